@@ -1,0 +1,1 @@
+"""Who acts: users, actors, tokens, events, deliveries; API authentication, throttles, paging."""

@@ -1,0 +1,43 @@
+"""Actor: who asks for an action, and through which door. Passed as `by=` to every action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from accounts.models import Role, Scope, User
+
+ALL_SCOPES = frozenset(str(scope) for scope in Scope)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """`user` is None for the system and for rules. `via` is "page", "token <prefix>", "rule <name>" or "system"."""
+
+    user: User | None
+    via: str
+    scopes: frozenset[str] = field(default=ALL_SCOPES)
+    request_id: str = ""
+
+    @property
+    def user_id(self) -> int | None:
+        return self.user.pk if self.user else None
+
+    @property
+    def name(self) -> str:
+        return self.user.name if self.user else self.via
+
+    def has_role(self, role: Role) -> bool:
+        return self.user is not None and self.user.is_active and self.user.has_role(role)
+
+    def has_scope(self, scope: Scope) -> bool:
+        return scope in self.scopes
+
+    @property
+    def sees_all(self) -> bool:
+        """Staff who look across tenants: approvers, operators, auditors, admins."""
+        return self.user is not None and self.user.is_active and bool(self.user.roles)
+
+
+def system(why: str) -> Actor:
+    """The portal itself, for example `system("demo")`."""
+    return Actor(user=None, via=f"system {why}")

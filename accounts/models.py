@@ -1,0 +1,154 @@
+"""Who acts: people, what they may do as staff, their tokens, what was done (Event) and who is told (Delivery)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Lower, Now
+
+from portal.due import Due
+from portal.errors import constraint_sentence
+from portal.hints import BACKGROUND
+
+
+class Role(models.TextChoices):
+    """Staff roles. What an approver may decide is said by tenants.ApproverFor."""
+
+    APPROVER = "approver", "approver"
+    OPERATOR = "operator", "operator"
+    AUDITOR = "auditor", "auditor"
+    ADMIN = "admin", "admin"
+
+
+class Scope(models.TextChoices):
+    """What a token may do at most; never more than its owner may at that moment."""
+
+    READ = "read", "read"
+    LAUNCH = "launch", "launch and stop workloads"
+    REQUEST = "request", "ask for quota"
+    DECIDE = "decide", "decide requests"
+    ADMIN = "admin", "administer"
+
+
+class UserManager(BaseUserManager["User"]):
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=(username or "").lower())
+
+    def create_user(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
+        user = self.model(email=email.lower(), name=name, **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
+        """Break-glass account for `manage.py createsuperuser`."""
+        roles = [Role.ADMIN, Role.OPERATOR]
+        return self.create_user(email=email, name=name, password=password, is_staff=True, is_superuser=True, roles=roles, **fields)
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    email = models.EmailField(max_length=254, unique=True)
+    name = models.CharField(max_length=80)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False, help_text="May open the Django admin.")
+    roles = ArrayField(models.CharField(max_length=10, choices=Role), default=list, blank=True)
+    joined_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS = ["name"]
+    objects: ClassVar[UserManager] = UserManager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_lower_case"),
+            models.CheckConstraint(condition=models.Q(roles__contained_by=[str(r) for r in Role]), name="user_roles_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def has_role(self, role: Role) -> bool:
+        return role in self.roles
+
+
+constraint_sentence("accounts_user_email_key", "email_taken", "Somebody already uses this e-mail address.", field="email")
+
+
+class ApiToken(models.Model):
+    """A personal token. Only the SHA-256 of its secret is kept; `prefix` makes it recognisable in lists and logs."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=60)
+    prefix = models.CharField(max_length=12, unique=True)
+    digest = models.CharField(max_length=64)
+    scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("user", "name", condition=models.Q(revoked_at=None), name="token_name_once"),
+            models.CheckConstraint(condition=models.Q(scopes__contained_by=[str(s) for s in Scope]), name="token_scopes_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+constraint_sentence("token_name_once", "name_taken", "You already have a token of this name; revoke it first or choose another name.", field="name")
+
+
+class Event(models.Model):
+    """Who did what on which row, from where. Append-only: a trigger refuses UPDATE, DELETE and TRUNCATE.
+
+    People, tenants and rows are plain values, since an event outlives them.
+    """
+
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    actor_id = models.BigIntegerField(null=True)
+    actor = models.CharField(max_length=120)
+    via = models.CharField(max_length=40)
+    verb = models.CharField(max_length=60)
+    tenant = models.CharField(max_length=63, blank=True, default="")
+    row = models.CharField(max_length=120)
+    name = models.CharField(max_length=120, blank=True, default="")
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    request_id = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "-id"], name="event_of_tenant"),
+            models.Index(fields=["row", "-id"], name="event_of_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.verb} {self.name or self.row}"
+
+
+class Delivery(Due):
+    """One message to one person about one event: created in the event's transaction, sent by a worker (outbox)."""
+
+    class Channel(models.TextChoices):
+        MAIL = "mail", "mail"
+
+    event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="deliveries")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.CharField(max_length=10, choices=Channel, default=Channel.MAIL)
+    subject = models.CharField(max_length=150)
+    body = models.TextField(max_length=4000)
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    queue = BACKGROUND
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        constraints = [models.UniqueConstraint("event", "user", "channel", name="delivery_once")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} to {self.user_id}"

@@ -1,0 +1,125 @@
+"""What can be asked for. The axes of a class are orthogonal and never mixed in one string (see GpuClass)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from cluster.models import Cluster
+from portal.due import Due
+from portal.errors import constraint_sentence
+from portal.hints import BACKGROUND
+
+
+class GpuClass(models.Model):
+    class Sharing(models.TextChoices):
+        NONE = "none", "not shared"
+        TIME_SLICING = "time-slicing", "time-sliced"
+        MPS = "mps", "MPS"
+
+    class Interface(models.TextChoices):
+        DEVICE_PLUGIN = "device-plugin", "device plugin"
+        DRA = "dra", "dynamic resource allocation"
+        NONE = "none", "no GPU"
+
+    class Interconnect(models.TextChoices):
+        NVSWITCH = "nvswitch", "NVSwitch"
+        NVLINK = "nvlink", "NVLink"
+        PCIE = "pcie", "PCIe"
+        UNKNOWN = "unknown", "unknown"
+
+    class LifeCycle(models.TextChoices):
+        DRAFT = "draft", "draft"
+        ACTIVE = "active", "active"
+        RETIRING = "retiring", "retiring"
+        RETIRED = "retired", "retired"
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="classes")
+    slug = models.SlugField(max_length=40)
+    name = models.CharField(max_length=80)
+    summary = models.CharField(max_length=200, blank=True, default="")
+
+    vendor = models.CharField(max_length=20, blank=True, default="")
+    product = models.CharField(max_length=80, blank=True, default="")
+    # "none", a MIG profile as the node names it ("1g.10gb", "1g.10gb.me"), or an AMD partition.
+    partition = models.CharField(max_length=40, default="none")
+    sharing = models.CharField(max_length=15, choices=Sharing, default=Sharing.NONE)
+    replicas = models.PositiveIntegerField(default=1)
+    interface = models.CharField(max_length=15, choices=Interface, default=Interface.DEVICE_PLUGIN)
+    resource = models.CharField(max_length=120, blank=True, default="", help_text="Extended resource, e.g. nvidia.com/gpu")
+    device_class = models.CharField(max_length=120, blank=True, default="")
+    device_selector = models.TextField(max_length=10240, blank=True, default="", help_text="CEL; DRA only")
+    interconnect = models.CharField(max_length=10, choices=Interconnect, default=Interconnect.UNKNOWN)
+    node_labels = models.JSONField(default=dict, blank=True, help_text="Labels that select this class's nodes")
+    tolerations = models.JSONField(default=list, blank=True)
+
+    memory_mib = models.PositiveIntegerField(null=True, blank=True, help_text="Memory of one unit; empty when the nodes do not say")
+    units_per_workload = models.PositiveIntegerField(default=8)
+    cpu_per_unit = models.PositiveIntegerField(default=4)
+    memory_gib_per_unit = models.PositiveIntegerField(default=16)
+    price_per_unit_hour = models.DecimalField(max_digits=9, decimal_places=4, default=0)
+    weight = models.DecimalField(max_digits=7, decimal_places=4, default=1, help_text="GPU equivalents per unit")
+    promise_limit = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: allocatable units")
+    borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one tenant may borrow")
+    terms_version = models.PositiveIntegerField(default=0)
+    life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
+
+    class Meta:
+        verbose_name = "GPU class"
+        verbose_name_plural = "GPU classes"
+        ordering = ["slug"]
+        constraints = [
+            models.UniqueConstraint("cluster", "slug", name="gpu_class_slug_once"),
+            models.CheckConstraint(condition=~Q(sharing="mps") | Q(partition="none"), name="gpu_class_no_mps_on_mig"),
+            models.CheckConstraint(condition=Q(sharing="none") | Q(units_per_workload=1), name="gpu_class_one_share_each"),
+            models.CheckConstraint(condition=Q(sharing="none", replicas=1) | (~Q(sharing="none") & Q(replicas__gte=2)), name="gpu_class_replicas"),
+            models.CheckConstraint(
+                condition=Q(interface="device-plugin", resource__contains="/", device_class="")
+                | (Q(interface="dra", resource="") & ~Q(device_class="") & ~Q(device_selector=""))
+                | Q(interface="none", resource="", device_class=""),
+                name="gpu_class_interface",
+            ),
+            models.CheckConstraint(condition=Q(price_per_unit_hour__gte=0, weight__gte=0), name="gpu_class_not_negative"),
+            models.CheckConstraint(condition=Q(units_per_workload__gte=1, cpu_per_unit__gte=1, memory_gib_per_unit__gte=1), name="gpu_class_sizes"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+constraint_sentence("gpu_class_slug_once", "slug_taken", "A class of this name already exists in this cluster.", field="slug")
+constraint_sentence("gpu_class_no_mps_on_mig", "mps_on_mig", "The device plugin cannot share a MIG slice by MPS; choose time-slicing or no sharing.", field="sharing")
+constraint_sentence("gpu_class_one_share_each", "one_share_each", "A second share of the same card adds nothing: a shared class has 1 unit per workload.", field="units_per_workload")
+constraint_sentence("gpu_class_replicas", "replicas", "A shared class has at least 2 replicas; an exclusive one exactly 1.", field="replicas")
+constraint_sentence("gpu_class_interface", "interface", "A device-plugin class needs a resource name with a slash; a DRA class needs a device class and a CEL selector.", field="interface")
+constraint_sentence("gpu_class_not_negative", "negative", "Price and weight cannot be negative.", field="price_per_unit_hour")
+
+
+class Image(models.Model):
+    """A container image that people choose by name; the reference is what the pod gets."""
+
+    name = models.CharField(max_length=60, unique=True)
+    reference = models.CharField(max_length=300)
+    contents = models.CharField(max_length=200, blank=True, default="")
+    kind = models.CharField(max_length=10, choices=[("notebook", "notebook"), ("job", "job")], default="notebook")
+    position = models.PositiveIntegerField(default=100)
+
+    class Meta:
+        ordering = ["position", "name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Pool(Due):
+    """The cluster-wide half of the catalog: one ResourceFlavor per class and the Cohort with what nobody was promised."""
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, related_name="pool")
+    applied_as_of = models.DateTimeField(null=True, blank=True)
+    changed_at = models.DateTimeField(db_default=Now())
+
+    queue = BACKGROUND
+
+    def __str__(self) -> str:
+        return f"pool of {self.cluster}"

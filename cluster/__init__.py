@@ -1,0 +1,1 @@
+"""The Kubernetes side: names, specs, manifests, the client, mirror rows, applied objects, the watcher."""

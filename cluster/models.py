@@ -1,0 +1,169 @@
+"""The cluster, what we sent to it (AppliedObject) and what was seen in it (mirror rows).
+
+Mirror rows are a cache that may vanish: UNLOGGED tables, joined by values, no foreign keys, written by the watcher
+alone. `MirrorEpoch` is touched first by every batch; when it is gone (PostgreSQL emptied the unlogged tables after a
+crash), the mirror is unknown until everything was listed again.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Cluster(models.Model):
+    class QueueSystem(models.TextChoices):
+        KUEUE = "kueue", "Kueue"
+        NONE = "none", "none"
+
+    name = models.SlugField(max_length=40, unique=True)
+    notebooks_domain = models.CharField(max_length=200)
+    queue_system = models.CharField(max_length=10, choices=QueueSystem, default=QueueSystem.KUEUE)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AppliedObject(models.Model):
+    """One object that a row wants in the cluster: what was sent, when, and what came of it."""
+
+    class Result(models.TextChoices):
+        APPLIED = "applied", "applied"
+        REFUSED = "refused", "refused"
+        FOREIGN = "foreign", "somebody else's"
+        TERMINATING = "terminating", "terminating"
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT)
+    owner = models.CharField(max_length=120, db_index=True)
+    kind = models.CharField(max_length=60)
+    namespace = models.CharField(max_length=63, blank=True, default="")
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=36, blank=True, default="")
+    manifest_hash = models.CharField(max_length=64, blank=True, default="")
+    resource_version = models.CharField(max_length=30, blank=True, default="")
+    sent_at = models.DateTimeField(db_default=Now())
+    result = models.CharField(max_length=12, choices=Result)
+    code = models.CharField(max_length=60, blank=True, default="")
+    text = models.CharField(max_length=300, blank=True, default="")
+    # Seen by the watcher, repaired by the next reconcile: {"fields": [...], "manager": "...", "since": "..."} or {}.
+    difference = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster", "kind", "namespace", "name", name="applied_object_once")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}: {self.result}"
+
+
+class MirrorEpoch(models.Model):
+    """One row per cluster: the mirror's incarnation and when the watcher last heard from the API server."""
+
+    cluster_id = models.BigIntegerField(primary_key=True)
+    epoch = models.BigIntegerField()
+    heard_at = models.DateTimeField()
+
+
+class MirrorKind(models.Model):
+    """Per kind: `listed_at` is the LISTED mark; NULL means that rows of this kind may be missing."""
+
+    cluster_id = models.BigIntegerField()
+    kind = models.CharField(max_length=60)
+    epoch = models.BigIntegerField()
+    listed_at = models.DateTimeField(null=True)
+    heard_at = models.DateTimeField()
+    resource_version = models.CharField(max_length=30, default="")
+    problem = models.CharField(max_length=300, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "kind", name="mirror_kind_once")]
+
+
+class MirrorRow(models.Model):
+    """What every mirrored object has; `record` is the small, kind-specific rest (cluster/records.py documents it)."""
+
+    cluster_id = models.BigIntegerField()
+    namespace = models.CharField(max_length=63, default="")
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=36)
+    resource_version = models.BigIntegerField()
+    owner = models.CharField(max_length=120, default="")
+    created_at = models.DateTimeField()
+    deleting_since = models.DateTimeField(null=True)
+    record = models.JSONField()
+
+    class Meta:
+        abstract = True
+
+
+class MirrorNode(MirrorRow):
+    schedulable = models.BooleanField()
+    ready = models.BooleanField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "name", name="mirror_node_once")]
+
+
+class MirrorPod(MirrorRow):
+    node = models.CharField(max_length=253, default="")
+    phase = models.CharField(max_length=20)
+    run = models.CharField(max_length=63, default="")
+    gpu_class = models.CharField(max_length=63, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "namespace", "name", name="mirror_pod_once")]
+        indexes = [
+            models.Index(fields=["cluster_id", "owner"], name="mirror_pod_owner"),
+            models.Index(fields=["cluster_id", "node"], name="mirror_pod_node"),
+        ]
+
+
+class MirrorJob(MirrorRow):
+    run = models.CharField(max_length=63, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "namespace", "name", name="mirror_job_once")]
+        indexes = [models.Index(fields=["cluster_id", "owner"], name="mirror_job_owner")]
+
+
+class MirrorWorkload(MirrorRow):
+    """A Kueue Workload; `owner` is copied from its Job by the watcher when it knows it."""
+
+    queue = models.CharField(max_length=253, default="")
+    job_uid = models.CharField(max_length=36, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "namespace", "name", name="mirror_workload_once")]
+        indexes = [models.Index(fields=["cluster_id", "job_uid"], name="mirror_workload_job")]
+
+
+class MirrorObject(MirrorRow):
+    """All other kinds: namespaces, quotas, policies, bindings, queues, flavors, cohorts, claims, slices, device classes."""
+
+    kind = models.CharField(max_length=60)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "kind", "namespace", "name", name="mirror_object_once")]
+        indexes = [models.Index(fields=["cluster_id", "owner"], name="mirror_object_owner")]
+
+
+class MirrorWarning(models.Model):
+    """A Warning event of one of our namespaces, newest text per (object, reason)."""
+
+    cluster_id = models.BigIntegerField()
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=36)
+    resource_version = models.BigIntegerField()
+    object_kind = models.CharField(max_length=60)
+    object_name = models.CharField(max_length=253)
+    object_uid = models.CharField(max_length=36, default="")
+    reason = models.CharField(max_length=120)
+    message = models.CharField(max_length=1024)
+    count = models.PositiveIntegerField()
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    source = models.CharField(max_length=120, default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "namespace", "name", name="mirror_warning_once")]
+        indexes = [models.Index(fields=["cluster_id", "object_uid"], name="mirror_warning_object")]

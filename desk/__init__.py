@@ -1,0 +1,1 @@
+"""Pages that join apps. Edges and queries only."""

@@ -1,0 +1,1 @@
+"""Project wiring and the four leaves: errors, due, hints, live."""

@@ -1,0 +1,17 @@
+"""Celery: workers drain due tables, beat sweeps every 10 s. No retries, results, late acks or ETAs (portal/due.py)."""
+
+import os
+
+from celery import Celery
+from celery.signals import setup_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+
+app = Celery("portal")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@setup_logging.connect
+def _keep_django_logging(**_kwargs: object) -> None:
+    """Celery would install handlers of its own; structlog's are configured by Django's settings."""

@@ -1,0 +1,164 @@
+"""Refusals that people read, and the one place where they become a page, a fragment or JSON.
+
+`policy` returns a Refusal, `actions` raise Refused, edges never catch it: the middleware (pages) and
+`api_exception_handler` (REST) render it here, so that browser, API and admin say the same sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from rest_framework import exceptions as drf
+
+if TYPE_CHECKING:
+    from rest_framework.response import Response
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why not. `code` is an API promise (lower case); `message` says what, the numbers, what now."""
+
+    code: str
+    message: str
+    field: str | None = None
+    status: int = 422
+    retry_after_s: int | None = None
+
+    def body(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "field": self.field}
+
+
+class Refused(Exception):
+    """An action said no. Nothing was changed."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+    @property
+    def code(self) -> str:
+        return self.refusal.code
+
+
+def refuse(code: str, message: str, *, field: str | None = None, status: int = 422) -> Refused:
+    return Refused(Refusal(code, message, field, status))
+
+
+def refuse_if(refusal: Refusal | None) -> None:
+    if refusal is not None:
+        raise Refused(refusal)
+
+
+NOT_FOUND = Refusal("not_found", "There is nothing here under this address, or you are not a member of its team.", status=404)
+NOT_SIGNED_IN = Refusal("not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401)
+
+# Constraint names are written by hand in models; what they mean to people stands here once.
+CONSTRAINT_SENTENCES: dict[str, tuple[str, str, str | None]] = {}
+
+
+def constraint_sentence(name: str, code: str, message: str, *, field: str | None = None) -> None:
+    """Called beside a constraint's definition: what a violation means to the person who caused it."""
+    CONSTRAINT_SENTENCES[name] = (code, message, field)
+
+
+def from_integrity_error(error: IntegrityError) -> Refusal:
+    diagnostics = getattr(error.__cause__, "diag", None)
+    name = getattr(diagnostics, "constraint_name", None) or ""
+    if name in CONSTRAINT_SENTENCES:
+        code, message, field = CONSTRAINT_SENTENCES[name]
+        return Refusal(code, message, field, status=409)
+    return Refusal("conflict", "This contradicts what is stored; somebody else may have changed it just now. Reload and try again.", status=409)
+
+
+class RefusalMiddleware:
+    """Renders Refused for pages: a fragment for htmx, a page otherwise. REST is done by the handler below."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, IntegrityError):
+            exception = Refused(from_integrity_error(exception))
+        if not isinstance(exception, Refused):
+            return None
+        refusal = exception.refusal
+        if refusal.status == 404:
+            return render(request, "404.html", {"refusal": refusal}, status=404)
+        fragment = bool(getattr(request, "htmx", False))
+        template = "components/_refusal.html" if fragment else "refused.html"
+        response = render(request, template, {"refusal": refusal}, status=refusal.status)
+        if refusal.retry_after_s is not None:
+            response["Retry-After"] = str(refusal.retry_after_s)
+        return response
+
+
+def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exceptions and ours in one body: {"code", "message", "field"}."""
+    # Imported late: models import this leaf, and DRF's views load the authentication classes, which import models.
+    from rest_framework.response import Response
+    from rest_framework.views import set_rollback
+
+    refusal = to_refusal(exception)
+    if refusal is None:
+        return None
+    set_rollback()
+    headers = {}
+    if refusal.retry_after_s is not None:
+        headers["Retry-After"] = str(refusal.retry_after_s)
+    if refusal.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(refusal.body(), status=refusal.status, headers=headers)
+
+
+def to_refusal(exception: Exception) -> Refusal | None:
+    if isinstance(exception, Refused):
+        return exception.refusal
+    if isinstance(exception, IntegrityError):
+        return from_integrity_error(exception)
+    if isinstance(exception, Http404 | drf.NotFound):
+        return NOT_FOUND
+    if isinstance(exception, drf.NotAuthenticated | drf.AuthenticationFailed):
+        return NOT_SIGNED_IN
+    if isinstance(exception, PermissionDenied | drf.PermissionDenied):
+        return Refusal("not_allowed", "Your role does not allow this.", status=403)
+    if isinstance(exception, drf.Throttled):
+        wait_s = int(exception.wait or 1) + 1
+        return Refusal("too_many_requests", f"Too many requests with this token. Try again in {wait_s} s.", status=429, retry_after_s=wait_s)
+    if isinstance(exception, drf.ValidationError):
+        field, message = _first_problem(exception.detail)
+        return Refusal("invalid", message, field)
+    if isinstance(exception, ValidationError):
+        return Refusal("invalid", " ".join(exception.messages))
+    if isinstance(exception, drf.APIException):
+        return Refusal(str(exception.default_code), str(exception.detail), status=exception.status_code)
+    return None
+
+
+def _first_problem(detail: Any, path: str = "") -> tuple[str | None, str]:
+    """The first field and sentence of DRF's nested error structure; a form shows one at a time as well."""
+    if isinstance(detail, dict):
+        key, value = next(iter(detail.items()))
+        inner = path if key == "non_field_errors" else (f"{path}.{key}" if path else str(key))
+        return _first_problem(value, inner)
+    if isinstance(detail, list):
+        for index, item in enumerate(detail):
+            if isinstance(item, dict | list):
+                if item:
+                    return _first_problem(item, f"{path}[{index}]" if path else path)
+                continue
+            return path or None, str(item)
+        return path or None, "Not valid."
+    return path or None, str(detail)
+
+
+def json_refusal(refusal: Refusal) -> JsonResponse:
+    return JsonResponse(refusal.body(), status=refusal.status)

@@ -1,0 +1,57 @@
+"""Hints: "it may be worth looking again". They may be lost; nothing they carry is relied on.
+
+`worker_hint` tells the workers that a table has due rows, `page_hint` tells open pages that a namespace changed.
+Both are sent after commit and swallow only the failure to reach Redis: the sweep (portal/due.py) and the version
+comparison of the doors process find the same work a few seconds later.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+log = structlog.get_logger(__name__)
+
+# Tables whose work a person waits for; everything else is background.
+PEOPLE = "people"
+BACKGROUND = "background"
+
+
+def worker_hint(label: str, *, queue: str = PEOPLE) -> None:
+    """After commit: one Celery message "there is work in `<app>.<model>`". The task drains the table."""
+    transaction.on_commit(functools.partial(_send_worker_hint, label, queue), robust=True)
+
+
+def page_hint(channel: str) -> None:
+    """After commit: publish on a namespace's channel; the doors process renders that namespace again."""
+    transaction.on_commit(functools.partial(_send_page_hint, channel), robust=True)
+
+
+def _send_worker_hint(label: str, queue: str) -> None:
+    from portal.celery import app  # Celery costs 100 ms of import; pages that change nothing never pay it
+
+    try:
+        app.send_task(f"{label}.work", queue=queue, ignore_result=True, retry=False)
+    except Exception as error:  # kombu's transports raise their own families; a lost hint is a normal event
+        log.warning("hint_lost", hint=f"{label}.work", error=type(error).__name__)
+
+
+def _send_page_hint(channel: str) -> None:
+    try:
+        connection().publish(channel_name(channel), b"1")
+    except redis.RedisError as error:
+        log.warning("hint_lost", hint=f"page {channel}", error=type(error).__name__)
+
+
+def channel_name(channel: str) -> str:
+    return f"page:{channel}"
+
+
+@functools.cache
+def connection() -> redis.Redis:
+    """One pool per process. Time-outs of 1 s: a silent Redis must not hold a page."""
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)

@@ -1,0 +1,69 @@
+"""The geometry of a quota bar: numbers in, rectangles in percent out. No template computes anything.
+
+A bar shows one class for one team: used (solid), borrowed (hatched), granted but unused (track), queued (dashed),
+and a mark where the grant ends. Up to CELLS units one cell is one unit; above, the bar is continuous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CELLS = 16
+SMALLEST_SCALE = 8  # so that a grant of one card does not look like a full house
+
+
+@dataclass(frozen=True)
+class Span:
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class QuotaBar:
+    track: Span
+    used: Span
+    borrowed: Span
+    queued: Span
+    cuts: tuple[float, ...]
+    mark: float
+    sentence: str
+
+
+def plural(count: float, unit: str) -> str:
+    """`1 card`, `4 cards`, `0 shares`: the number always carries its unit."""
+    number = f"{count:g}"
+    return f"{number} {unit}" if count == 1 or not unit else f"{number} {unit}s"
+
+
+def sentence(*, granted: float, used: float, borrowed: float, queued: float, unit: str) -> str:
+    own = used - borrowed
+    text = f"{own:g} of {granted:g} granted {unit}s used, {borrowed:g} borrowed, {queued:g} queued"
+    return f"{plural(used, unit)} used: {text}" if borrowed else text
+
+
+def quota_bar(*, granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit") -> QuotaBar:
+    """Geometry in percent of the bar's width. `used` includes `borrowed`; bars of one page share no scale."""
+    own = max(0.0, used - borrowed)
+    held = max(granted, own)  # after a lowered grant more may run than is granted; it is still drawn, past the mark
+    filled = held + borrowed
+    # what waits would take own free units first, so it is drawn over them
+    queue_from = filled if borrowed else own
+    scale = max(SMALLEST_SCALE, filled, queue_from + queued)
+
+    def percent(units: float) -> float:
+        return round(100 * units / scale, 3)
+
+    def span(start: float, units: float) -> Span:
+        return Span(percent(start), percent(units))
+
+    cells = scale <= CELLS
+    last = int(filled)
+    return QuotaBar(
+        track=span(0, held),
+        used=span(0, own),
+        borrowed=span(held, borrowed),
+        queued=span(queue_from, queued),
+        cuts=tuple(percent(unit_number) for unit_number in range(1, last) if unit_number != granted) if cells else (),
+        mark=percent(granted),
+        sentence=sentence(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit),
+    )

@@ -1,0 +1,139 @@
+"""The words, icons and small pictures that every page shares: {% load ui %}.
+
+`STATUSES` is the whole vocabulary. A page never writes a status by hand, and a word that is not here is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.forms import BoundField, CheckboxInput, CheckboxSelectMultiple, RadioSelect, Select
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.quota_bar import QuotaBar, plural
+from portal.quota_bar import quota_bar as geometry
+
+register = template.Library()
+
+
+@dataclass(frozen=True)
+class Status:
+    word: str
+    icon: str
+    tone: str  # good, busy, wait, bad or idle
+
+
+STATUSES = {
+    # what runs
+    "queued": Status("Queued", "clock", "wait"),
+    "preparing": Status("Preparing", "package", "busy"),
+    "starting": Status("Starting", "loader-2", "busy"),
+    "ready": Status("Ready", "circle-check", "good"),
+    "running": Status("Running", "player-play", "good"),
+    "stopping": Status("Stopping", "power", "busy"),
+    "stopped": Status("Stopped", "player-stop", "idle"),
+    "succeeded": Status("Succeeded", "check", "good"),
+    "failed": Status("Failed", "circle-x", "bad"),
+    "blocked": Status("Blocked", "alert-octagon", "bad"),
+    # what is asked for
+    "pending": Status("Pending", "clock", "wait"),
+    "approved": Status("Approved", "circle-check", "good"),
+    "denied": Status("Denied", "ban", "bad"),
+    "withdrawn": Status("Withdrawn", "arrow-back-up", "idle"),
+    # objects in the cluster
+    "applied": Status("Applied", "circle-check", "good"),
+    "refused": Status("Refused", "alert-octagon", "bad"),
+    "foreign": Status("Foreign", "user", "bad"),
+    "drifted": Status("Drifted", "git-compare", "wait"),
+    # nothing was seen: never shown as "stopped" or "0 free"
+    "unknown": Status("Unknown", "help-circle", "idle"),
+}
+
+
+@register.simple_tag
+def icon(name: str, css: str = "") -> SafeString:
+    """An icon of the sprite, hidden from screen readers: a word always stands beside it."""
+    sprite = static("vendor/tabler/icons.svg")
+    return format_html('<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>', f" {css}" if css else "", sprite, name)
+
+
+@register.inclusion_tag("components/_status.html")
+def status(name: Any, label: str = "") -> dict[str, object]:
+    """A chip of the fixed vocabulary. `label` may add to the word ("Queued, class held"), never replace its meaning."""
+    found = STATUSES[str(name).lower()]
+    return {"word": label or found.word, "icon": found.icon, "tone": found.tone}
+
+
+@register.inclusion_tag("components/_quota_bar.html")
+def quota_bar(granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit") -> dict[str, QuotaBar]:
+    return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
+
+
+@register.filter
+def units(count: float | None, unit: str = "unit") -> str:
+    """`4|units:"card"` → "4 cards". An unknown number is a dash, never a zero."""
+    return "–" if count is None else plural(float(count), unit)
+
+
+@register.simple_tag
+def when(at: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
+    """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), date ("5 Dec 2026"), countdown ("in 4 min").
+
+    The text is complete without script, in the server's zone; portal.js turns it into the person's zone and keeps it current.
+    """
+    if at is None:
+        return missing
+    absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
+    text = {"clock": _clock, "date": _date}.get(style, relative)(at)
+    return format_html('<time datetime="{}" title="{}" data-when="{}">{}</time>', at.isoformat(timespec="seconds"), absolute, style, text)
+
+
+def _clock(at: datetime) -> str:
+    return f"{timezone.localtime(at):%H:%M:%S}"
+
+
+def _date(at: datetime) -> str:
+    return f"{timezone.localtime(at):%-d %b %Y}"
+
+
+STEPS = ((60, 1, "second"), (3600, 60, "minute"), (86400, 3600, "hour"), (float("inf"), 86400, "day"))
+
+
+def relative(at: datetime, now: datetime | None = None) -> str:
+    """`5 minutes ago`, `in 2 hours`: the largest whole unit, since the title has the exact moment."""
+    seconds = (at - (now or timezone.now())).total_seconds()
+    if abs(seconds) < 10:
+        return "in a moment" if seconds > 0 else "just now"
+    size, unit = next((size, unit) for limit, size, unit in STEPS if abs(seconds) < limit)
+    amount = plural(int(abs(seconds) // size), unit)
+    return f"in {amount}" if seconds > 0 else f"{amount} ago"
+
+
+@register.simple_tag
+def widget(field: BoundField, css: str = "") -> SafeString:
+    """The control of a form field with our classes. Django adds aria-describedby and aria-invalid by itself."""
+    control = field.field.widget
+    if isinstance(control, CheckboxInput):
+        look = "form-check-input"
+    elif isinstance(control, Select) and not isinstance(control, RadioSelect | CheckboxSelectMultiple):
+        look = "form-select"
+    else:
+        look = "form-control"
+    return field.as_widget(attrs={"class": f"{look} {css}".strip()})
+
+
+@register.filter
+def is_checkbox(field: BoundField) -> bool:
+    return isinstance(field.field.widget, CheckboxInput)
+
+
+@register.filter
+def is_choice_set(field: BoundField) -> bool:
+    """Several controls under one question: a fieldset with a legend instead of a label."""
+    return isinstance(field.field.widget, RadioSelect | CheckboxSelectMultiple)

@@ -1,0 +1,1 @@
+"""Who may have how much: tenants, namespaces, requests, grants, plans."""

@@ -1,0 +1,230 @@
+"""Who may have how much. Requests and decisions are human state (compare-and-set); Namespace and Plan converge (Due)."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.actor import Actor
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from portal.due import Due
+from portal.errors import constraint_sentence
+
+
+class TenantQuerySet(models.QuerySet["Tenant"]):
+    def visible_to(self, actor: Actor) -> TenantQuerySet:
+        """Tenants whose existence this actor may know: its own, or all for staff."""
+        if actor.user is None or actor.sees_all:
+            return self
+        return self.filter(memberships__user=actor.user)
+
+
+class Tenant(models.Model):
+    slug = models.SlugField(max_length=40, unique=True)
+    name = models.CharField(max_length=80)
+    purpose = models.CharField(max_length=300, blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = TenantQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+constraint_sentence("tenants_tenant_slug_key", "slug_taken", "A team of this name already exists; choose another or ask its owners to let you join.", field="slug")
+
+
+class Membership(models.Model):
+    class Role(models.TextChoices):
+        OWNER = "owner", "owner"
+        MANAGER = "manager", "manager"
+        MEMBER = "member", "member"
+        VIEWER = "viewer", "viewer"
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role)
+    since = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("tenant", "user", name="membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} is {self.role} of {self.tenant_id}"
+
+
+constraint_sentence("membership_once", "already_member", "This person is a member of the team already.", field="user")
+
+
+class ApproverFor(models.Model):
+    """What an approver decides: one class, or all of them when `gpu_class` is empty."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="approver_for")
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("user", "gpu_class", name="approver_for_once", nulls_distinct=False)]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} decides {self.gpu_class_id or 'all classes'}"
+
+
+class NamespaceQuerySet(models.QuerySet["Namespace"]):
+    def visible_to(self, actor: Actor) -> NamespaceQuerySet:
+        if actor.user is None or actor.sees_all:
+            return self
+        return self.filter(tenant__memberships__user=actor.user)
+
+
+class Namespace(Due):
+    """The unit that is provisioned, suspended, closed. Owner label `tenants.namespace.<pk>`."""
+
+    class Wanted(models.TextChoices):
+        ACTIVE = "active", "active"
+        SUSPENDED = "suspended", "suspended"
+        CLOSED = "closed", "closed"
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="namespaces")
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="namespaces")
+    name = models.CharField(max_length=63)
+    wanted = models.CharField(max_length=10, choices=Wanted, default=Wanted.ACTIVE)
+    # The instant for which the quota in the cluster was computed; grants are in force from and until instants.
+    applied_as_of = models.DateTimeField(null=True, blank=True)
+
+    objects = NamespaceQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster", "name", name="namespace_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
+    def visible_to(self, actor: Actor) -> QuotaRequestQuerySet:
+        if actor.user is None or actor.sees_all:
+            return self
+        return self.filter(tenant__memberships__user=actor.user)
+
+
+class QuotaRequest(models.Model):
+    """An envelope: who asks, why. Its lines are decided one by one; its state is derived from them."""
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="requests")
+    filed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    filed_at = models.DateTimeField(db_default=Now(), editable=False)
+    justification = models.TextField(max_length=2000)
+
+    objects = QuotaRequestQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"request #{self.pk}"
+
+
+class QuotaLine(models.Model):
+    class Kind(models.TextChoices):
+        BASE = "base", "new total"
+        BOOST = "boost", "boost"
+
+    class State(models.TextChoices):
+        PENDING = "pending", "pending"
+        APPROVED = "approved", "approved"
+        DENIED = "denied", "denied"
+        WITHDRAWN = "withdrawn", "withdrawn"
+
+    # Human decisions move by compare-and-set along this table; everything else is refused.
+    TRANSITIONS = {State.PENDING: {State.APPROVED, State.DENIED, State.WITHDRAWN}}
+
+    request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="lines")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="lines")
+    kind = models.CharField(max_length=5, choices=Kind, default=Kind.BASE)
+    asked_units = models.PositiveIntegerField()
+    asked_from = models.DateTimeField()
+    asked_until = models.DateTimeField()
+    decided_units = models.PositiveIntegerField(null=True, blank=True)
+    decided_from = models.DateTimeField(null=True, blank=True)
+    decided_until = models.DateTimeField(null=True, blank=True)
+    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    decided_at = models.DateTimeField(null=True, blank=True)
+    rule = models.CharField(max_length=60, blank=True, default="")
+    reason = models.CharField(max_length=500, blank=True, default="")
+    # What the approver saw when deciding.
+    facts = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint("tenant", "gpu_class", condition=Q(state="pending"), name="one_pending_line_a_class"),
+            models.CheckConstraint(condition=Q(asked_until__gt=models.F("asked_from")), name="line_asked_period"),
+            models.CheckConstraint(
+                condition=~Q(state="approved")
+                | Q(decided_units__isnull=False, decided_from__isnull=False, decided_until__gt=models.F("decided_from")),
+                name="line_decided_period",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"line {self.pk}: {self.asked_units} {self.gpu_class_id}, {self.state}"
+
+
+constraint_sentence("one_pending_line_a_class", "already_pending", "Your team already waits for a decision about this class; withdraw that line first or wait for it.", field="gpu_class")
+constraint_sentence("line_asked_period", "bad_period", "The end of the period has to be after its start.", field="until")
+
+
+class Grant(models.Model):
+    """Units of a class for a tenant over a period. Bringing an end forward is the only change a grant may have."""
+
+    class Kind(models.TextChoices):
+        BASE = "base", "base"
+        BOOST = "boost", "boost"
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="grants")
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="grants")
+    kind = models.CharField(max_length=5, choices=Kind, default=Kind.BASE)
+    units = models.PositiveIntegerField()
+    period = DateTimeRangeField()
+    line = models.ForeignKey(QuotaLine, on_delete=models.PROTECT, null=True, blank=True, related_name="grants")
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(
+                name="one_base_grant_at_a_time",
+                expressions=[("tenant", RangeOperators.EQUAL), ("gpu_class", RangeOperators.EQUAL), ("period", RangeOperators.OVERLAPS)],
+                condition=Q(kind="base"),
+            ),
+            models.CheckConstraint(condition=Q(period__isempty=False), name="grant_period_not_empty"),
+            models.CheckConstraint(
+                condition=Q(period__startswith__isnull=False, period__endswith__isnull=False), name="grant_period_bounded"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.units} {self.gpu_class_id} for {self.tenant_id}"
+
+
+constraint_sentence("one_base_grant_at_a_time", "grant_overlaps", "Another decision about this class took effect just now; reload the request and decide again.")
+
+
+class Plan(Due):
+    """The objects of a request's namespace as if its pending lines were approved, each with its dry-run result."""
+
+    request = models.OneToOneField(QuotaRequest, on_delete=models.CASCADE, related_name="plan")
+    # [{"kind", "namespace", "name", "change": "create|update|same", "difference": [...], "result", "code", "text"}]
+    objects_planned = models.JSONField(default=list)
+    made_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"plan of request #{self.request_id}"

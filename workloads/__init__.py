@@ -1,0 +1,1 @@
+"""What runs and waits: workloads, runs, launch, phase, gateway authorisation."""

@@ -1,0 +1,147 @@
+"""What runs and waits. A Workload is what is wanted, a Run one attempt; a Run is history, mirror rows are not."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.actor import Actor
+from catalog.models import GpuClass
+from portal.due import Due
+from portal.errors import constraint_sentence
+from tenants.models import Namespace, Tenant
+
+
+class Volume(models.Model):
+    """A PersistentVolumeClaim of a namespace; it outlives the workloads that attach it."""
+
+    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="volumes")
+    name = models.CharField(max_length=40)
+    size_gib = models.PositiveIntegerField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    delete_requested_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("namespace", "name", condition=Q(delete_requested_at=None), name="volume_name_once"),
+            models.CheckConstraint(condition=Q(size_gib__gte=1), name="volume_size"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class WorkloadQuerySet(models.QuerySet["Workload"]):
+    def visible_to(self, actor: Actor) -> WorkloadQuerySet:
+        found = self.filter(deleted_at=None)
+        if actor.user is None or actor.sees_all:
+            return found
+        return found.filter(tenant__memberships__user=actor.user)
+
+
+class Workload(Due):
+    """Owner label `workloads.workload.<pk>`. `origin` is the first label of a notebook's own host name."""
+
+    class Kind(models.TextChoices):
+        NOTEBOOK = "notebook", "notebook"
+        JOB = "job", "job"
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="workloads")
+    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="workloads")
+    name = models.CharField(max_length=40)
+    kind = models.CharField(max_length=10, choices=Kind)
+    origin = models.CharField(max_length=20, unique=True)
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="workloads")
+    units = models.PositiveIntegerField()
+    image = models.CharField(max_length=300)
+    command = models.JSONField(default=list, blank=True)
+    volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, blank=True, related_name="workloads")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    delete_requested_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = WorkloadQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint("namespace", "name", condition=Q(deleted_at=None), name="workload_name_once"),
+            models.CheckConstraint(condition=Q(units__gte=0), name="workload_units"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+constraint_sentence("workload_name_once", "name_taken", "Your team already has a workload of this name; choose another, or start that one again.", field="name")
+
+
+class Run(models.Model):
+    """One attempt. Reconcile fills each column once from what it observed; nothing overwrites it."""
+
+    class Outcome(models.TextChoices):
+        SUCCEEDED = "succeeded", "succeeded"
+        FAILED = "failed", "failed"
+        STOPPED = "stopped", "stopped"
+        LOST = "lost", "lost"
+
+    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
+    number = models.PositiveIntegerField()
+    # Frozen at launch, cluster/specs.py: RunSpec as JSON (class, units, weight, price, image, sizes, labels, tolerations).
+    spec = models.JSONField()
+    requested_at = models.DateTimeField(db_default=Now(), editable=False)
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    stop_requested_at = models.DateTimeField(null=True, blank=True)
+    admitted_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ready_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=10, choices=Outcome, blank=True, default="")
+    reason = models.CharField(max_length=60, blank=True, default="")
+    message = models.CharField(max_length=500, blank=True, default="")
+    exit_code = models.IntegerField(null=True, blank=True)
+    preemptions = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint("workload", "number", name="run_number_once"),
+            models.UniqueConstraint("workload", condition=Q(ended_at=None), name="one_run_at_a_time"),
+            models.CheckConstraint(condition=Q(ended_at=None) | ~Q(outcome=""), name="run_ended_with_outcome"),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.number} of {self.workload_id}"
+
+
+constraint_sentence("one_run_at_a_time", "still_running", "The last run has not ended yet; stop it first.")
+
+
+class Ticket(models.Model):
+    """A one-time pass from the portal to a notebook's own origin: bound to person and notebook, 30 s, used once."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")
+    session_key = models.CharField(max_length=40)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"ticket of {self.user_id} for {self.workload_id}"
+
+
+class NotebookSession(models.Model):
+    """What a redeemed ticket becomes: the digest of the host-only cookie of one notebook's origin."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="+")
+    # The portal session that opened it: ends with it.
+    session_key = models.CharField(max_length=40)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"notebook session of {self.user_id} for {self.workload_id}"
