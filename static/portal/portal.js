@@ -1,0 +1,210 @@
+// Makes pages livelier; every page works without it. Markup asks for behaviour by data attributes, listed per part.
+"use strict";
+
+const one = (selector, root = document) => root.querySelector(selector);
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+// Says something to screen readers without moving the focus: the polite live region of base.html.
+function announce(text) {
+  const region = one("#announce");
+  if (region) region.textContent = text;
+}
+
+// ---- copy: <button data-copy="#id-of-the-text"> ----------------------------------------------------------------
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const source = one(button.dataset.copy);
+  const label = one("span", button);
+  const before = label.textContent;
+  try {
+    await navigator.clipboard.writeText(source.textContent.trim());
+    label.textContent = "Copied";
+  } catch {
+    // the clipboard needs https or localhost; selecting leaves Ctrl-C to the person
+    getSelection().selectAllChildren(source);
+    label.textContent = "Selected";
+  }
+  announce(label.textContent);
+  setTimeout(() => { label.textContent = before; }, 2000);
+});
+
+// ---- dialogs: <a href="#id" data-dialog> opens <dialog id>; [data-close] inside closes it ---------------------
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) {
+    event.preventDefault();
+    one(opener.getAttribute("href")).showModal();
+  }
+  const closer = event.target.closest("dialog [data-close]");
+  if (closer) {
+    event.preventDefault();
+    closer.closest("dialog").close();
+  }
+});
+
+// ---- confirm by name: <form data-confirm="name"> keeps its button off until the name is typed -----------------
+function checkName(form) {
+  const input = one("[data-confirm-input]", form);
+  one("[type=submit]", form).disabled = input.value.trim() !== form.dataset.confirm;
+}
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form[data-confirm]");
+  if (form) checkName(form);
+});
+
+// ---- forms are sent once: a second click while the first is on its way does nothing ----------------------------
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post" || form.hasAttribute("hx-post")) return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+});
+// coming back with the browser's back button shows the page as it was left: sendable again
+addEventListener("pageshow", () => all("form[data-sent]").forEach((form) => { delete form.dataset.sent; }));
+
+// ---- filters apply on change: <form data-autosubmit>; without script their button does it ----------------------
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form[data-autosubmit]");
+  if (form) form.requestSubmit();
+});
+
+// ---- menus are <details class="menu">: one open at a time, Escape and a click outside close --------------------
+function closeMenus(except) {
+  all("details.menu[open]").filter((menu) => menu !== except).forEach((menu) => { menu.open = false; });
+}
+document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
+
+// ---- keys: "/" searches, "?" helps, Escape closes menus --------------------------------------------------------
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    const open = one("details.menu[open]");
+    closeMenus();
+    if (open) one("summary", open).focus();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key === "/" && one("#search")) {
+    event.preventDefault();
+    one("#search").focus();
+  } else if (event.key === "?" && one("#keys") && !one("dialog[open]")) {
+    one("#keys").showModal();
+  }
+});
+
+// ---- times: <time datetime data-when="relative|clock|date|countdown">, see the tag `when` ----------------------
+// The server writes a text that is right in UTC and at the moment of rendering; here it gets the person's zone and ages.
+const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600], [Infinity, "day", 86400]];
+const inWords = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+
+function relative(seconds) {
+  const [, unit, size] = steps.find(([limit]) => Math.abs(seconds) < limit);
+  if (unit === "second" && Math.abs(seconds) < 10) return seconds > 0 ? "in a moment" : "just now";
+  return inWords.format(Math.trunc(seconds / size), unit);
+}
+
+function countdown(seconds) {
+  if (seconds <= 0) return "now";
+  const parts = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]]
+    .map(([size, unit], index, list) => [Math.floor((seconds % (list[index - 1]?.[0] ?? Infinity)) / size), unit]);
+  return "in " + parts.filter(([count]) => count > 0).slice(0, 2).map(([count, unit]) => `${count} ${unit}`).join(" ");
+}
+
+function showTimes(root = document) {
+  for (const time of all("time[data-when]", root)) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.valueOf())) continue;
+    const seconds = (at - Date.now()) / 1000;
+    const text = {
+      relative: () => relative(seconds),
+      countdown: () => countdown(seconds),
+      clock: () => clock.format(at),
+      date: () => day.format(at),
+    }[time.dataset.when]();
+    time.title = absolute.format(at);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// ---- live pages ------------------------------------------------------------------------------------------------
+// One stream per page, closed while nobody looks at it. htmx's extension asks htmx.createEventSource for its source;
+// this one comes and goes with the visibility of the page and keeps the extension's listeners.
+class VisibleSource extends EventTarget {
+  constructor(url) {
+    super();
+    this.url = url;
+    this.names = new Set(["open", "error"]);
+    this.onVisibility = () => (document.hidden ? this.pause() : this.resume());
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.resume();
+  }
+
+  get readyState() {
+    return this.inner ? this.inner.readyState : EventSource.CONNECTING;
+  }
+
+  addEventListener(name, listener, options) {
+    super.addEventListener(name, listener, options);
+    if (this.names.has(name)) return;
+    this.names.add(name);
+    if (this.inner) this.forward(name);
+  }
+
+  forward(name) {
+    this.inner.addEventListener(name, (event) => {
+      if (name === "open") this.onopen?.(event);
+      if (name === "error") this.onerror?.(event);
+      this.dispatchEvent(new MessageEvent(name, { data: event.data, lastEventId: event.lastEventId }));
+    });
+  }
+
+  resume() {
+    if (this.inner || document.hidden) return;
+    this.inner = new EventSource(this.url);
+    this.names.forEach((name) => this.forward(name));
+  }
+
+  pause() {
+    this.inner?.close();
+    this.inner = null;
+  }
+
+  close() {
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    this.pause();
+  }
+}
+
+// What "Live" says: theme and words depend on <body data-stream>.
+function streamIs(state) {
+  if (document.body.dataset.stream === state) return;
+  document.body.dataset.stream = state;
+  if (state === "paused") announce("Live updates paused, retrying.");
+}
+
+if (window.htmx) {
+  htmx.createEventSource = (url) => new VisibleSource(url);
+  document.addEventListener("htmx:sseOpen", () => streamIs("live"));
+  document.addEventListener("htmx:sseError", () => streamIs("paused"));
+  document.addEventListener("htmx:sseMessage", (event) => showTimes(event.target));
+  document.addEventListener("htmx:afterSwap", (event) => showTimes(event.target));
+  // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr } = event.detail;
+    if (xhr.status >= 400 && xhr.responseText.includes("data-refusal")) {
+      event.detail.target = one("#notices");
+      event.detail.swapOverride = "innerHTML";
+    }
+  });
+  document.addEventListener("htmx:sendError", () => announce("The portal did not answer. Check your connection and try again."));
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  all("form[data-confirm]").forEach(checkName);
+  showTimes();
+  setInterval(() => { if (!document.hidden) showTimes(); }, 1000);
+});

@@ -1,0 +1,117 @@
+"""Re-create static/vendor from the npm registry: `python3 tools/vendor.py`. Needs npm, here and nowhere else.
+
+What is taken, from which package and version, is the table below; the result and its hashes are written to
+static/vendor/manifest.json, which tests/portal/test_static.py compares with the files. htmx is not here: it comes
+inside the django-htmx package.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+VENDOR = Path(__file__).resolve().parent.parent / "static" / "vendor"
+
+
+@dataclass(frozen=True)
+class Package:
+    name: str
+    version: str
+    licence: str
+    files: dict[str, str]  # path inside the package -> path below static/vendor
+
+
+PACKAGES = [
+    Package(
+        "bootstrap",
+        "5.3.8",
+        "MIT",
+        {
+            "dist/css/bootstrap.min.css": "bootstrap/bootstrap.min.css",
+            "dist/js/bootstrap.bundle.min.js": "bootstrap/bootstrap.bundle.min.js",
+            "LICENSE": "bootstrap/LICENSE",
+        },
+    ),
+    Package(
+        "uplot",
+        "1.6.32",
+        "MIT",
+        {
+            "dist/uPlot.iife.min.js": "uplot/uPlot.iife.min.js",
+            "dist/uPlot.min.css": "uplot/uPlot.min.css",
+            "LICENSE": "uplot/LICENSE",
+        },
+    ),
+    Package("@tabler/icons", "3.51.0", "MIT", {"LICENSE": "tabler/LICENSE"}),
+]
+
+# Outline icons of @tabler/icons, under their own names; `{% icon "copy" %}` draws one.
+ICONS = """
+activity alert-octagon alert-triangle arrow-back-up arrow-right ban check chevron-down chevron-left chevron-right
+circle-check circle-dashed circle-minus circle-x clock cloud-off contrast copy cpu-2 device-desktop external-link
+filter git-compare help-circle history hourglass inbox info-circle key loader-2 logout moon notebook package
+player-pause player-play player-stop plus power refresh search server shield-check shield-half shield-x sun
+terminal-2 trash user users x
+""".split()
+
+
+def unpacked(package: Package, folder: Path) -> Path:
+    """The package's own folder, fetched with npm's client."""
+    subprocess.run(
+        ["npm", "pack", "--silent", "--pack-destination", str(folder), f"{package.name}@{package.version}"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    [archive] = folder.glob("*.tgz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "package"
+
+
+def without_source_map(text: str) -> str:
+    """The maps are not vendored, and Django's hashed static storage refuses a reference to a missing file."""
+    return re.sub(r"\n?(/\*#|//#) sourceMappingURL=\S+( \*/)?\s*$", "\n", text)
+
+
+def sprite(icons: Path) -> str:
+    """One SVG with a symbol per icon; stroke and size come from the class `i` in theme.css."""
+    symbols = []
+    for name in sorted(ICONS):
+        svg = (icons / f"{name}.svg").read_text()
+        body = " ".join(line.strip() for line in svg.split(">", 1)[1].rsplit("</svg>", 1)[0].splitlines())
+        body = body.replace('<path stroke="none" d="M0 0h24v24H0z" fill="none" />', "").strip()
+        symbols.append(f'  <symbol id="{name}" viewBox="0 0 24 24">{body}</symbol>\n')
+    return f'<svg xmlns="http://www.w3.org/2000/svg">\n{"".join(symbols)}</svg>\n'
+
+
+def main() -> None:
+    manifest = []
+    for package in PACKAGES:
+        written = {}
+        with tempfile.TemporaryDirectory() as scratch:
+            source = unpacked(package, Path(scratch))
+            for origin, target in package.files.items():
+                written[target] = without_source_map((source / origin).read_text())
+            if package.name == "@tabler/icons":
+                written["tabler/icons.svg"] = sprite(source / "icons" / "outline")
+        for target, text in written.items():
+            path = VENDOR / target
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        manifest.append(
+            {
+                "name": package.name,
+                "version": package.version,
+                "licence": package.licence,
+                "sha256": {target: hashlib.sha256(text.encode()).hexdigest() for target, text in written.items()},
+            }
+        )
+    (VENDOR / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
