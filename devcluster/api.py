@@ -11,12 +11,14 @@ import base64
 import http.client
 import json
 import os
+import socket
 import ssl
 import tempfile
 import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,37 @@ class ApiError(Exception):
         self.body = body
         self.reason = str(body.get("reason", ""))
         super().__init__(f"{status} {self.reason}: {body.get('message', '')}")
+
+
+class Watch:
+    """An open watch. An ERROR event, 410 among them, is raised as ApiError."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection = connection
+        self._socket = connection.sock  # http.client forgets it where the answer is the connection's last
+        self._response = connection.getresponse()
+        self._stopped = False
+        if self._response.status != 200:
+            raise ApiError(self._response.status, _decode(self._response.read()))
+
+    def __iter__(self) -> Iterator[tuple[str, Json]]:
+        try:
+            while line := self._response.readline():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise ApiError(int(event["object"].get("code", 500)), event["object"])
+                yield event["type"], event["object"]
+        except (OSError, http.client.HTTPException, ValueError):  # ValueError: a line that the cut left unfinished
+            if not self._stopped:
+                raise
+        finally:
+            self._connection.close()
+
+    def stop(self) -> None:
+        """End the iteration, from another thread too."""
+        self._stopped = True
+        with suppress(OSError):  # it has ended by itself
+            self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class Api:
@@ -85,23 +118,18 @@ class Api:
         fields: str = "",
         resource_version: str = "",
         timeout_s: float = 60.0,
-    ) -> Iterator[tuple[str, Json]]:
-        """Yield (type, object) until the server ends the watch after `timeout_s`. An ERROR event raises ApiError."""
+    ) -> Watch:
+        """Iterate over (type, object) until the server ends the watch after `timeout_s`, or `stop()`."""
         params = _without_empty({"labelSelector": labels, "fieldSelector": fields, "resourceVersion": resource_version})
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(max(1, int(timeout_s)))}
         connection = self._connect(timeout_s + 10)
         try:
             connection.request("GET", _with(path_of(resource, namespace=namespace), params), headers=self._headers())
-            response = connection.getresponse()
-            if response.status != 200:
-                raise ApiError(response.status, _decode(response.read()))
-            while line := response.readline():
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise ApiError(int(event["object"].get("code", 500)), event["object"])
-                yield event["type"], event["object"]
-        finally:
+            opened = Watch(connection)
+        except BaseException:
             connection.close()
+            raise
+        return opened
 
     # writing
 

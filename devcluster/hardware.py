@@ -1,4 +1,4 @@
-"""Simulated hardware: `hardware/*.yaml` → nodes that kwok plays, DRA slices and classes, storage classes.
+"""Simulated hardware: `hardware/*.yaml` → nodes that kwok plays, DRA slices and device classes.
 
     load(Api(kubeconfig), "mixed")
 

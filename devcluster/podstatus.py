@@ -1,0 +1,187 @@
+"""Pod statuses and events as a kubelet writes them, for the notebook runner and the scripted kubelet."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+from devcluster.api import STRATEGIC, Api, ApiError, Json
+
+NODE_ADDRESS = "127.0.0.1"
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# what a container may be doing
+
+
+def waiting(reason: str, message: str = "") -> Json:
+    return {"waiting": {"reason": reason} | ({"message": message} if message else {})}
+
+
+def running(started_at: str) -> Json:
+    return {"running": {"startedAt": started_at}}
+
+
+def terminated(exit_code: int, *, reason: str = "", message: str = "", started_at: str = "", signal: int = 0) -> Json:
+    """`reason` defaults to what a kubelet calls that exit code."""
+    state: Json = {"exitCode": exit_code, "reason": reason or ("Completed" if exit_code == 0 else "Error")}
+    state |= {"startedAt": started_at or now(), "finishedAt": now()}
+    return {"terminated": state | ({"message": message} if message else {}) | ({"signal": signal} if signal else {})}
+
+
+# what the pod's status says of it
+
+
+def status(
+    pod: Json,
+    state: Json,
+    *,
+    ready: bool = False,
+    pod_ip: str = "",
+    restarts: int = 0,
+    last_state: Json | None = None,
+    reason: str = "",
+    message: str = "",
+) -> Json:
+    """The status of a bound pod all of whose containers are in `state`.
+
+    The phase follows from the state: terminated means Succeeded or Failed, for good (restartPolicy is not asked: a
+    container that will come back is `waiting` with `last_state`). `reason` and `message` are the pod's own.
+    """
+    ended = state.get("terminated")
+    phase = "Pending" if "waiting" in state else "Running"
+    if ended is not None:
+        phase = "Succeeded" if ended["exitCode"] == 0 else "Failed"
+    if "waiting" in state and last_state is not None:
+        phase = "Running"  # it has run: a kubelet does not go back to Pending
+    images = {c["name"]: c.get("image", "") for c in pod["spec"]["containers"]}
+    found: Json = {
+        "phase": phase,
+        "conditions": _conditions(pod, phase=phase, ready=ready),
+        "hostIP": NODE_ADDRESS,
+        "hostIPs": [{"ip": NODE_ADDRESS}],
+        "startTime": pod.get("status", {}).get("startTime") or now(),
+        "containerStatuses": [
+            {
+                "name": name,
+                "image": image,
+                "imageID": "" if "waiting" in state and last_state is None else _image_id(image),
+                "ready": ready,
+                "started": "running" in state,
+                "restartCount": restarts,
+                "state": state,
+                "lastState": last_state or {},
+            }
+            for name, image in images.items()
+        ],
+    }
+    if pod_ip:
+        found |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+    return found | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
+
+
+def refused(reason: str, message: str) -> Json:
+    """A kubelet that will not run the pod: Failed at once, no container ever existed."""
+    return {"phase": "Failed", "reason": reason, "message": message, "startTime": now()}
+
+
+def disruption(reason: str, message: str) -> Json:
+    """The condition that tells a Job's failure policy that the pod is not to blame."""
+    return _condition("DisruptionTarget", holds=True, reason=reason, message=message)
+
+
+def _conditions(pod: Json, *, phase: str, ready: bool) -> list[Json]:
+    """All but PodScheduled, which is the scheduler's. The time of a condition that did not change is kept."""
+    why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
+    names = " ".join(c["name"] for c in pod["spec"]["containers"])
+    text = "" if phase in ("Succeeded", "Failed") else f"containers with unready status: [{names}]"
+    blame = {} if ready else {"reason": why, "message": text}
+    fresh = [
+        _condition("PodReadyToStartContainers", holds=phase == "Running"),
+        _condition("Initialized", holds=True, reason="PodCompleted" if phase == "Succeeded" else ""),
+        _condition("ContainersReady", holds=ready, **blame),
+        _condition("Ready", holds=ready, **blame),
+    ]
+    before = {c["type"]: c for c in pod.get("status", {}).get("conditions", ())}
+    for condition in fresh:
+        old = before.get(condition["type"], {})
+        if old.get("status") == condition["status"]:
+            condition["lastTransitionTime"] = old["lastTransitionTime"]
+    return fresh
+
+
+def _condition(kind: str, *, holds: bool, reason: str = "", message: str = "") -> Json:
+    # None, not absent: a strategic merge would otherwise keep yesterday's text.
+    text = {"reason": reason or None, "message": message or None}
+    return {"type": kind, "status": str(holds), "lastProbeTime": None, "lastTransitionTime": now(), **text}
+
+
+def _image_id(image: str) -> str:
+    return f"{image.partition('@')[0]}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
+
+
+# writing
+
+
+def report(api: Api, pod: Json, new_status: Json) -> Json:
+    """Write the status of exactly this pod (by uid); the pod as it is now. Conditions merge by type.
+
+    404 or 409 (ApiError) mean that the pod is gone, or that another one has its name.
+    """
+    meta = pod["metadata"]
+    return api.patch(
+        "v1/pods",
+        meta["name"],
+        {"metadata": {"uid": meta["uid"]}, "status": new_status},
+        namespace=meta["namespace"],
+        subresource="status",
+        content_type=STRATEGIC,
+    )
+
+
+def remove(api: Api, pod: Json) -> None:
+    """What a kubelet does when nothing of the pod runs any more."""
+    meta = pod["metadata"]
+    try:
+        api.delete("v1/pods", meta["name"], namespace=meta["namespace"], grace_s=0, uid=meta["uid"])
+    except ApiError as error:
+        if error.status != 409:  # a pod of the same name, but not this one
+            raise
+
+
+def event(api: Api, pod: Json, reason: str, message: str, *, kind: str = "Normal", container: bool = True) -> None:
+    """An event on the pod from the kubelet of its node. The same text again counts up instead of piling up."""
+    meta, spec = pod["metadata"], pod["spec"]
+    path = f"spec.containers{{{spec['containers'][0]['name']}}}" if container else ""
+    key = hashlib.sha256(f"{meta['uid']}{reason}{message}{path}".encode()).hexdigest()[:16]
+    name = f"{meta['name'][:230]}.{key}"
+    regarding = {"kind": "Pod", "apiVersion": "v1", "uid": meta["uid"], "name": meta["name"]}
+    regarding |= {"namespace": meta["namespace"], **({"fieldPath": path} if path else {})}
+    body: Json = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": meta["namespace"]},
+        "involvedObject": regarding,
+        "type": kind,
+        "reason": reason,
+        "message": message,
+        "source": {"component": "kubelet", "host": spec["nodeName"]},
+        "reportingComponent": "kubelet",
+        "reportingInstance": spec["nodeName"],
+        "firstTimestamp": now(),
+        "lastTimestamp": now(),
+        "count": 1,
+    }
+    try:
+        api.create(body)
+    except ApiError as error:
+        if error.status in (403, 404):  # the namespace is going away, and its events with it
+            return
+        if error.status != 409:
+            raise
+        old = api.find("v1/events", name, namespace=meta["namespace"])
+        again = {"count": (old or body)["count"] + 1, "lastTimestamp": now()}
+        api.patch("v1/events", name, again, namespace=meta["namespace"])
