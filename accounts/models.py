@@ -46,7 +46,9 @@ class UserManager(BaseUserManager["User"]):
     def create_superuser(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
         """Break-glass account for `manage.py createsuperuser`."""
         roles = [Role.ADMIN, Role.OPERATOR]
-        return self.create_user(email=email, name=name, password=password, is_staff=True, is_superuser=True, roles=roles, **fields)
+        return self.create_user(
+            email=email, name=name, password=password, is_staff=True, is_superuser=True, roles=roles, **fields
+        )
 
 
 class User(AbstractBaseUser, PermissionsMixin):
@@ -64,7 +66,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     class Meta:
         constraints = [
             models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_lower_case"),
-            models.CheckConstraint(condition=models.Q(roles__contained_by=[str(r) for r in Role]), name="user_roles_known"),
+            models.CheckConstraint(
+                condition=models.Q(roles__contained_by=[str(r) for r in Role]), name="user_roles_known"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -74,7 +78,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         return role in self.roles
 
 
-constraint_sentence("accounts_user_email_key", "email_taken", "Somebody already uses this e-mail address.", field="email")
+constraint_sentence(
+    "accounts_user_email_key", "email_taken", "Somebody already uses this e-mail address.", field="email"
+)
 
 
 class ApiToken(models.Model):
@@ -93,14 +99,21 @@ class ApiToken(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint("user", "name", condition=models.Q(revoked_at=None), name="token_name_once"),
-            models.CheckConstraint(condition=models.Q(scopes__contained_by=[str(s) for s in Scope]), name="token_scopes_known"),
+            models.CheckConstraint(
+                condition=models.Q(scopes__contained_by=[str(s) for s in Scope]), name="token_scopes_known"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
 
-constraint_sentence("token_name_once", "name_taken", "You already have a token of this name; revoke it first or choose another name.", field="name")
+constraint_sentence(
+    "token_name_once",
+    "name_taken",
+    "You already have a token of this name; revoke it first or choose another name.",
+    field="name",
+)
 
 
 class Event(models.Model):

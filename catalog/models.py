@@ -47,14 +47,18 @@ class GpuClass(models.Model):
     sharing = models.CharField(max_length=15, choices=Sharing, default=Sharing.NONE)
     replicas = models.PositiveIntegerField(default=1)
     interface = models.CharField(max_length=15, choices=Interface, default=Interface.DEVICE_PLUGIN)
-    resource = models.CharField(max_length=120, blank=True, default="", help_text="Extended resource, e.g. nvidia.com/gpu")
+    resource = models.CharField(
+        max_length=120, blank=True, default="", help_text="Extended resource, e.g. nvidia.com/gpu"
+    )
     device_class = models.CharField(max_length=120, blank=True, default="")
     device_selector = models.TextField(max_length=10240, blank=True, default="", help_text="CEL; DRA only")
     interconnect = models.CharField(max_length=10, choices=Interconnect, default=Interconnect.UNKNOWN)
     node_labels = models.JSONField(default=dict, blank=True, help_text="Labels that select this class's nodes")
     tolerations = models.JSONField(default=list, blank=True)
 
-    memory_mib = models.PositiveIntegerField(null=True, blank=True, help_text="Memory of one unit; empty when the nodes do not say")
+    memory_mib = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Memory of one unit; empty when the nodes do not say"
+    )
     units_per_workload = models.PositiveIntegerField(default=8)
     cpu_per_unit = models.PositiveIntegerField(default=4)
     memory_gib_per_unit = models.PositiveIntegerField(default=16)
@@ -72,28 +76,62 @@ class GpuClass(models.Model):
         constraints = [
             models.UniqueConstraint("cluster", "slug", name="gpu_class_slug_once"),
             models.CheckConstraint(condition=~Q(sharing="mps") | Q(partition="none"), name="gpu_class_no_mps_on_mig"),
-            models.CheckConstraint(condition=Q(sharing="none") | Q(units_per_workload=1), name="gpu_class_one_share_each"),
-            models.CheckConstraint(condition=Q(sharing="none", replicas=1) | (~Q(sharing="none") & Q(replicas__gte=2)), name="gpu_class_replicas"),
+            models.CheckConstraint(
+                condition=Q(sharing="none") | Q(units_per_workload=1), name="gpu_class_one_share_each"
+            ),
+            models.CheckConstraint(
+                condition=Q(sharing="none", replicas=1) | (~Q(sharing="none") & Q(replicas__gte=2)),
+                name="gpu_class_replicas",
+            ),
             models.CheckConstraint(
                 condition=Q(interface="device-plugin", resource__contains="/", device_class="")
                 | (Q(interface="dra", resource="") & ~Q(device_class="") & ~Q(device_selector=""))
                 | Q(interface="none", resource="", device_class=""),
                 name="gpu_class_interface",
             ),
-            models.CheckConstraint(condition=Q(price_per_unit_hour__gte=0, weight__gte=0), name="gpu_class_not_negative"),
-            models.CheckConstraint(condition=Q(units_per_workload__gte=1, cpu_per_unit__gte=1, memory_gib_per_unit__gte=1), name="gpu_class_sizes"),
+            models.CheckConstraint(
+                condition=Q(price_per_unit_hour__gte=0, weight__gte=0), name="gpu_class_not_negative"
+            ),
+            models.CheckConstraint(
+                condition=Q(units_per_workload__gte=1, cpu_per_unit__gte=1, memory_gib_per_unit__gte=1),
+                name="gpu_class_sizes",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
 
 
-constraint_sentence("gpu_class_slug_once", "slug_taken", "A class of this name already exists in this cluster.", field="slug")
-constraint_sentence("gpu_class_no_mps_on_mig", "mps_on_mig", "The device plugin cannot share a MIG slice by MPS; choose time-slicing or no sharing.", field="sharing")
-constraint_sentence("gpu_class_one_share_each", "one_share_each", "A second share of the same card adds nothing: a shared class has 1 unit per workload.", field="units_per_workload")
-constraint_sentence("gpu_class_replicas", "replicas", "A shared class has at least 2 replicas; an exclusive one exactly 1.", field="replicas")
-constraint_sentence("gpu_class_interface", "interface", "A device-plugin class needs a resource name with a slash; a DRA class needs a device class and a CEL selector.", field="interface")
-constraint_sentence("gpu_class_not_negative", "negative", "Price and weight cannot be negative.", field="price_per_unit_hour")
+constraint_sentence(
+    "gpu_class_slug_once", "slug_taken", "A class of this name already exists in this cluster.", field="slug"
+)
+constraint_sentence(
+    "gpu_class_no_mps_on_mig",
+    "mps_on_mig",
+    "The device plugin cannot share a MIG slice by MPS; choose time-slicing or no sharing.",
+    field="sharing",
+)
+constraint_sentence(
+    "gpu_class_one_share_each",
+    "one_share_each",
+    "A second share of the same card adds nothing: a shared class has 1 unit per workload.",
+    field="units_per_workload",
+)
+constraint_sentence(
+    "gpu_class_replicas",
+    "replicas",
+    "A shared class has at least 2 replicas; an exclusive one exactly 1.",
+    field="replicas",
+)
+constraint_sentence(
+    "gpu_class_interface",
+    "interface",
+    "A device-plugin class needs a resource name with a slash; a DRA class needs a device class and a CEL selector.",
+    field="interface",
+)
+constraint_sentence(
+    "gpu_class_not_negative", "negative", "Price and weight cannot be negative.", field="price_per_unit_hour"
+)
 
 
 class Image(models.Model):
@@ -113,7 +151,7 @@ class Image(models.Model):
 
 
 class Pool(Due):
-    """The cluster-wide half of the catalog: one ResourceFlavor per class and the Cohort with what nobody was promised."""
+    """The cluster-wide half of the catalog: a ResourceFlavor per class, and the Cohort with what nobody was promised."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, related_name="pool")
     applied_as_of = models.DateTimeField(null=True, blank=True)

@@ -137,7 +137,7 @@ class MirrorWorkload(MirrorRow):
 
 
 class MirrorObject(MirrorRow):
-    """All other kinds: namespaces, quotas, policies, bindings, queues, flavors, cohorts, claims, slices, device classes."""
+    """All other kinds: namespaces, quotas, policies, bindings, queues, flavors, cohorts, claims, slices."""
 
     kind = models.CharField(max_length=60)
 

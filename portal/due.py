@@ -116,7 +116,7 @@ def claim(model: type[Row]) -> Claim[Row] | None:
          WHERE id = (SELECT id FROM {table}
                       WHERE due_at <= clock_timestamp() AND (leased_until IS NULL OR leased_until <= clock_timestamp())
                       ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-        RETURNING id, generation, due_at, leased_until, attempts"""  # noqa: S608
+        RETURNING id, generation, due_at, leased_until, attempts"""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, [settings.LEASE_S])
         found = cursor.fetchone()
@@ -140,20 +140,22 @@ def finish(claimed: Claim[Row], *, again_in_s: float | None = None, clock: datet
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
                              THEN least(clock_timestamp() + make_interval(secs => %s), %s) ELSE due_at END
          WHERE id = %s AND leased_until = %s
-        RETURNING due_at <= clock_timestamp()"""  # noqa: S608
+        RETURNING due_at <= clock_timestamp()"""
     wait_s = settings.RESYNC_S if again_in_s is None else again_in_s
-    return _guarded(statement, [claimed.generation, claimed.due_at, wait_s, clock, claimed.row.pk, claimed.leased_until])
+    return _guarded(
+        statement, [claimed.generation, claimed.due_at, wait_s, clock, claimed.row.pk, claimed.leased_until]
+    )
 
 
 def fail(claimed: Claim[Row], *, code: str, text: str) -> None:
-    """It could not be done now: recorded on the row, tried again in min(5·2^attempts, 300) s ± 20 %, or at a newer touch."""
+    """It could not be done now: recorded on the row, again in min(5·2^attempts, 300) s ± 20 %, or at a newer touch."""
     table = connection.ops.quote_name(claimed.model._meta.db_table)
     statement = f"""
         UPDATE {table} SET leased_until = NULL, error_code = %s, error_text = %s,
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
                              THEN clock_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random())) ELSE due_at END
          WHERE id = %s AND leased_until = %s
-        RETURNING due_at <= clock_timestamp()"""  # noqa: S608
+        RETURNING due_at <= clock_timestamp()"""
     wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), 300.0)
     _guarded(statement, [code, text[:ERROR_TEXT_LIMIT], claimed.due_at, wait_s, claimed.row.pk, claimed.leased_until])
 
@@ -235,9 +237,13 @@ def overdue_s() -> dict[str, float]:
     """Per table: how long its oldest due and free row has waited, in seconds; 0.0 when nothing waits."""
     found = {}
     for model in due_models():
-        oldest = model._base_manager.filter(due_at__lte=Now()).filter(_free()).aggregate(
-            age=models.ExpressionWrapper(Now() - models.Min("due_at"), output_field=models.DurationField())
-        )["age"]
+        oldest = (
+            model._base_manager.filter(due_at__lte=Now())
+            .filter(_free())
+            .aggregate(age=models.ExpressionWrapper(Now() - models.Min("due_at"), output_field=models.DurationField()))[
+                "age"
+            ]
+        )
         found[label(model)] = oldest.total_seconds() if isinstance(oldest, timedelta) else 0.0
     return found
 

@@ -55,8 +55,12 @@ def refuse_if(refusal: Refusal | None) -> None:
         raise Refused(refusal)
 
 
-NOT_FOUND = Refusal("not_found", "There is nothing here under this address, or you are not a member of its team.", status=404)
-NOT_SIGNED_IN = Refusal("not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401)
+NOT_FOUND = Refusal(
+    "not_found", "There is nothing here under this address, or you are not a member of its team.", status=404
+)
+NOT_SIGNED_IN = Refusal(
+    "not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401
+)
 
 # Constraint names are written by hand in models; what they mean to people stands here once.
 CONSTRAINT_SENTENCES: dict[str, tuple[str, str, str | None]] = {}
@@ -73,7 +77,11 @@ def from_integrity_error(error: IntegrityError) -> Refusal:
     if name in CONSTRAINT_SENTENCES:
         code, message, field = CONSTRAINT_SENTENCES[name]
         return Refusal(code, message, field, status=409)
-    return Refusal("conflict", "This contradicts what is stored; somebody else may have changed it just now. Reload and try again.", status=409)
+    return Refusal(
+        "conflict",
+        "This contradicts what is stored; somebody else may have changed it just now. Reload and try again.",
+        status=409,
+    )
 
 
 class RefusalMiddleware:
@@ -131,8 +139,13 @@ def to_refusal(exception: Exception) -> Refusal | None:
     if isinstance(exception, PermissionDenied | drf.PermissionDenied):
         return Refusal("not_allowed", "Your role does not allow this.", status=403)
     if isinstance(exception, drf.Throttled):
-        wait_s = int(exception.wait or 1) + 1
-        return Refusal("too_many_requests", f"Too many requests with this token. Try again in {wait_s} s.", status=429, retry_after_s=wait_s)
+        wait_s = int(getattr(exception, "wait", None) or 1) + 1
+        return Refusal(
+            "too_many_requests",
+            f"Too many requests with this token. Try again in {wait_s} s.",
+            status=429,
+            retry_after_s=wait_s,
+        )
     if isinstance(exception, drf.ValidationError):
         field, message = _first_problem(exception.detail)
         return Refusal("invalid", message, field)

@@ -48,7 +48,9 @@ DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
 DATABASES["default"].update(ENGINE="django.db.backends.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
 if env.bool("DATABASE_POOL", default=False):
     # One pool per process, for web and doors. Workers fork, and a pool does not survive a fork.
-    DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL_SIZE", default=8), "timeout": 5}}
+    DATABASES["default"]["OPTIONS"] = {
+        "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL_SIZE", default=8), "timeout": 5}
+    }
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -117,7 +119,10 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher", "django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
@@ -190,13 +195,18 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=4)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_BEAT_SCHEDULE = {"sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}}}
+CELERY_BEAT_SCHEDULE = {
+    "sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}}
+}
 # Beat's memory of the last run is a hint as well; nothing is lost when the file is.
 CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_DIR / ".run" / "beat"))
 
 # ---- API -------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.TokenAuthentication", "accounts.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.authentication.TokenAuthentication",
+        "accounts.authentication.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
@@ -233,7 +243,7 @@ DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localh
 SECRET_WORDS = ("password", "token", "secret", "authorization", "cookie", "ticket", "key")
 
 
-def without_secrets(_logger: object, _method: str, event: dict) -> dict:
+def without_secrets(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Values under names that sound secret never reach a log line, whoever logs them."""
     for name in event:
         if any(word in name.lower() for word in SECRET_WORDS):
@@ -241,7 +251,7 @@ def without_secrets(_logger: object, _method: str, event: dict) -> dict:
     return event
 
 
-LOG_PROCESSORS = [
+LOG_PROCESSORS: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
@@ -257,7 +267,10 @@ LOGGING = {
         "json": {
             "()": structlog.stdlib.ProcessorFormatter,
             "foreign_pre_chain": LOG_PROCESSORS,
-            "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()],
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(),
+            ],
         }
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},

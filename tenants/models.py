@@ -1,4 +1,4 @@
-"""Who may have how much. Requests and decisions are human state (compare-and-set); Namespace and Plan converge (Due)."""
+"""Who may have how much. Decisions are human state (compare-and-set); Namespace and Plan converge (Due)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,12 @@ class Tenant(models.Model):
         return self.slug
 
 
-constraint_sentence("tenants_tenant_slug_key", "slug_taken", "A team of this name already exists; choose another or ask its owners to let you join.", field="slug")
+constraint_sentence(
+    "tenants_tenant_slug_key",
+    "slug_taken",
+    "A team of this name already exists; choose another or ask its owners to let you join.",
+    field="slug",
+)
 
 
 class Membership(models.Model):
@@ -157,7 +162,9 @@ class QuotaLine(models.Model):
     decided_from = models.DateTimeField(null=True, blank=True)
     decided_until = models.DateTimeField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
-    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
     decided_at = models.DateTimeField(null=True, blank=True)
     rule = models.CharField(max_length=60, blank=True, default="")
     reason = models.CharField(max_length=500, blank=True, default="")
@@ -167,11 +174,15 @@ class QuotaLine(models.Model):
     class Meta:
         ordering = ["id"]
         constraints = [
-            models.UniqueConstraint("tenant", "gpu_class", condition=Q(state="pending"), name="one_pending_line_a_class"),
+            models.UniqueConstraint(
+                "tenant", "gpu_class", condition=Q(state="pending"), name="one_pending_line_a_class"
+            ),
             models.CheckConstraint(condition=Q(asked_until__gt=models.F("asked_from")), name="line_asked_period"),
             models.CheckConstraint(
                 condition=~Q(state="approved")
-                | Q(decided_units__isnull=False, decided_from__isnull=False, decided_until__gt=models.F("decided_from")),
+                | Q(
+                    decided_units__isnull=False, decided_from__isnull=False, decided_until__gt=models.F("decided_from")
+                ),
                 name="line_decided_period",
             ),
         ]
@@ -180,8 +191,15 @@ class QuotaLine(models.Model):
         return f"line {self.pk}: {self.asked_units} {self.gpu_class_id}, {self.state}"
 
 
-constraint_sentence("one_pending_line_a_class", "already_pending", "Your team already waits for a decision about this class; withdraw that line first or wait for it.", field="gpu_class")
-constraint_sentence("line_asked_period", "bad_period", "The end of the period has to be after its start.", field="until")
+constraint_sentence(
+    "one_pending_line_a_class",
+    "already_pending",
+    "Your team already waits for a decision about this class; withdraw that line first or wait for it.",
+    field="gpu_class",
+)
+constraint_sentence(
+    "line_asked_period", "bad_period", "The end of the period has to be after its start.", field="until"
+)
 
 
 class Grant(models.Model):
@@ -202,12 +220,17 @@ class Grant(models.Model):
         constraints = [
             ExclusionConstraint(
                 name="one_base_grant_at_a_time",
-                expressions=[("tenant", RangeOperators.EQUAL), ("gpu_class", RangeOperators.EQUAL), ("period", RangeOperators.OVERLAPS)],
+                expressions=[
+                    ("tenant", RangeOperators.EQUAL),
+                    ("gpu_class", RangeOperators.EQUAL),
+                    ("period", RangeOperators.OVERLAPS),
+                ],
                 condition=Q(kind="base"),
             ),
             models.CheckConstraint(condition=Q(period__isempty=False), name="grant_period_not_empty"),
             models.CheckConstraint(
-                condition=Q(period__startswith__isnull=False, period__endswith__isnull=False), name="grant_period_bounded"
+                condition=Q(period__startswith__isnull=False, period__endswith__isnull=False),
+                name="grant_period_bounded",
             ),
         ]
 
@@ -215,7 +238,11 @@ class Grant(models.Model):
         return f"{self.units} {self.gpu_class_id} for {self.tenant_id}"
 
 
-constraint_sentence("one_base_grant_at_a_time", "grant_overlaps", "Another decision about this class took effect just now; reload the request and decide again.")
+constraint_sentence(
+    "one_base_grant_at_a_time",
+    "grant_overlaps",
+    "Another decision about this class took effect just now; reload the request and decide again.",
+)
 
 
 class Plan(Due):

@@ -25,7 +25,9 @@ class Volume(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint("namespace", "name", condition=Q(delete_requested_at=None), name="volume_name_once"),
+            models.UniqueConstraint(
+                "namespace", "name", condition=Q(delete_requested_at=None), name="volume_name_once"
+            ),
             models.CheckConstraint(condition=Q(size_gib__gte=1), name="volume_size"),
         ]
 
@@ -75,7 +77,12 @@ class Workload(Due):
         return self.name
 
 
-constraint_sentence("workload_name_once", "name_taken", "Your team already has a workload of this name; choose another, or start that one again.", field="name")
+constraint_sentence(
+    "workload_name_once",
+    "name_taken",
+    "Your team already has a workload of this name; choose another, or start that one again.",
+    field="name",
+)
 
 
 class Run(models.Model):
@@ -89,7 +96,7 @@ class Run(models.Model):
 
     workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
     number = models.PositiveIntegerField()
-    # Frozen at launch, cluster/specs.py: RunSpec as JSON (class, units, weight, price, image, sizes, labels, tolerations).
+    # Frozen at launch: cluster.run_spec.RunSpec as JSON (class, units, weight, price, image, sizes, tolerations).
     spec = models.JSONField()
     requested_at = models.DateTimeField(db_default=Now(), editable=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

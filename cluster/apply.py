@@ -1,0 +1,218 @@
+"""Make the cluster hold a row's manifests: send what changed, is missing or drifted, delete what nobody wants.
+
+First write of an object is POST, so that an object of that name which is not ours is reported and never adopted; later
+writes are server-side apply with the uid that we were given, so that an object somebody deleted and made again is not
+taken for ours. Every object has an AppliedObject row that says what was sent and what came of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from cluster.kube import Answer, ClusterRefused, Conflict, Kube, NotFound
+from cluster.models import AppliedObject, Cluster
+from portal.due import Deadline
+
+OWNER_LABEL = "gpu-portal/owner"
+# A refused manifest is not hammered: sent again when it changes, or after this long.
+REFUSED_AGAIN_AFTER = timedelta(seconds=300)
+# Everything is sent again about once a day, in case the watcher missed a difference; jittered by the object's name.
+SEND_AGAIN_AFTER = timedelta(hours=24)
+
+Result = AppliedObject.Result
+Manifest = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Converged:
+    """What one pass did. `sent` and `deleted` name objects as (kind, namespace, name)."""
+
+    sent: tuple[Key, ...]
+    deleted: tuple[Key, ...]
+    refused: tuple[Key, ...]
+    foreign: tuple[Key, ...]
+    terminating: tuple[Key, ...]
+
+    @property
+    def is_settled(self) -> bool:
+        """Everything wanted is there. What was refused is settled too: it waits for people, not for another try."""
+        return not self.terminating
+
+
+def converge(
+    *,
+    kube: Kube,
+    cluster: Cluster,
+    owner: str,
+    manifests: Sequence[Manifest],
+    deadline: Deadline,
+    delete_unwanted: bool = True,
+) -> Converged:
+    """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable."""
+    known = {_key_of_row(row): row for row in AppliedObject.objects.filter(cluster=cluster, owner=owner)}
+    sent: list[Key] = []
+    for manifest in manifests:
+        row = known.get(key_of(manifest))
+        if row is not None and not _is_to_send(row, manifest):
+            continue
+        deadline.check()
+        known[key_of(manifest)] = send(kube=kube, cluster=cluster, owner=owner, manifest=manifest, row=row)
+        sent.append(key_of(manifest))
+    deleted: list[Key] = []
+    wanted = {key_of(manifest) for manifest in manifests}
+    if delete_unwanted:
+        for key in [key for key in known if key not in wanted]:
+            deadline.check()
+            delete_row(kube, known.pop(key))
+            deleted.append(key)
+    results: dict[str, list[Key]] = {}
+    for key, row in known.items():
+        results.setdefault(row.result, []).append(key)
+    return Converged(
+        tuple(sent),
+        tuple(deleted),
+        *(tuple(results.get(r, ())) for r in (Result.REFUSED, Result.FOREIGN, Result.TERMINATING)),
+    )
+
+
+def send(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
+    """One object, one or two requests; the outcome is recorded. Raises ClusterUnavailable, with nothing recorded."""
+    try:
+        answer = _write(kube, owner, manifest, row.uid if row is not None else "")
+    except _Foreign as foreign:
+        return _record(cluster, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
+    except ClusterRefused as refused:
+        return _record(cluster, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+    result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
+    return _record(cluster, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
+
+
+def create_once(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest) -> AppliedObject:
+    """POST and never again: a Job's template is immutable and Kueue writes into it. 409 with our owner label = done."""
+    kind, namespace, name = key_of(manifest)
+    try:
+        answer = kube.create(manifest)
+    except Conflict:
+        answer = kube.get(kind, name=name, namespace=namespace)
+        if answer.labels.get(OWNER_LABEL) != owner:
+            return _record(cluster, owner, manifest, Result.FOREIGN, code="foreign", text=_foreign_text(manifest))
+    except ClusterRefused as refused:
+        return _record(cluster, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+    result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
+    return _record(cluster, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
+
+
+def delete_owned(*, kube: Kube, cluster: Cluster, owner: str, kinds: Iterable[str]) -> int:
+    """Delete every object of these kinds that the owner has, each by its uid. Returns how many were there."""
+    rows = list(AppliedObject.objects.filter(cluster=cluster, owner=owner, kind__in=list(kinds)))
+    for row in rows:
+        delete_row(kube, row)
+    return len(rows)
+
+
+def delete_row(kube: Kube, row: AppliedObject) -> None:
+    """Delete the object, unless it is somebody else's, then forget it. An object that is gone is success."""
+    if row.result != Result.FOREIGN and row.uid:
+        kube.delete(row.kind, name=row.name, namespace=row.namespace, uid=row.uid)
+    row.delete()
+
+
+def manifest_hash(manifest: Manifest) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def key_of(manifest: Manifest) -> Key:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+class _Foreign(Exception):
+    """An object of this name is not ours."""
+
+
+def _key_of_row(row: AppliedObject) -> Key:
+    return row.kind, row.namespace, row.name
+
+
+def _is_to_send(row: AppliedObject, manifest: Manifest) -> bool:
+    if row.manifest_hash != manifest_hash(manifest) or row.difference:
+        return True
+    age = timezone.now() - row.sent_at
+    if row.result == Result.APPLIED:
+        jitter = int(row.manifest_hash[:4], 16) / 0xFFFF
+        return age > SEND_AGAIN_AFTER * (0.9 + 0.2 * jitter)
+    return row.result == Result.TERMINATING or age > REFUSED_AGAIN_AFTER
+
+
+def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
+    if not uid:
+        try:
+            return kube.create(manifest)
+        except Conflict:
+            uid = _uid_if_ours(kube, owner, manifest)
+    try:
+        return kube.apply(manifest, uid=uid)
+    except Conflict:
+        # The object that we knew is gone.
+        try:
+            return kube.create(manifest)
+        except Conflict as conflict:
+            raise _Foreign(_foreign_text(manifest)) from conflict
+    except ClusterRefused as refused:
+        if refused.status == 422 and "uid" in refused.text.lower():
+            raise _Foreign(_foreign_text(manifest)) from refused
+        raise
+
+
+def _uid_if_ours(kube: Kube, owner: str, manifest: Manifest) -> str:
+    kind, namespace, name = key_of(manifest)
+    try:
+        # The worker may not read Secrets; an apply that changes nothing, tried only, answers with the labels.
+        found = kube.look(manifest) if kind == "Secret" else kube.get(kind, name=name, namespace=namespace)
+    except NotFound:
+        return ""
+    if found.labels.get(OWNER_LABEL) != owner:
+        raise _Foreign(_foreign_text(manifest))
+    return found.uid
+
+
+def _foreign_text(manifest: Manifest) -> str:
+    kind, _namespace, name = key_of(manifest)
+    return f"A {kind} named {name} exists that the portal did not make; it is left alone. Remove or rename it."
+
+
+def _record(
+    cluster: Cluster,
+    owner: str,
+    manifest: Manifest,
+    result: str,
+    *,
+    answer: Answer | None = None,
+    code: str = "",
+    text: str = "",
+) -> AppliedObject:
+    kind, namespace, name = key_of(manifest)
+    values = {
+        "owner": owner,
+        "uid": answer.uid if answer else "",
+        "resource_version": answer.resource_version if answer else "",
+        "manifest_hash": manifest_hash(manifest),
+        "sent_at": Now(),
+        "result": result,
+        "code": code[:60],
+        "text": text[:300],
+        "difference": {},
+    }
+    row, _created = AppliedObject.objects.update_or_create(
+        cluster=cluster, kind=kind, namespace=namespace, name=name, defaults=values
+    )
+    return row
