@@ -1,0 +1,135 @@
+"""Makes the virtual environment, then leaves for it. Standard library only: nothing is installed yet when this runs."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from devcluster.processes import Command, Interrupted, Running, Supervisor, interrupt_on_signals
+from devcluster.say import Problem, complain, note, say, step
+
+ROOT = Path(__file__).parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / "requirements.sha256"
+LOCKED = ROOT / "requirements" / "dev.txt"
+PYTHON_NEEDED = (3, 11)
+
+
+def enter(argv: Sequence[str]) -> int:
+    """Replaces this process by `python -m devcluster` of the virtual environment; returns only when that fails."""
+    interrupt_on_signals()
+    try:
+        ensure()
+    except Problem as problem:
+        complain(problem)
+        return 1
+    except (KeyboardInterrupt, Interrupted):
+        say("Stopped; the next start goes on from here.")
+        return 130
+    python = str(VENV / "bin" / "python")
+    os.chdir(ROOT)
+    # PYTHONPATH and the like belong to whoever started us, not to the pinned environment.
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    os.execve(python, [python, "-m", "devcluster", *argv], environment)
+
+
+def ensure() -> None:
+    """Nothing to do when the stamp carries the hash of the pinned requirements."""
+    if sys.version_info < PYTHON_NEEDED:
+        raise Problem(
+            f"Python {'.'.join(map(str, PYTHON_NEEDED))} or newer is needed; this is {sys.version.split()[0]}.",
+            "Start run.py with a newer one, for example python3.11 run.py.",
+        )
+    wanted = _wanted()
+    if _stamp() == wanted:
+        return
+    run = ROOT / ".run"
+    run.mkdir(exist_ok=True)
+    with (run / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once: the second finds the work done
+        if _stamp() == wanted:
+            return
+        with Supervisor(run / "setup" / "log") as supervisor:
+            _make(supervisor)
+        STAMP.write_text(wanted)
+
+
+def _make(supervisor: Supervisor) -> None:
+    if not _usable():
+        shutil.rmtree(VENV, ignore_errors=True)
+        with step("Virtual environment made"):
+            ran = supervisor.run(Command("venv", [sys.executable, "-m", "venv", VENV]), within_s=180)
+            if ran.process.returncode:
+                raise Problem(
+                    f"Python could not make a virtual environment:\n{ran.last_lines(4)}",
+                    "On Debian and Ubuntu install python3-venv, then start again.",
+                )
+    STAMP.unlink(missing_ok=True)
+    note("Installing the pinned Python packages: about a quarter of a minute")
+    with step("Python packages installed"):
+        if not _install_with_uv(supervisor):
+            note("uv is not to be had; pip does the same in about a minute")
+            _check(_pip(supervisor, LOCKED))
+
+
+def _install_with_uv(supervisor: Supervisor) -> bool:
+    """uv takes seconds where pip takes a minute. False: uv cannot be had, or does not get along with this machine."""
+    uv = VENV / "bin" / "uv"
+    if not uv.exists():
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as only_uv:
+            only_uv.write(_pinned("uv"))
+            only_uv.flush()
+            if _pip(supervisor, Path(only_uv.name)).process.returncode:
+                return False
+    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
+    argv = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", LOCKED]
+    return supervisor.run(Command("uv", argv, env=environment, cwd=ROOT), within_s=900).process.returncode == 0
+
+
+def _pip(supervisor: Supervisor, requirements: Path) -> Running:
+    argv = [VENV / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+    return supervisor.run(Command("pip", [*argv, "-r", requirements], cwd=ROOT), within_s=1800)
+
+
+def _check(ran: Running) -> None:
+    if ran.process.returncode == 0:
+        return
+    text = ran.log.read_text(errors="replace")
+    if re.search(r"NewConnectionError|Max retries|Temporary failure|timed out|No matching distribution", text):
+        raise Problem(
+            "The Python packages could not be downloaded: the package index does not answer.",
+            "Check the network (pip's own settings and HTTPS_PROXY are honoured) and start again.",
+        )
+    raise Problem(f"Installing the Python packages failed:\n{ran.last_lines()}", f"The whole log is {ran.log}.")
+
+
+def _pinned(name: str) -> str:
+    """The lines of one package, hashes included, from the locked requirements."""
+    found = re.search(rf"^{name}==.*?(?=^\S|\Z)", LOCKED.read_text(), re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise Problem(f"{LOCKED} does not pin {name}.", "Run tools/lock.py.")
+    return found.group()
+
+
+def _usable() -> bool:
+    """Its interpreter is there still (an upgraded or removed Python leaves a dangling link), with something to install by."""
+    installer = (VENV / "bin" / "uv").exists() or any(VENV.glob("lib/python*/site-packages/pip/__main__.py"))
+    return (VENV / "bin" / "python").exists() and installer
+
+
+def _wanted() -> str:
+    return hashlib.sha256(LOCKED.read_bytes() + sys.version.split()[0].encode()).hexdigest()
+
+
+def _stamp() -> str:
+    try:
+        return STAMP.read_text() if (VENV / "bin" / "python").exists() else ""
+    except OSError:
+        return ""
