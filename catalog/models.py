@@ -151,7 +151,7 @@ class Image(models.Model):
 
 
 class Pool(Due):
-    """The cluster-wide half of the catalog: a ResourceFlavor per class, and the Cohort with what nobody was promised."""
+    """The cluster-wide half of the catalog: a flavor per class, and the Cohort with what nobody was promised."""
 
     cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, related_name="pool")
     applied_as_of = models.DateTimeField(null=True, blank=True)

@@ -18,6 +18,8 @@ class Cluster(models.Model):
 
     name = models.SlugField(max_length=40, unique=True)
     notebooks_domain = models.CharField(max_length=200)
+    # Whose idle quota may be borrowed; its own name where a site has a cohort of that name already.
+    cohort = models.CharField(max_length=63, default="gpu-portal")
     queue_system = models.CharField(max_length=10, choices=QueueSystem, default=QueueSystem.KUEUE)
 
     def __str__(self) -> str:

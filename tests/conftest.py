@@ -1,0 +1,121 @@
+"""The cast and the services. Alice owns team A, Bob is her member, Charlie is a stranger, Dana decides, Olga operates."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from accounts.models import Role, User
+from catalog.models import GpuClass
+from cluster.kube import Kube
+from cluster.models import Cluster
+from devcluster.api import Api
+from tenants.models import Membership, Namespace, Tenant
+from tests import make
+from tests.plugin import read_services
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """Tests that commit are emptied by TRUNCATE, which the trigger of Event refuses; its own test switches it on."""
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE accounts_event DISABLE TRIGGER accounts_event_no_truncate")
+
+
+# ---- services ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def services() -> dict[str, Any]:
+    return read_services()
+
+
+@pytest.fixture(scope="session")
+def admin(services: dict[str, Any]) -> Api:
+    """An independent client with all rights: sees the cluster as it is, not as the portal says."""
+    return Api(services["kubeconfigs"]["admin"])
+
+
+@pytest.fixture(scope="session")
+def kube_worker(services: dict[str, Any]) -> Kube:
+    """The portal's client with exactly the worker's rights."""
+    return Kube(services["kubeconfigs"]["worker"])
+
+
+@pytest.fixture(scope="session")
+def kube_watcher(services: dict[str, Any]) -> Kube:
+    return Kube(services["kubeconfigs"]["watcher"])
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> str:
+    """Eight characters that no other test, now or in a process beside this one, has: for names in the cluster."""
+    return hashlib.sha256(f"{request.node.nodeid} {os.getpid()}".encode()).hexdigest()[:8]
+
+
+@pytest.fixture
+def clean_cluster(admin: Api, unique: str) -> Iterator[None]:
+    """Removes what the test's own names left in the cluster."""
+    yield
+    make.remove_from_cluster(admin, unique)
+
+
+# ---- the cast ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return make.user("Alice")
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    return make.user("Bob")
+
+
+@pytest.fixture
+def charlie(db: None) -> User:
+    return make.user("Charlie")
+
+
+@pytest.fixture
+def dana(db: None) -> User:
+    """Approver of all classes."""
+    return make.approver("Dana")
+
+
+@pytest.fixture
+def olga(db: None) -> User:
+    return make.user("Olga", roles=[Role.OPERATOR, Role.ADMIN], is_staff=True)
+
+
+@pytest.fixture
+def cluster(db: None, unique: str) -> Cluster:
+    """The one cluster; with a cohort of its own, so that tests do not lend to each other."""
+    return Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost", cohort=f"gpu-portal-{unique}")
+
+
+@pytest.fixture
+def team_a(cluster: Cluster, alice: User, bob: User, unique: str) -> Tenant:
+    """Team A with its namespace `team-a-<unique>`; Alice owns it, Bob is a member."""
+    tenant = make.tenant(cluster, slug="team-a", namespace=f"team-a-{unique}")
+    make.member(tenant, alice, Membership.Role.OWNER)
+    make.member(tenant, bob, Membership.Role.MEMBER)
+    return tenant
+
+
+@pytest.fixture
+def namespace_a(team_a: Tenant) -> Namespace:
+    return team_a.namespaces.get()
+
+
+@pytest.fixture
+def a100(cluster: Cluster, unique: str) -> GpuClass:
+    """Whole A100 cards of the simulated hardware; a slug of its own, since flavors are cluster-wide."""
+    return make.gpu_class(cluster, slug=f"a100-{unique}")

@@ -1,0 +1,90 @@
+"""Builders: keywords in, a row out, nothing random. For rows that a test needs to exist, not for what it tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.utils import timezone
+
+from accounts.models import Role, User
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from devcluster.api import Api
+from tenants.models import ApproverFor, Grant, Membership, Namespace, Tenant
+
+PASSWORD = "correct horse battery staple"
+
+
+def user(name: str, *, roles: Sequence[Role] = (), **fields: Any) -> User:
+    return User.objects.create_user(
+        email=f"{name.lower()}@example.org", name=name, password=PASSWORD, roles=[str(role) for role in roles], **fields
+    )
+
+
+def approver(name: str, *, gpu_class: GpuClass | None = None) -> User:
+    """Decides about one class, or about all of them."""
+    found = user(name, roles=[Role.APPROVER])
+    ApproverFor.objects.create(user=found, gpu_class=gpu_class)
+    return found
+
+
+def tenant(cluster: Cluster, *, slug: str, namespace: str = "") -> Tenant:
+    """A tenant with its namespace row, not yet provisioned and not due (tests look at it when they want to)."""
+    found = Tenant.objects.create(slug=slug, name=slug.replace("-", " ").title())
+    Namespace.objects.create(tenant=found, cluster=cluster, name=namespace or slug, due_at=None)
+    return found
+
+
+def member(of: Tenant, who: User, role: Membership.Role = Membership.Role.MEMBER) -> Membership:
+    return Membership.objects.create(tenant=of, user=who, role=role)
+
+
+def gpu_class(cluster: Cluster, *, slug: str = "a100", **fields: Any) -> GpuClass:
+    """Whole A100 cards unless told otherwise, active."""
+    defaults: dict[str, Any] = {
+        "name": "A100 80GB whole card",
+        "vendor": "nvidia",
+        "product": "NVIDIA-A100-SXM4-80GB",
+        "resource": "nvidia.com/gpu",
+        "node_labels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.sharing-strategy": "none"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "memory_mib": 81920,
+        "life_cycle": GpuClass.LifeCycle.ACTIVE,
+    }
+    return GpuClass.objects.create(cluster=cluster, slug=slug, **{**defaults, **fields})
+
+
+def grant(
+    to: Tenant,
+    gpu_class: GpuClass,
+    *,
+    units: int,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    kind: Grant.Kind = Grant.Kind.BASE,
+) -> Grant:
+    """In force now unless told otherwise: from an hour ago, for 30 days."""
+    start = since or timezone.now() - timedelta(hours=1)
+    end = until or start + timedelta(days=30)
+    return Grant.objects.create(
+        tenant=to, gpu_class=gpu_class, units=units, kind=kind, period=DateTimeTZRange(start, end)
+    )
+
+
+CLUSTER_SCOPED = (
+    "v1/namespaces",
+    "kueue.x-k8s.io/v1beta2/clusterqueues",
+    "kueue.x-k8s.io/v1beta2/cohorts",
+    "kueue.x-k8s.io/v1beta2/resourceflavors",
+)
+
+
+def remove_from_cluster(admin: Api, unique: str) -> None:
+    """Delete namespaces, queues, flavors and cohorts whose names carry a test's own eight characters."""
+    for resource in CLUSTER_SCOPED:
+        for item in admin.list(resource):
+            if unique in item["metadata"]["name"]:
+                admin.delete(resource, item["metadata"]["name"])

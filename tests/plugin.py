@@ -1,0 +1,56 @@
+"""Loaded by pytest before Django's settings: points them at the services that `run.py test` started.
+
+Every pytest process has a database of its own, dropped at its end even if a connection was left open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
+
+
+def read_services() -> dict[str, Any]:
+    path = os.environ.get(SERVICES_VARIABLE)
+    if not path:
+        raise pytest.UsageError("Tests need the embedded services: run `python3 run.py test`.")
+    return json.loads(Path(path).read_text())
+
+
+def database_url(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
+def _settle_environment() -> None:
+    services = read_services()
+    os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
+    os.environ["SECRET_KEY"] = "a key for tests only"
+    os.environ["NOTEBOOK_TOKEN_KEY"] = "a notebook key for tests only"
+    os.environ["DATABASE_URL"] = database_url(services["database_url"], f"portal_{os.getpid()}")
+    # Redis databases of other test processes on the same server are left alone.
+    os.environ["REDIS_URL"] = urlunsplit(urlsplit(services["redis_url"])._replace(path=f"/{1 + os.getpid() % 15}"))
+    os.environ["EMAIL_URL"] = "memorymail://"
+    os.environ.setdefault("LOG_LEVEL", "WARNING")
+    os.environ.pop("PORTAL_KUBECONFIG", None)
+
+
+_settle_environment()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    # Django's own teardown fails when a stream or a process left a connection behind; we drop by force below.
+    config.option.reuse_db = True
+
+
+def pytest_unconfigure() -> None:
+    services = read_services()
+    with psycopg.connect(database_url(services["database_url"], "postgres"), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS test_portal_{os.getpid()} WITH (FORCE)")
