@@ -88,6 +88,17 @@ def refused(reason: str, message: str) -> Json:
     return {"phase": "Failed", "reason": reason, "message": message, "startTime": now()}
 
 
+def pull_error(image: str) -> str:
+    """What containerd says of an image that no registry gives us."""
+    repository = image.partition("@")[0]
+    where = repository if "." in repository.partition("/")[0] else f"docker.io/{repository}"
+    return (
+        f'failed to pull and unpack image "{where}": failed to resolve reference "{where}": pull access denied, '
+        "repository does not exist or may require authorization: server message: insufficient_scope: "
+        "authorization failed"
+    )
+
+
 def disruption(reason: str, message: str) -> Json:
     """The condition that tells a Job's failure policy that the pod is not to blame."""
     return _condition("DisruptionTarget", holds=True, reason=reason, message=message)

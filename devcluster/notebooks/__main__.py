@@ -1,0 +1,139 @@
+"""Follows notebook pods, gives each a Life, and settles what an earlier runner left."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import threading
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from devcluster import podstatus
+from devcluster.api import Api, ApiError, Json
+from devcluster.follow import Follow
+from devcluster.notebooks.life import Life, Machine, clear, persist
+from devcluster.notebooks.process import kill_marked, write_stand_ins
+from devcluster.notebooks.slots import Slots
+
+LABEL = "gpu-portal/kind=notebook"
+SIMULATED = "kwok.x-k8s.io/node"
+SCRIPTED = "devcluster/scripted"
+TERMINAL = ("Succeeded", "Failed")
+
+
+class Runner:
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.lives: dict[str, Life] = {}  # by pod uid
+        self._pods = Follow(machine.api, "v1/pods", labels=LABEL)
+        self._claims = Follow(machine.api, "v1/persistentvolumeclaims")
+        self._stopping = threading.Event()
+        self._simulated: dict[str, bool] = {}  # by node name
+
+    def run(self) -> None:
+        """Until `stop`. Lives are threads of this process: their processes are tied to it."""
+        kill_marked(f"{self.machine.data_dir}|")
+        write_stand_ins(self.machine.data_dir)
+        threading.Thread(target=self._forget_claims, daemon=True).start()
+        for kind, pod in self._pods:
+            try:
+                persist(partial(self._see, kind, pod), say=_say, until=self._stopping)
+            except ApiError as error:
+                _say(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}: {error}")
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._pods.stop()
+        self._claims.stop()
+
+    def end(self) -> None:
+        """Ends all processes and reports nothing: the next runner does, as a node does after a reboot."""
+        for life in self.lives.values():
+            life.abandon()
+        for life in self.lives.values():
+            life.join(timeout=10)
+        kill_marked(f"{self.machine.data_dir}|")
+
+    def _see(self, kind: str, pod: Json) -> None:
+        uid = pod["metadata"]["uid"]
+        life = self.lives.get(uid)
+        if kind == "DELETED":
+            if life is not None:
+                life.abandon()
+                self.lives.pop(uid)
+            return
+        if life is not None and life.see(pod):
+            return
+        if self._is_ours(pod):
+            self._begin_or_settle(pod, lived=life is not None)
+
+    def _is_ours(self, pod: Json) -> bool:
+        node = pod["spec"].get("nodeName", "")
+        if not node or pod["metadata"].get("annotations", {}).get(SCRIPTED) == "true":
+            return False
+        if node not in self._simulated:
+            found = self.machine.api.find("v1/nodes", node)
+            if found is None:
+                return False
+            self._simulated[node] = found["metadata"].get("annotations", {}).get(SIMULATED) == "fake"
+        return self._simulated[node]
+
+    def _begin_or_settle(self, pod: Json, *, lived: bool) -> None:
+        status = pod["status"]
+        ended = status.get("phase") in TERMINAL
+        if "deletionTimestamp" in pod["metadata"] and (ended or lived):
+            clear(self.machine, pod)
+        elif ended or lived:
+            return
+        elif any("running" in container["state"] for container in status.get("containerStatuses", ())):
+            self._report_lost(pod)
+        else:
+            life = self.lives[pod["metadata"]["uid"]] = Life(self.machine, pod)
+            life.see(pod)
+            life.start()
+
+    def _report_lost(self, pod: Json) -> None:
+        """It ran under an earlier runner, and its process died with that: for Kubernetes, a node that was shut down."""
+        text = "Pod was terminated in response to imminent node shutdown."
+        state = podstatus.terminated(137, started_at=pod["status"].get("startTime", ""))
+        status = podstatus.status(pod, state, reason="Terminated", message=text)
+        status["conditions"].append(podstatus.disruption("TerminationByKubelet", text))
+        with suppress(ApiError):  # gone meanwhile
+            podstatus.report(self.machine.api, pod, status)
+        if "deletionTimestamp" in pod["metadata"]:
+            clear(self.machine, pod)
+
+    def _forget_claims(self) -> None:
+        for kind, claim in self._claims:
+            if kind == "DELETED":
+                shutil.rmtree(self.machine.claim_dir(claim), ignore_errors=True)
+
+
+def _say(text: str) -> None:
+    print(f"{podstatus.now()} {text}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Run notebook pods of simulated nodes as local JupyterLabs.")
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--log-dir", type=Path, required=True)
+    parser.add_argument("--data-dir", type=Path, help="default: `notebooks` beside the log directory")
+    parser.add_argument("--limit", type=int, default=6, help="notebooks at a time")
+    arguments = parser.parse_args()
+    data_dir = (arguments.data_dir or arguments.log_dir.parent / "notebooks").resolve()
+    log_dir = arguments.log_dir.resolve()
+    for directory in (data_dir, log_dir):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    runner = Runner(Machine(Api(arguments.kubeconfig), data_dir, log_dir, Slots(arguments.limit)))
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: runner.stop())
+    try:
+        runner.run()
+    finally:
+        runner.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,305 @@
+"""The life of one notebook pod on this machine, from bound to gone, as a thread that reads from top to bottom."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import podstatus
+from devcluster.api import Api, ApiError, Json
+from devcluster.notebooks import inputs
+from devcluster.notebooks.probes import readiness
+from devcluster.notebooks.process import Container, search_path
+from devcluster.notebooks.slots import Slots
+
+POLL_S = 0.25
+RETRY_S = 1.0
+# Images under this name cannot be pulled: for demonstrations and tests of what a wrong image looks like.
+MISSING = "missing/"
+PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What all notebooks of one runner share."""
+
+    api: Api
+    data_dir: Path
+    log_dir: Path
+    slots: Slots
+
+    def mark_of(self, pod: Json) -> str:
+        return f"{self.data_dir}|{pod['metadata']['uid']}"
+
+    def private(self, pod: Json) -> Path:
+        return self.data_dir / "pods" / str(pod["metadata"]["uid"])
+
+    def log(self, pod: Json) -> Path:
+        meta = pod["metadata"]
+        return self.log_dir / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}.log"
+
+    def claim_dir(self, claim: Json) -> Path:
+        """Named by uid too: a claim made again under the same name starts empty."""
+        meta = claim["metadata"]
+        return self.data_dir / "claims" / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}"
+
+
+class PodGone(Exception):
+    """The object is no more, or another pod has its name."""
+
+
+class Life(threading.Thread):
+    def __init__(self, machine: Machine, pod: Json) -> None:
+        super().__init__(name=f"notebook {pod['metadata']['namespace']}/{pod['metadata']['name']}", daemon=True)
+        self.machine = machine
+        self.pod = pod  # the latest seen; replaced, never changed
+        self.stopping = threading.Event()  # the pod is to end, within its grace
+        self.gone = threading.Event()  # the pod is no more: end at once, report nothing
+        self.started_at = ""
+        self._told: Json | None = None
+        self._lock = threading.Lock()
+        self._over = False
+
+    def see(self, pod: Json) -> bool:
+        """Take note of a change; False when this life is over, and the pod is somebody else's to settle."""
+        with self._lock:
+            if not self._over:
+                self.pod = pod
+                if "deletionTimestamp" in pod["metadata"]:
+                    self.stopping.set()
+            return not self._over
+
+    def abandon(self) -> None:
+        self.gone.set()
+        self.stopping.set()
+
+    def run(self) -> None:
+        try:
+            self._live()
+        except PodGone:
+            pass
+        finally:
+            self.machine.slots.leave(self.pod["metadata"]["uid"])
+            with self._lock:
+                self._over = True
+            if self.gone.is_set() or "deletionTimestamp" in self.pod["metadata"]:
+                persist(lambda: clear(self.machine, self.pod), say=self._say, until=self.gone)
+
+    def _live(self) -> None:
+        if self.pod["spec"]["containers"][0].get("image", "").startswith(MISSING):
+            return self._fail_to_pull()
+        if not (self._await_turn() and (start := self._await_inputs())):
+            return self._end_before_start()
+        ready, home, address = start
+        if inputs.program(ready.argv, search_path(self.machine.data_dir)) is None:
+            return self._end(
+                128, reason="StartError", message=f'exec: "{ready.argv[0]}": executable file not found in $PATH'
+            )
+        self._publish_log()
+        self._event("Pulled", f'Container image "{self._image()}" already present on machine')
+        container = Container(
+            ready,
+            address=address,
+            home=home,
+            private=self.machine.private(self.pod),
+            log=self.machine.log(self.pod),
+            mark=self.machine.mark_of(self.pod),
+        )
+        try:
+            self._event("Created", f"Created container: {self._name()}")
+            self._event("Started", f"Started container {self._name()}")
+            code, text = self._run_until_end(container, address)
+        finally:
+            container.end()
+        return self._end(code, message=text, address=address)
+
+    # before there is a process
+
+    def _fail_to_pull(self) -> None:
+        """ErrImagePull and ImagePullBackOff in turn, at longer and longer intervals, until the pod is deleted."""
+        image = self._image()
+        error = podstatus.pull_error(image)
+        attempt = 0
+        while not self.stopping.is_set():
+            self._event("Pulling", f'Pulling image "{image}"')
+            self._event("Failed", f'Failed to pull image "{image}": {error}', kind="Warning")
+            self._event("Failed", "Error: ErrImagePull", kind="Warning")
+            self._tell(podstatus.waiting("ErrImagePull", error))
+            self.stopping.wait(2.0)
+            self._event("BackOff", f'Back-off pulling image "{image}"')
+            self._event("Failed", "Error: ImagePullBackOff", kind="Warning")
+            text = f'Back-off pulling image "{image}": ErrImagePull: {error}'
+            self._tell(podstatus.waiting("ImagePullBackOff", text))
+            self.stopping.wait(PULL_BACKOFF_S[min(attempt, len(PULL_BACKOFF_S) - 1)])
+            attempt += 1
+        self._end_before_start()
+
+    def _await_turn(self) -> bool:
+        slots, uid = self.machine.slots, self.pod["metadata"]["uid"]
+        slots.enter(uid)
+        while place := slots.place(uid):
+            text = f"This machine runs at most {slots.limit} notebooks at a time; this one is number {place} in line."
+            self._tell(podstatus.waiting("ContainerCreating", text))
+            if self.stopping.wait(POLL_S):
+                return False
+        return not self.stopping.is_set()
+
+    def _await_inputs(self) -> tuple[inputs.Inputs, Path, str] | None:
+        address = free_address(readiness(self.pod["spec"]["containers"][0]).port)
+        self._tell(podstatus.waiting("ContainerCreating"))
+        said = ""
+        while not self.stopping.is_set():
+            try:
+                claim = inputs.claim(self.machine.api, self.pod)
+                found = inputs.read(self.machine.api, self.pod, pod_ip=address)
+            except inputs.NotYet as missing:
+                shown = "" if missing.event == "FailedMount" else missing.message
+                self._tell(podstatus.waiting(missing.reason, shown))
+                if said != missing.message:
+                    text = missing.message if missing.event == "FailedMount" else f"Error: {missing.message}"
+                    self._event(missing.event, text, kind="Warning", container=missing.event != "FailedMount")
+                said = missing.message
+            except (OSError, http.client.HTTPException, ApiError) as error:
+                self._say(f"waits for the API server: {error}")
+            else:
+                private = self.machine.private(self.pod) / "home"
+                return found, self.machine.claim_dir(claim) if claim else private, address
+            self.stopping.wait(RETRY_S)
+        return None
+
+    def _end_before_start(self) -> None:
+        """A pod deleted before its container ran: Failed, as a kubelet says of containers that never started."""
+        text = "The container could not be located when the pod was terminated"
+        self._end(137, reason="ContainerStatusUnknown", message=text)
+
+    # while there is one
+
+    def _run_until_end(self, container: Container, address: str) -> tuple[int, str]:
+        self.started_at = podstatus.now()
+        probe = readiness(self.pod["spec"]["containers"][0])
+        next_probe, failed, ready = time.monotonic() + probe.delay_s, 0, False
+        running = podstatus.running(self.started_at)
+        self._tell(running, address=address)
+        while (code := container.wait(POLL_S)) is None and not self.stopping.is_set():
+            if time.monotonic() < next_probe:
+                continue
+            passed = probe.passes(address)
+            failed = 0 if passed else failed + 1
+            if passed or failed >= probe.failures:
+                ready = passed
+            self._tell(running, ready=ready, address=address)
+            # Quicker than a kubelet until it is ready: nobody learns anything from waiting out a period.
+            next_probe = time.monotonic() + (probe.period_s if ready else min(probe.period_s, 1.0))
+        return (code, "") if code is not None else self._stop(container)
+
+    def _stop(self, container: Container) -> tuple[int, str]:
+        """SIGTERM, the grace that the deletion allows, SIGKILL."""
+        if self.gone.is_set():
+            raise PodGone
+        self._event("Killing", f"Stopping container {self._name()}")
+        container.ask_to_end()
+        default = self.pod["spec"].get("terminationGracePeriodSeconds", 30)
+        deadline = time.monotonic() + self.pod["metadata"].get("deletionGracePeriodSeconds", default)
+        while time.monotonic() < deadline and not self.gone.is_set():
+            if (code := container.wait(POLL_S)) is not None:
+                return code, ""
+        container.kill()
+        return container.wait(10) or 137, ""
+
+    def _end(self, code: int, *, reason: str = "", message: str = "", address: str = "") -> None:
+        state = podstatus.terminated(code, reason=reason, message=message, started_at=self.started_at)
+        self._tell(state, address=address)
+        self._say(f"ended with {code}")
+
+    # telling
+
+    def _tell(self, state: Json, *, ready: bool = False, address: str = "") -> None:
+        """Report once per change, for as long as it takes to be heard."""
+        told = {
+            "state": {k: v for k, v in state.items() if k != "terminated"},
+            "ready": ready,
+            "ended": "terminated" in state,
+        }
+        if told == self._told:
+            return
+        try:
+            persist(lambda: self._report(state, ready=ready, address=address), say=self._say, until=self.gone)
+        except ApiError as error:
+            if error.status in (404, 409):
+                raise PodGone from error
+            raise
+        if self.gone.is_set():
+            raise PodGone
+        self._told = told
+
+    def _report(self, state: Json, *, ready: bool, address: str) -> None:
+        status = podstatus.status(self.pod, state, ready=ready, pod_ip=address)
+        podstatus.report(self.machine.api, self.pod, status)
+
+    def _event(self, reason: str, message: str, *, kind: str = "Normal", container: bool = True) -> None:
+        try:
+            podstatus.event(self.machine.api, self.pod, reason, message, kind=kind, container=container)
+        except (OSError, http.client.HTTPException, ApiError) as error:
+            self._say(f"an event was lost: {error}")  # events are best effort for a kubelet too
+
+    def _publish_log(self) -> None:
+        """Tell kwok, the kubelet endpoint of the node, which file `kubectl logs` reads. It goes with its pod."""
+        meta, log = self.pod["metadata"], self.machine.log(self.pod)
+        log.touch()
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+        spec = {"logs": [{"containers": [self._name()], "logsFile": str(log), "follow": True}]}
+        names = {"name": meta["name"], "namespace": meta["namespace"], "ownerReferences": [owner]}
+        self.machine.api.apply(
+            {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": names, "spec": spec}
+        )
+
+    def _image(self) -> str:
+        return str(self.pod["spec"]["containers"][0].get("image", ""))
+
+    def _name(self) -> str:
+        return str(self.pod["spec"]["containers"][0]["name"])
+
+    def _say(self, text: str) -> None:
+        print(f"{podstatus.now()} {self.name}: {text}", flush=True)
+
+
+def persist(step: Callable[[], None], *, say: Callable[[str], None], until: threading.Event) -> None:
+    """Do `step` as soon as the API server takes it. What it refuses for good (4xx) is raised."""
+    while True:
+        try:
+            return step()
+        except (OSError, http.client.HTTPException) as error:
+            say(f"waits for the API server: {error}")
+        except ApiError as error:
+            if error.status < 500 and error.status != 429:
+                raise
+            say(f"waits for the API server: {error}")
+        if until.wait(RETRY_S):
+            return None
+
+
+def clear(machine: Machine, pod: Json) -> None:
+    """Removes the pod's own files and, where it is being deleted, the object: nothing of it runs any more."""
+    shutil.rmtree(machine.private(pod), ignore_errors=True)
+    machine.log(pod).unlink(missing_ok=True)
+    if "deletionTimestamp" in pod["metadata"]:
+        podstatus.remove(machine.api, pod)
+
+
+def free_address(port: int) -> str:
+    """A loopback address on which `port` is free: every notebook has an address of its own, as pods do."""
+    while True:
+        address = f"127.{random.randint(64, 127)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
+        with socket.socket() as trial:
+            try:
+                trial.bind((address, port))
+            except OSError:
+                continue
+        return address

@@ -1,0 +1,115 @@
+"""One local process that stands for a container: started, logged in CRI format, ended with all its descendants."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from devcluster.notebooks.inputs import Inputs
+
+ENTRY = Path(__file__).with_name("entry.py")
+# In the environment of everything that runs here: `<data directory>|<pod uid>`.
+MARK = "DEVCLUSTER_NOTEBOOK"
+STAND_INS = (
+    "jupyter",
+    "jupyter-lab",
+    "jupyter-notebook",
+    "start-notebook.py",
+    "start-notebook.sh",
+    "start-singleuser.py",
+)
+
+
+class Container:
+    def __init__(self, inputs: Inputs, *, address: str, home: Path, private: Path, log: Path, mark: str) -> None:
+        """Raises FileNotFoundError where this machine has no such program. Start it from a thread that outlives it."""
+        self.mark = mark
+        environment = inputs.environment | {
+            "PATH": search_path(private.parent.parent),
+            "HOME": str(home),
+            "LANG": "C.UTF-8",
+            "JUPYTER_CONFIG_DIR": str(private / "config"),
+            "JUPYTER_DATA_DIR": str(private / "data"),
+            "JUPYTER_RUNTIME_DIR": str(private / "runtime"),
+            "IPYTHONDIR": str(private / "ipython"),
+            "DEVCLUSTER_ADDRESS": address,
+            MARK: mark,
+        }
+        for directory in (home, private):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", ENTRY, "tie", str(os.getpid()), *inputs.argv],
+            env=environment,
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._logger = threading.Thread(target=_copy, args=(self.process.stdout, log), daemon=True)
+        self._logger.start()
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit code as a kubelet tells it (128 + signal), or None: still running."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        return code if code >= 0 else 128 - code
+
+    def ask_to_end(self) -> None:
+        """SIGTERM to the first process alone, as container runtimes do."""
+        self.process.terminate()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Nothing of it is left afterwards, kernels and terminals included, which lead sessions of their own."""
+        self.kill()
+        self.process.wait()
+        kill_marked(self.mark)
+        self._logger.join(timeout=5)
+
+
+def search_path(data_dir: Path) -> str:
+    return f"{data_dir}/bin:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+
+
+def write_stand_ins(data_dir: Path) -> None:
+    """Commands of notebook images, as programs that lead to `entry.py`."""
+    (data_dir / "bin").mkdir(parents=True, exist_ok=True)
+    for name in STAND_INS:
+        script = data_dir / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{ENTRY}" jupyter {name} "$@"\n')
+        script.chmod(0o755)
+
+
+def kill_marked(prefix: str) -> list[int]:
+    """SIGKILL to every process of this user whose mark begins so; their ids."""
+    wanted = f"{MARK}={prefix}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with suppress(OSError):
+            if any(part.startswith(wanted) for part in (entry / "environ").read_bytes().split(b"\0")):
+                os.kill(int(entry.name), signal.SIGKILL)
+                found.append(int(entry.name))
+    return found
+
+
+def _copy(output: IO[bytes], log: Path) -> None:
+    """Standard output → `<time> stdout F <line>`, flushed line by line for whoever follows."""
+    with log.open("ab", buffering=0) as file:
+        for line in output:
+            stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
+            file.write(f"{stamp} stdout F ".encode() + line.rstrip(b"\r\n") + b"\n")
