@@ -1,0 +1,70 @@
+"""The identities of `deploy/` on the real control plane, a namespace of the portal, and one of somebody else."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from devcluster.api import Api
+
+Json = dict[str, Any]
+DEADLINE_S = 20.0
+
+
+@pytest.fixture(scope="session")
+def worker(services: Json) -> Api:
+    return Api(services["kubeconfigs"]["worker"])
+
+
+@pytest.fixture(scope="session")
+def watcher(services: Json) -> Api:
+    return Api(services["kubeconfigs"]["watcher"])
+
+
+@pytest.fixture(scope="session")
+def doors(services: Json) -> Api:
+    return Api(services["kubeconfigs"]["doors"])
+
+
+@pytest.fixture(scope="module")
+def ours(admin: Api, worker: Api) -> Iterator[str]:
+    """A namespace that the worker itself made."""
+    name = f"fence-ours-{uuid.uuid4().hex[:8]}"
+    worker.create(namespace(name))
+    wait_for_default_account(admin, name)
+    yield name
+    admin.delete("v1/namespaces", name)
+
+
+@pytest.fixture(scope="module")
+def foreign(admin: Api) -> Iterator[str]:
+    """A namespace of somebody else, with a Secret and a ServiceAccount in it."""
+    name = f"fence-foreign-{uuid.uuid4().hex[:8]}"
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    wait_for_default_account(admin, name)
+    admin.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "salary", "namespace": name},
+            "stringData": {"amount": "forty-two"},
+        }
+    )
+    yield name
+    admin.delete("v1/namespaces", name)
+
+
+def namespace(name: str, **labels: str) -> Json:
+    ours = {"app.kubernetes.io/managed-by": "gpu-portal", "pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": ours | labels}}
+
+
+def wait_for_default_account(admin: Api, name: str) -> None:
+    """Pods are refused until the controller manager has made the account that they run as."""
+    for _kind, account in admin.watch("v1/serviceaccounts", namespace=name, timeout_s=DEADLINE_S):
+        if account["metadata"].get("name") == "default":
+            return
+    raise AssertionError(f"no default ServiceAccount in {name} after {DEADLINE_S:.0f} s")

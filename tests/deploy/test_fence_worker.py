@@ -1,0 +1,279 @@
+"""The first fence: the worker's writes end where the portal's namespaces and queue objects end, despite its RBAC."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from devcluster.api import APPLY, MERGE, Api, ApiError, path_of
+from tests.deploy.conftest import namespace
+
+Json = dict[str, Any]
+FENCE = "gpu-portal fence"
+OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}
+QUEUES = "kueue.x-k8s.io/v1beta2"
+
+# One small valid object of every namespaced kind that the worker may write.
+SPECS: dict[str, Json] = {
+    "v1/secrets": {"kind": "Secret", "stringData": {"token": "t"}},
+    "v1/resourcequotas": {"kind": "ResourceQuota", "spec": {"hard": {"pods": "1"}}},
+    "v1/limitranges": {"kind": "LimitRange", "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}},
+    "v1/serviceaccounts": {"kind": "ServiceAccount"},
+    "v1/services": {"kind": "Service", "spec": {"ports": [{"port": 80}]}},
+    "v1/persistentvolumeclaims": {
+        "kind": "PersistentVolumeClaim",
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    },
+    "networking.k8s.io/v1/networkpolicies": {"kind": "NetworkPolicy", "spec": {"podSelector": {}}},
+    "rbac.authorization.k8s.io/v1/rolebindings": {
+        "kind": "RoleBinding",
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gpu-portal-logs"},
+        "subjects": [{"kind": "ServiceAccount", "name": "doors", "namespace": "gpu-portal"}],
+    },
+    "batch/v1/jobs": {
+        "kind": "Job",
+        "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpu-portal", "gpu-portal/class": "a100"}},
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpu-portal", "gpu-portal/class": "a100"}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "priorityClassName": "gpu-portal",
+                    "containers": [{"name": "c", "image": "example.org/i:1"}],
+                },
+            }
+        },
+    },
+    "resource.k8s.io/v1/resourceclaimtemplates": {
+        "kind": "ResourceClaimTemplate",
+        "spec": {"spec": {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}}},
+    },
+    f"{QUEUES}/localqueues": {"kind": "LocalQueue", "spec": {"clusterQueue": "nobody"}},
+}
+DRY_RUN = pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
+
+
+def manifest(resource: str, name: str, in_namespace: str = "", labels: Json | None = None) -> Json:
+    spec = SPECS.get(resource, {})
+    metadata = {"name": name} | ({"namespace": in_namespace} if in_namespace else {})
+    all_labels = OURS | spec.get("metadata", {}).get("labels", {}) if labels is None else labels
+    return {"apiVersion": resource.rpartition("/")[0], **spec, "metadata": metadata | {"labels": all_labels}}
+
+
+def create(api: Api, resource: str, body: Json, in_namespace: str = "", *, dry_run: bool = True) -> tuple[int, str]:
+    """(status, text of the answer) of a raw POST."""
+    params = {"dryRun": "All"} if dry_run else {}
+    status, data = api.raw("POST", path_of(resource, namespace=in_namespace), body, params=params)
+    return status, data.decode()
+
+
+def assert_fenced(answer: tuple[int, str]) -> None:
+    status, text = answer
+    assert status == 422, text
+    assert FENCE in text
+
+
+@pytest.mark.parametrize("resource", SPECS)
+def test_the_worker_may_create_each_of_its_kinds_in_our_namespace(worker: Api, ours: str, resource: str) -> None:
+    status, text = create(worker, resource, manifest(resource, "probe", ours), ours)
+
+    assert status == 201, text
+
+
+@DRY_RUN
+@pytest.mark.parametrize("resource", SPECS)
+@pytest.mark.parametrize("where", ["kube-system", "foreign", "gpu-portal"])
+def test_the_worker_creates_nothing_elsewhere(
+    worker: Api, admin: Api, foreign: str, where: str, resource: str, dry_run: bool
+) -> None:
+    place, name = foreign if where == "foreign" else where, f"probe-{uuid.uuid4().hex[:8]}"
+    try:
+        answer = create(worker, resource, manifest(resource, name, place), place, dry_run=dry_run)
+
+        assert_fenced(answer)
+        assert admin.find(resource, name, namespace=place) is None
+    finally:
+        admin.delete(resource, name, namespace=place)  # only a broken fence leaves one, and it must not stay
+
+
+@DRY_RUN
+@pytest.mark.parametrize("body", [{}, {"stringData": {"amount": "0"}}], ids=["empty", "changing"])
+@pytest.mark.parametrize("content_type", [APPLY, MERGE])
+def test_a_patch_of_a_foreign_secret_is_neither_a_write_nor_a_read(
+    worker: Api, admin: Api, foreign: str, content_type: str, body: Json, dry_run: bool
+) -> None:
+    params = ({"fieldManager": "gpu-portal", "force": "true"} if content_type == APPLY else {}) | (
+        {"dryRun": "All"} if dry_run else {}
+    )
+    identity = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "salary", "namespace": foreign}}
+    before = admin.get("v1/secrets", "salary", namespace=foreign)
+
+    status, data = worker.raw(
+        "PATCH",
+        path_of("v1/secrets", "salary", namespace=foreign),
+        (identity if content_type == APPLY else {}) | body,
+        params=params,
+        content_type=content_type,
+    )
+
+    assert_fenced((status, data.decode()))
+    assert before["data"]["amount"] not in data.decode()
+    assert admin.get("v1/secrets", "salary", namespace=foreign) == before
+
+
+def test_the_worker_reads_no_secret_at_all(worker: Api, foreign: str, ours: str) -> None:
+    for place in (foreign, ours):
+        for path in (path_of("v1/secrets", "salary", namespace=place), path_of("v1/secrets", namespace=place)):
+            with pytest.raises(ApiError) as refused:
+                worker.request("GET", path)
+            assert refused.value.status == 403
+
+
+def test_the_worker_deletes_nothing_elsewhere(worker: Api, admin: Api, foreign: str) -> None:
+    with pytest.raises(ApiError, match=FENCE):
+        worker.delete("v1/secrets", "salary", namespace=foreign)
+
+    assert admin.find("v1/secrets", "salary", namespace=foreign)
+
+
+def test_a_namespace_of_the_worker_is_ours_and_restricted_from_the_start(worker: Api) -> None:
+    name = f"fence-new-{uuid.uuid4().hex[:8]}"
+    unlabelled = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    other_manager = namespace(name, **{"app.kubernetes.io/managed-by": "Helm"})
+    privileged = namespace(name, **{"pod-security.kubernetes.io/enforce": "privileged"})
+    device_admin = namespace(name, **{"resource.kubernetes.io/admin-access": "true"})
+
+    for body in (unlabelled, other_manager, privileged, device_admin):
+        assert_fenced(create(worker, "v1/namespaces", body))
+    assert create(worker, "v1/namespaces", namespace(name))[0] == 201
+
+
+@pytest.mark.parametrize("content_type", [APPLY, MERGE])
+@DRY_RUN
+def test_the_worker_cannot_take_over_an_existing_namespace(
+    worker: Api, admin: Api, foreign: str, content_type: str, dry_run: bool
+) -> None:
+    params = ({"fieldManager": "gpu-portal", "force": "true"} if content_type == APPLY else {}) | (
+        {"dryRun": "All"} if dry_run else {}
+    )
+
+    for name in (foreign, "kube-system", "gpu-portal"):
+        status, data = worker.raw(
+            "PATCH", path_of("v1/namespaces", name), namespace(name), params=params, content_type=content_type
+        )
+        assert_fenced((status, data.decode()))
+        assert "app.kubernetes.io/managed-by" not in admin.get("v1/namespaces", name)["metadata"].get("labels", {})
+
+
+def test_the_worker_deletes_no_namespace_but_ours(worker: Api, admin: Api, foreign: str, ours: str) -> None:
+    for name in (foreign, "gpu-portal"):
+        with pytest.raises(ApiError, match=FENCE):
+            worker.delete("v1/namespaces", name)
+        assert "deletionTimestamp" not in admin.get("v1/namespaces", name)["metadata"]
+
+    assert worker.raw("DELETE", path_of("v1/namespaces", ours), params={"dryRun": "All"})[0] == 200
+
+
+def test_our_label_stays_on_our_namespace(worker: Api, ours: str) -> None:
+    for labels in ({"app.kubernetes.io/managed-by": None}, {"pod-security.kubernetes.io/enforce": "baseline"}):
+        with pytest.raises(ApiError, match=FENCE):
+            worker.patch("v1/namespaces", ours, {"metadata": {"labels": labels}})
+
+    worker.patch("v1/namespaces", ours, {"metadata": {"labels": {"gpu-portal/owner": "tenants.namespace.5"}}})
+
+
+class AlmightyWorker(Api):
+    """The worker's name with every right there is: what RBAC would refuse first, the fence has to refuse by itself."""
+
+    def _headers(self) -> dict[str, str]:
+        worker = "system:serviceaccount:gpu-portal:worker"
+        return super()._headers() | {"Impersonate-User": worker, "Impersonate-Group": "system:masters"}
+
+
+def test_the_fence_does_not_lean_on_rbac(services: Json, ours: str) -> None:
+    almighty = AlmightyWorker(services["kubeconfigs"]["admin"])
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    rbac = "rbac.authorization.k8s.io/v1"
+    everywhere = [
+        (f"{rbac}/clusterroles", {"kind": "ClusterRole", "rules": []}),
+        (f"{rbac}/clusterrolebindings", {"kind": "ClusterRoleBinding", "roleRef": role}),
+        ("scheduling.k8s.io/v1/priorityclasses", {"kind": "PriorityClass", "value": 5}),
+        (f"{QUEUES}/topologies", {"kind": "Topology", "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}}),
+        ("v1/nodes", {"kind": "Node"}),
+        ("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {"kind": "ValidatingWebhookConfiguration"}),
+    ]
+
+    for resource, spec in everywhere:
+        assert_fenced(create(almighty, resource, manifest(resource, "fence-probe") | spec))
+    for name in ("cluster-admin", "admin", "edit"):
+        body = manifest(f"{rbac}/rolebindings", "probe", ours) | {"roleRef": role | {"name": name}}
+        assert_fenced(create(almighty, f"{rbac}/rolebindings", body, ours))
+    own_role = manifest(f"{rbac}/rolebindings", "probe", ours) | {"roleRef": role | {"kind": "Role"}}
+    assert_fenced(create(almighty, f"{rbac}/rolebindings", own_role, ours))
+    assert create(almighty, "v1/configmaps", manifest("v1/configmaps", "probe") | {"kind": "ConfigMap"}, ours)[0] == 201
+
+
+QUEUE_SPECS: dict[str, Json] = {
+    "resourceflavors": {"kind": "ResourceFlavor"},
+    "cohorts": {"kind": "Cohort"},
+    "clusterqueues": {"kind": "ClusterQueue", "spec": {"stopPolicy": "Hold", "namespaceSelector": {}}},
+}
+
+
+@pytest.mark.parametrize("plural", QUEUE_SPECS)
+def test_the_worker_changes_only_queue_objects_that_carry_our_label(worker: Api, admin: Api, plural: str) -> None:
+    resource, name = f"{QUEUES}/{plural}", f"fence-{uuid.uuid4().hex[:8]}"
+    own = {"apiVersion": QUEUES, **QUEUE_SPECS[plural], "metadata": {"name": name, "labels": OURS}}
+    somebodys = own | {"metadata": {"name": f"{name}-foreign"}}
+    adopt = {"metadata": {"labels": OURS}}
+    abandon = {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
+    admin.create(somebodys)
+    try:
+        assert_fenced(create(worker, resource, own | {"metadata": {"name": name}}))
+        worker.create(own)
+        with pytest.raises(ApiError, match=FENCE):
+            worker.patch(resource, name, abandon)
+        for attempt in (adopt, {"metadata": {"labels": {"a": "b"}}}):
+            with pytest.raises(ApiError, match=FENCE):
+                worker.patch(resource, f"{name}-foreign", attempt)
+        with pytest.raises(ApiError, match=FENCE):
+            worker.delete(resource, f"{name}-foreign")
+
+        worker.patch(resource, name, {"metadata": {"labels": {"a": "b"}}})
+        worker.delete(resource, name)
+    finally:
+        admin.delete(resource, name)
+        admin.delete(resource, f"{name}-foreign")
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "refusal"),
+    [
+        ("cluster-admin", 403, "is attempting to grant RBAC permissions not currently held"),
+        ("view", 403, "is attempting to grant RBAC permissions not currently held"),
+        # RBAC lets anybody bind a role whose rights they hold themselves; here the fence is the only one to refuse.
+        ("gpu-portal-worker", 422, FENCE),
+    ],
+)
+def test_the_worker_binds_no_other_role(worker: Api, ours: str, name: str, status: int, refusal: str) -> None:
+    resource = "rbac.authorization.k8s.io/v1/rolebindings"
+    body = manifest(resource, "probe", ours)
+    body["roleRef"] = body["roleRef"] | {"name": name}
+
+    answer = create(worker, resource, body, ours)
+
+    assert answer[0] == status
+    assert refusal in answer[1]
+
+
+@pytest.mark.parametrize("role", ["gpu-portal-tenant", "gpu-portal-logs"])
+def test_the_worker_binds_the_two_shipped_roles(worker: Api, ours: str, role: str) -> None:
+    resource = "rbac.authorization.k8s.io/v1/rolebindings"
+    body = manifest(resource, "probe", ours)
+    body["roleRef"] = body["roleRef"] | {"name": role}
+
+    status, text = create(worker, resource, body, ours)
+
+    assert status == 201, text

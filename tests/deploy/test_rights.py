@@ -1,0 +1,179 @@
+"""RBAC is exactly what the design needs: as the files say it, and as the API server answers each identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from devcluster.api import Api, ApiError, path_of
+
+Json = dict[str, Any]
+Right = tuple[str, str, str]  # API group, resource (with [name] where limited to one), verb
+BASE = Path(__file__).parents[2] / "deploy" / "base"
+
+WRITE = "get create patch delete"
+# group: resources: verbs. Nothing here may grow without the design saying so.
+WORKER = {
+    "": {
+        "namespaces resourcequotas limitranges serviceaccounts persistentvolumeclaims services": WRITE,
+        "secrets": "create patch delete",
+    },
+    "networking.k8s.io": {"networkpolicies": WRITE},
+    "rbac.authorization.k8s.io": {
+        "rolebindings": WRITE,
+        "clusterroles[gpu-portal-tenant] clusterroles[gpu-portal-logs]": "bind",
+    },
+    "batch": {"jobs": "get create delete"},
+    "resource.k8s.io": {"resourceclaimtemplates": "get create delete"},
+    "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors": WRITE, "workloads": "get"},
+}
+WATCHER = {
+    "": {
+        "nodes pods events namespaces persistentvolumeclaims resourcequotas limitranges serviceaccounts": "list watch",
+    },
+    "batch": {"jobs": "list watch"},
+    "networking.k8s.io": {"networkpolicies": "list watch"},
+    "rbac.authorization.k8s.io": {"rolebindings": "list watch"},
+    "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors topologies workloads": "list watch"},
+    "resource.k8s.io": {"resourceclaims resourceslices deviceclasses": "list watch"},
+    "visibility.kueue.x-k8s.io": {"clusterqueues/pendingworkloads": "get"},
+}
+LOGS = {"": {"pods/log": "get"}}
+TENANT = {
+    "": {"pods pods/log events persistentvolumeclaims resourcequotas limitranges": "get list watch"},
+    "events.k8s.io": {"events": "get list watch"},
+    "batch": {"jobs": "get list watch"},
+    "kueue.x-k8s.io": {"localqueues workloads": "get list watch"},
+}
+ROLES = {
+    "gpu-portal-worker": WORKER,
+    "gpu-portal-watcher": WATCHER,
+    "gpu-portal-logs": LOGS,
+    "gpu-portal-tenant": TENANT,
+}
+
+
+def written_out(table: dict[str, dict[str, str]]) -> set[Right]:
+    return {
+        (group, resource, verb)
+        for group, rows in table.items()
+        for resources, verbs in rows.items()
+        for resource in resources.split()
+        for verb in verbs.split()
+    }
+
+
+def rights(rules: list[Json]) -> set[Right]:
+    return {right for rule in rules for right in _of_rule(rule)}
+
+
+def _of_rule(rule: Json) -> Iterator[Right]:
+    for group in rule.get("apiGroups", []):
+        for resource in rule.get("resources", []):
+            for name in rule.get("resourceNames") or [""]:
+                for verb in rule["verbs"]:
+                    yield group, f"{resource}[{name}]" if name else resource, verb
+
+
+def shipped() -> list[Json]:
+    files = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
+    return [document for file in files for document in yaml.safe_load_all((BASE / file).read_text())]
+
+
+def test_the_shipped_roles_equal_the_table() -> None:
+    roles = {body["metadata"]["name"]: body["rules"] for body in shipped() if body["kind"] == "ClusterRole"}
+
+    assert {name: rights(rules) for name, rules in roles.items()} == {
+        name: written_out(table) for name, table in ROLES.items()
+    }
+    assert not any("nonResourceURLs" in rule for rules in roles.values() for rule in rules)
+
+
+def test_only_worker_and_watcher_have_a_role_in_the_whole_cluster() -> None:
+    bindings = [body for body in shipped() if body["kind"].endswith("Binding") and "roleRef" in body]
+
+    assert {
+        (b["kind"], b["roleRef"]["name"], s["kind"], s["namespace"], s["name"]) for b in bindings for s in b["subjects"]
+    } == {
+        ("ClusterRoleBinding", f"gpu-portal-{who}", "ServiceAccount", "gpu-portal", who)
+        for who in ("worker", "watcher")
+    }
+
+
+def test_the_portals_own_namespace_is_not_a_tenants() -> None:
+    [own] = [body for body in shipped() if body["kind"] == "Namespace"]
+
+    assert "app.kubernetes.io/managed-by" not in own["metadata"]["labels"]
+
+
+def test_accounts_give_no_token_to_pods_that_did_not_ask() -> None:
+    accounts = [body for body in shipped() if body["kind"] == "ServiceAccount"]
+
+    assert {account["metadata"]["name"] for account in accounts} == {"worker", "watcher", "doors"}
+    assert all(account["automountServiceAccountToken"] is False for account in accounts)
+
+
+def asked(api: Api, namespace: str) -> set[Right]:
+    """What the API server itself says that this identity may do there, without what everybody may."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    status = api.request("POST", path_of("authorization.k8s.io/v1/selfsubjectrulesreviews"), review)["status"]
+    everybody = {"authentication.k8s.io", "authorization.k8s.io"}
+    return {right for right in rights(status["resourceRules"]) if right[0] not in everybody}
+
+
+def test_the_api_server_agrees_about_worker_and_watcher(worker: Api, watcher: Api, ours: str) -> None:
+    for place in (ours, "kube-system"):
+        assert asked(worker, place) == written_out(WORKER)
+        assert asked(watcher, place) == written_out(WATCHER)
+
+
+def test_doors_follows_logs_where_it_is_bound_and_does_nothing_else(
+    worker: Api, doors: Api, ours: str, foreign: str
+) -> None:
+    assert asked(doors, ours) == set()
+    worker.create(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {
+                "name": "gpu-portal-logs",
+                "namespace": ours,
+                "labels": {"app.kubernetes.io/managed-by": "gpu-portal"},
+            },
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gpu-portal-logs"},
+            "subjects": [{"kind": "ServiceAccount", "name": "doors", "namespace": "gpu-portal"}],
+        }
+    )
+
+    assert asked(doors, ours) == written_out(LOGS)
+    assert asked(doors, foreign) == asked(doors, "kube-system") == asked(doors, "gpu-portal") == set()
+    for place, status in ((ours, 404), (foreign, 403)):  # 404: let in, but there is no such pod
+        assert doors.raw("GET", path_of("v1/pods", "absent", namespace=place, subresource="log"))[0] == status
+    for path in (path_of("v1/pods", namespace=ours), path_of("v1/secrets", namespace=ours), path_of("v1/nodes")):
+        assert doors.raw("GET", path)[0] == 403
+
+
+@pytest.mark.parametrize("verb", ["POST", "PATCH", "PUT", "DELETE"])
+def test_the_watcher_writes_nothing(watcher: Api, ours: str, verb: str) -> None:
+    kinds = ("v1/pods", "v1/secrets", "v1/resourcequotas", "batch/v1/jobs", "kueue.x-k8s.io/v1beta2/localqueues")
+    for resource in kinds:
+        path = path_of(resource, "" if verb == "POST" else "x", namespace=ours)
+        body = {"metadata": {"name": "x"}}
+        content_type = "application/merge-patch+json" if verb == "PATCH" else "application/json"
+
+        assert watcher.raw(verb, path, body, params={"dryRun": "All"}, content_type=content_type)[0] == 403, resource
+
+
+def test_the_watcher_sees_no_secret(watcher: Api, foreign: str) -> None:
+    for path in (path_of("v1/secrets"), path_of("v1/secrets", namespace=foreign), path_of("v1/configmaps")):
+        with pytest.raises(ApiError) as refused:
+            watcher.request("GET", path)
+        assert refused.value.status == 403
