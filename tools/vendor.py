@@ -53,7 +53,7 @@ PACKAGES = [
 ICONS = """
 activity alert-octagon alert-triangle arrow-back-up arrow-right ban check chevron-down chevron-left chevron-right
 circle-check circle-dashed circle-minus circle-x clock cloud-off contrast copy cpu-2 device-desktop external-link
-filter git-compare help-circle history hourglass inbox info-circle key loader-2 logout moon notebook package
+file-text filter git-compare help-circle history hourglass inbox info-circle key loader-2 logout moon notebook package
 player-pause player-play player-stop plus power refresh search server shield-check shield-half shield-x sun
 terminal-2 trash user users x
 """.split()

@@ -60,7 +60,9 @@ STATUSES = {
 def icon(name: str, css: str = "") -> SafeString:
     """An icon of the sprite, hidden from screen readers: a word always stands beside it."""
     sprite = static("vendor/tabler/icons.svg")
-    return format_html('<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>', f" {css}" if css else "", sprite, name)
+    return format_html(
+        '<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>', f" {css}" if css else "", sprite, name
+    )
 
 
 @register.inclusion_tag("components/_status.html")
@@ -71,7 +73,9 @@ def status(name: Any, label: str = "") -> dict[str, object]:
 
 
 @register.inclusion_tag("components/_quota_bar.html")
-def quota_bar(granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit") -> dict[str, QuotaBar]:
+def quota_bar(
+    granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit"
+) -> dict[str, QuotaBar]:
     return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
 
 
@@ -91,7 +95,13 @@ def when(at: datetime | None, style: str = "relative", missing: str = "–") -> 
         return missing
     absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
     text = {"clock": _clock, "date": _date}.get(style, relative)(at)
-    return format_html('<time datetime="{}" title="{}" data-when="{}">{}</time>', at.isoformat(timespec="seconds"), absolute, style, text)
+    return format_html(
+        '<time datetime="{}" title="{}" data-when="{}">{}</time>',
+        at.isoformat(timespec="seconds"),
+        absolute,
+        style,
+        text,
+    )
 
 
 def _clock(at: datetime) -> str:

@@ -1,0 +1,184 @@
+"""/styleguide: every component in every state, for the people who build pages. Staff only; strangers get 404."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from portal.errors import Refusal
+from portal.templatetags.ui import STATUSES
+
+NO_GRANT = Refusal("exceeds_grant", "Your team holds no units of this class and may borrow none. Request quota first.")
+
+
+class SampleForm(forms.Form):
+    """One of each kind of field; posted nowhere."""
+
+    name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens, up to 40 characters.")
+    gpu_class = forms.ChoiceField(label="Class", choices=[("a100", "A100 80GB whole card"), ("mig", "A100 MIG 1g.10gb")])
+    kind = forms.ChoiceField(choices=[("notebook", "Notebook"), ("job", "Job")], widget=forms.RadioSelect, initial="notebook")
+    until = forms.DateField(widget=forms.DateInput(attrs={"type": "date"}))
+    reason = forms.CharField(widget=forms.Textarea(attrs={"rows": 2}), required=False)
+    scopes = forms.MultipleChoiceField(choices=[("read", "read"), ("launch", "launch and stop")], widget=forms.CheckboxSelectMultiple)
+    agree = forms.BooleanField(label="Promise more than there is")
+
+
+@dataclass(frozen=True)
+class Step:
+    title: str
+    state: str
+    note: str = ""
+    at: Any = None
+    problem: str = ""
+    remedy: str = ""
+    raw: str = ""
+    raw_from: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    sign: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Object:
+    kind: str
+    name: str
+    result: str
+    detail: str = ""
+    label: str = ""
+    lines: tuple[Line, ...] = ()
+    raw: str = ""
+    at: Any = None
+
+
+@dataclass(frozen=True)
+class Item:
+    term: str
+    value: str
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class Happening:
+    at: Any
+    who: str
+    sentence: str
+    name: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    title: str
+    granted: int
+    used: int
+    borrowed: int
+    queued: int
+    unit: str
+
+
+BARS = [
+    Bar("used up, others wait", 4, 4, 0, 4, "card"),
+    Bar("half used", 6, 3, 0, 0, "slice"),
+    Bar("nothing runs, held class", 2, 0, 0, 2, "card"),
+    Bar("borrowed past the grant", 4, 6, 2, 0, "share"),
+    Bar("more runs than is still granted", 2, 4, 0, 1, "card"),
+    Bar("no grant", 0, 0, 0, 0, "card"),
+    Bar("16 cells", 12, 10, 0, 4, "card"),
+    Bar("continuous above 16", 48, 31, 0, 9, "card"),
+]
+
+
+@login_required
+def styleguide(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_staff:
+        raise Http404
+    return render(request, "styleguide.html", sample())
+
+
+def sample() -> dict[str, Any]:
+    """Sample data that could be true; nothing here comes from the database."""
+    now = timezone.now()
+    wrong = SampleForm({"name": "My Lab", "gpu_class": "a100", "kind": "job", "scopes": ["read"]})
+    wrong.add_error("name", "Use lower-case letters, digits and hyphens, up to 40 characters; 'My Lab' is not possible.")
+    wrong.add_error(None, "6 A100 asked, at most 4 possible here (4 granted, no borrowing). Ask for fewer, or request more quota.")
+    return {
+        "statuses": list(STATUSES),
+        "bars": BARS,
+        "form": SampleForm(auto_id="clean-%s"),
+        "wrong_form": wrong,
+        "refusal": NO_GRANT,
+        "steps": steps(now),
+        "objects": objects(now),
+        "definitions": [
+            Item("Class", "A100 80GB whole card, 1 unit"),
+            Item("Image", "lab/pytorch:2.9-cuda12", code=True),
+            Item("Size", "12 cpu, 96 GiB"),
+        ],
+        "events": [
+            Happening(now - timedelta(minutes=6), "Bob", "launched", "depth-probe", "#events"),
+            Happening(now - timedelta(minutes=9), "", "Blocked: the image lab/pytorch:2.9-cuda13 does not exist.", "retina-seg", "#events"),
+            Happening(now - timedelta(days=1, hours=2), "Dana", "approved 4 cards until 31 January, request", "#97", "#events"),
+        ],
+        "moments": [now - timedelta(seconds=4), now - timedelta(minutes=38), now + timedelta(hours=5), now - timedelta(days=12)],
+        "now": now,
+        "soon": now + timedelta(minutes=4, seconds=10),
+        "old": now - timedelta(minutes=7),
+        "call": 'curl -X POST "$PORTAL/api/v1/workloads/retina-seg/runs" \\\n  -H "Authorization: Bearer $TOKEN"',
+        "token": "gpup_3f9c_this-is-a-sample-and-opens-nothing",
+    }
+
+
+def steps(now: Any) -> list[Step]:
+    asked = now - timedelta(minutes=40)
+    return [
+        Step("Requested", "done", "by Alice", asked),
+        Step("Queued for 19 min", "done", "started as 2nd in the team's queue", asked + timedelta(minutes=19)),
+        Step("Node assigned", "done", "a100-03, 1 of 8 cards there", asked + timedelta(minutes=19, seconds=2)),
+        Step("Storage", "busy", "attaching retina-data, 200 GiB", asked + timedelta(minutes=20)),
+        Step(
+            "Image",
+            "stuck",
+            "5 tries in 9 min",
+            asked + timedelta(minutes=21),
+            problem="The registry knows lab/pytorch, but not the tag 2.9-cuda13.",
+            remedy="The node, your volume and your quota are fine. Choose an image that exists, or have this one pushed.",
+            raw='Warning  Failed  5 times\nFailed to pull image "lab/pytorch:2.9-cuda13": not found',
+            raw_from="kubelet on a100-03",
+        ),
+        Step("Starting", "next"),
+        Step("Ready", "next"),
+    ]
+
+
+def objects(now: Any) -> list[Object]:
+    changed = (Line(" ", "flavor a100-80gb-7f3c, nvidia.com/gpu"), Line("-", "nominalQuota: 12"), Line("+", "nominalQuota: 16"))
+    return [
+        Object("ClusterQueue", "llm-inference", "applied", label="Dry run accepted", lines=changed),
+        Object("LimitRange", "llm-inference/gpu-portal", "applied", at=now - timedelta(minutes=3)),
+        Object(
+            "ResourceQuota",
+            "llm-inference/gpu-portal",
+            "drifted",
+            "Another manager, kubectl-edit, changed spec.hard; it was set back.",
+            lines=(Line("-", 'requests.nvidia.com/gpu: "99"'), Line("+", 'requests.nvidia.com/gpu: "36"')),
+        ),
+        Object(
+            "NetworkPolicy",
+            "llm-inference/from-gateway",
+            "refused",
+            "The API server refused it; the portal tries again in 5 min.",
+            raw="403 Forbidden: admission webhook denied the request",
+        ),
+        Object("Namespace", "llm-inference", "foreign", "A namespace of this name exists and is not ours. It was not touched."),
+        Object("LocalQueue", "llm-inference/gpu-portal", "unknown", "The cluster has not been read yet."),
+    ]
