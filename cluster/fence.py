@@ -24,8 +24,13 @@ def check(kube: Kube) -> None:
     """Raises FenceMissing, or ClusterUnavailable when the API server does not answer."""
     try:
         kube.create(FORBIDDEN, dry_run=True)
-    except ClusterRefused:
-        return
+    except ClusterRefused as refused:
+        # Any other refusal (missing rights, a webhook of the site) says nothing about the fence.
+        if "gpu-portal fence" in refused.text:
+            return
+        raise FenceMissing(
+            f"The worker's write into kube-system was refused, but not by the fence of deploy/base: {refused.text}"
+        ) from refused
     raise FenceMissing(
         "The cluster would let this worker write a Secret into kube-system, so its fence is missing. "
         "Apply deploy/base (ValidatingAdmissionPolicy gpu-portal-worker and its binding) and start the worker again."

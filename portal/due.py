@@ -179,9 +179,9 @@ SETTLED = Outcome()
 
 
 class Deadline:
-    """Budget of one reconcile, checked before every write together with the lease."""
+    """Budget of one reconcile, checked before every write; shorter than the lease, so a lapsed lease writes nothing."""
 
-    def __init__(self, claimed: Claim[Any]) -> None:
+    def __init__(self) -> None:
         self._ends = time.monotonic() + settings.RECONCILE_BUDGET_S
 
     def check(self) -> None:
@@ -209,7 +209,7 @@ def work(model: type[Row], reconcile: Callable[[Row, Deadline], Outcome], *, for
 
 def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcome]) -> None:
     try:
-        outcome = reconcile(claimed.row, Deadline(claimed))
+        outcome = reconcile(claimed.row, Deadline())
     except TryLater as later:
         fail(claimed, code=later.code, text=later.text)
     except Exception as error:

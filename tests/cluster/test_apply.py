@@ -1,0 +1,178 @@
+"""The apply engine on the real API server, with exactly the worker's rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster import apply
+from cluster.apply import OWNER_LABEL, converge, create_once
+from cluster.kube import ClusterUnavailable, Kube
+from cluster.models import AppliedObject, Cluster
+from devcluster.api import Api
+from portal.due import Deadline
+
+OWNER = "tenants.namespace.77"
+
+
+@pytest.fixture
+def deadline() -> Deadline:
+    return Deadline()
+
+
+@pytest.fixture
+def name(unique: str) -> str:
+    return f"apply-{unique}"
+
+
+@pytest.fixture
+def in_cluster(clean_cluster: None) -> Iterator[None]:
+    yield
+
+
+def meta(name: str, *, namespace: str = "", owner: str = OWNER) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": name,
+        "labels": {"app.kubernetes.io/managed-by": "gpu-portal", OWNER_LABEL: owner},
+    }
+    return {**found, "namespace": namespace} if namespace else found
+
+
+def namespace(name: str) -> dict[str, Any]:
+    metadata = meta(name)
+    metadata["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def quota(namespace: str, *, pods: int) -> dict[str, Any]:
+    spec = {"hard": {"pods": str(pods)}}
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta("gpu-portal", namespace=namespace), "spec": spec}
+
+
+def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
+    metadata = meta("key", namespace=namespace, owner=owner)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}}
+
+
+@pytest.mark.usefixtures("in_cluster")
+class TestConverge:
+    def test_a_second_pass_sends_nothing(self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline) -> None:
+        manifests = [namespace(name), quota(name, pods=3)]
+        first = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        second = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        assert first.sent == (("Namespace", "", name), ("ResourceQuota", name, "gpu-portal"))
+        assert second.sent == ()
+        assert second.is_settled
+
+    def test_sending_everything_again_changes_no_resource_version(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        manifests = [namespace(name), secret(name)]
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        before = admin.get("v1/secrets", "key", namespace=name)["metadata"]["resourceVersion"]
+        AppliedObject.objects.update(difference={"fields": ["data"]})
+        again = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        once_more = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        after_first = admin.get("v1/secrets", "key", namespace=name)["metadata"]["resourceVersion"]
+        AppliedObject.objects.update(difference={"fields": ["data"]})
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        after_second = admin.get("v1/secrets", "key", namespace=name)["metadata"]["resourceVersion"]
+        assert len(again.sent) == 2
+        assert once_more.sent == ()
+        # The first apply takes over the fields that POST created; from then on nothing moves.
+        assert after_second == after_first >= before
+
+    def test_an_object_that_was_deleted_is_made_again(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        manifests = [namespace(name), quota(name, pods=3)]
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
+        AppliedObject.objects.filter(kind="ResourceQuota").update(difference={"missing": True})
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        made = admin.get("v1/resourcequotas", "gpu-portal", namespace=name)
+        row = AppliedObject.objects.get(kind="ResourceQuota")
+        assert (row.uid, row.result, row.difference) == (made["metadata"]["uid"], "applied", {})
+
+    def test_what_nobody_wants_any_more_is_deleted(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        converge(
+            kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), secret(name)], deadline=deadline
+        )
+        last = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        assert last.deleted == (("Secret", name, "key"),)
+        assert admin.find("v1/secrets", "key", namespace=name) is None
+
+    @pytest.mark.parametrize("owner", ["somebody.else.1", ""])
+    def test_a_foreign_object_is_reported_and_left_alone(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api, owner: str
+    ) -> None:
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        admin.create(secret(name, owner=owner))
+        before = admin.get("v1/secrets", "key", namespace=name)
+        last = converge(
+            kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), secret(name)], deadline=deadline
+        )
+        assert last.foreign == (("Secret", name, "key"),)
+        assert admin.get("v1/secrets", "key", namespace=name) == before
+
+    def test_an_object_that_somebody_replaced_is_foreign(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        manifests = [namespace(name), quota(name, pods=3)]
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
+        theirs = quota(name, pods=9)
+        theirs["metadata"]["labels"] = {}
+        admin.create(theirs)
+        changed = [namespace(name), quota(name, pods=4)]
+        last = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=changed, deadline=deadline)
+        assert last.foreign == (("ResourceQuota", name, "gpu-portal"),)
+        assert admin.get("v1/resourcequotas", "gpu-portal", namespace=name)["spec"]["hard"] == {"pods": "9"}
+
+    def test_a_refusal_is_kept_with_its_text_and_not_hammered(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        bad = quota(name, pods=3)
+        bad["spec"]["hard"] = {"pods": "many"}
+        manifests = [namespace(name), bad]
+        first = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        second = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        row = AppliedObject.objects.get(kind="ResourceQuota")
+        assert first.refused == second.refused == (("ResourceQuota", name, "gpu-portal"),)
+        assert second.sent == ()
+        assert row.text
+
+    def test_a_namespace_that_is_going_away_is_tried_later(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        blocked = namespace(name)
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[blocked], deadline=deadline)
+        held = secret(name)
+        held["metadata"] |= {"name": "held", "finalizers": ["gpu-portal.test/hold"]}
+        admin.create(held)
+        admin.delete("v1/namespaces", name)
+        with pytest.raises(ClusterUnavailable):
+            converge(
+                kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[blocked, secret(name)], deadline=deadline
+            )
+        admin.patch("v1/secrets", "held", {"metadata": {"finalizers": None}}, namespace=name)
+
+
+@pytest.mark.usefixtures("in_cluster")
+class TestCreateOnce:
+    def test_creating_twice_is_one_object(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        first = create_once(kube=kube_worker, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+        AppliedObject.objects.filter(kind="ResourceQuota").delete()
+        second = create_once(kube=kube_worker, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+        assert (second.uid, second.result) == (first.uid, "applied")
+
+
+def test_hashes_do_not_depend_on_the_order_of_keys() -> None:
+    assert apply.manifest_hash({"a": 1, "b": {"c": 2, "d": 3}}) == apply.manifest_hash({"b": {"d": 3, "c": 2}, "a": 1})
