@@ -1,4 +1,4 @@
-"""Simulated hardware: `hardware/*.yaml` → nodes that kwok plays, DRA slices and device classes.
+"""Simulated hardware: `hardware/*.yaml` → nodes that kwok plays, DRA slices, device and storage classes.
 
     load(Api(kubeconfig), "mixed")
 

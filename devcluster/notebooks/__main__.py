@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import threading
 from contextlib import suppress
@@ -16,6 +15,7 @@ from devcluster.follow import Follow
 from devcluster.notebooks.life import Life, Machine, clear, persist
 from devcluster.notebooks.process import kill_marked, write_stand_ins
 from devcluster.notebooks.slots import Slots
+from devcluster.notebooks.volumes import Volumes
 
 LABEL = "gpu-portal/kind=notebook"
 SIMULATED = "kwok.x-k8s.io/node"
@@ -28,7 +28,6 @@ class Runner:
         self.machine = machine
         self.lives: dict[str, Life] = {}  # by pod uid
         self._pods = Follow(machine.api, "v1/pods", labels=LABEL)
-        self._claims = Follow(machine.api, "v1/persistentvolumeclaims")
         self._stopping = threading.Event()
         self._simulated: dict[str, bool] = {}  # by node name
 
@@ -36,7 +35,7 @@ class Runner:
         """Until `stop`. Lives are threads of this process: their processes are tied to it."""
         kill_marked(f"{self.machine.data_dir}|")
         write_stand_ins(self.machine.data_dir)
-        threading.Thread(target=self._forget_claims, daemon=True).start()
+        self.machine.volumes.start()
         for kind, pod in self._pods:
             try:
                 persist(partial(self._see, kind, pod), say=_say, until=self._stopping)
@@ -46,14 +45,14 @@ class Runner:
     def stop(self) -> None:
         self._stopping.set()
         self._pods.stop()
-        self._claims.stop()
+        self.machine.volumes.stop()
 
     def end(self) -> None:
         """Ends all processes and reports nothing: the next runner does, as a node does after a reboot."""
         for life in self.lives.values():
             life.abandon()
         for life in self.lives.values():
-            life.join(timeout=10)
+            life.thread.join(timeout=10)
         kill_marked(f"{self.machine.data_dir}|")
 
     def _see(self, kind: str, pod: Json) -> None:
@@ -92,7 +91,7 @@ class Runner:
         else:
             life = self.lives[pod["metadata"]["uid"]] = Life(self.machine, pod)
             life.see(pod)
-            life.start()
+            life.thread.start()
 
     def _report_lost(self, pod: Json) -> None:
         """It ran under an earlier runner, and its process died with that: for Kubernetes, a node that was shut down."""
@@ -104,11 +103,6 @@ class Runner:
             podstatus.report(self.machine.api, pod, status)
         if "deletionTimestamp" in pod["metadata"]:
             clear(self.machine, pod)
-
-    def _forget_claims(self) -> None:
-        for kind, claim in self._claims:
-            if kind == "DELETED":
-                shutil.rmtree(self.machine.claim_dir(claim), ignore_errors=True)
 
 
 def _say(text: str) -> None:
@@ -126,7 +120,8 @@ def main() -> None:
     log_dir = arguments.log_dir.resolve()
     for directory in (data_dir, log_dir):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    runner = Runner(Machine(Api(arguments.kubeconfig), data_dir, log_dir, Slots(arguments.limit)))
+    api = Api(arguments.kubeconfig)
+    runner = Runner(Machine(api, data_dir, log_dir, Slots(arguments.limit), Volumes(api, data_dir / "claims")))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: runner.stop())
     try:

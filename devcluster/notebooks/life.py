@@ -1,4 +1,4 @@
-"""The life of one notebook pod on this machine, from bound to gone, as a thread that reads from top to bottom."""
+"""The life of one notebook pod on this machine, from bound to gone: a thread that reads from top to bottom."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from devcluster.notebooks import inputs
 from devcluster.notebooks.probes import readiness
 from devcluster.notebooks.process import Container, search_path
 from devcluster.notebooks.slots import Slots
+from devcluster.notebooks.volumes import Volumes
 
 POLL_S = 0.25
 RETRY_S = 1.0
@@ -34,6 +35,7 @@ class Machine:
     data_dir: Path
     log_dir: Path
     slots: Slots
+    volumes: Volumes
 
     def mark_of(self, pod: Json) -> str:
         return f"{self.data_dir}|{pod['metadata']['uid']}"
@@ -45,19 +47,15 @@ class Machine:
         meta = pod["metadata"]
         return self.log_dir / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}.log"
 
-    def claim_dir(self, claim: Json) -> Path:
-        """Named by uid too: a claim made again under the same name starts empty."""
-        meta = claim["metadata"]
-        return self.data_dir / "claims" / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}"
-
 
 class PodGone(Exception):
     """The object is no more, or another pod has its name."""
 
 
-class Life(threading.Thread):
+class Life:
     def __init__(self, machine: Machine, pod: Json) -> None:
-        super().__init__(name=f"notebook {pod['metadata']['namespace']}/{pod['metadata']['name']}", daemon=True)
+        self.name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        self.thread = threading.Thread(target=self.run, name=self.name, daemon=True)
         self.machine = machine
         self.pod = pod  # the latest seen; replaced, never changed
         self.stopping = threading.Event()  # the pod is to end, within its grace
@@ -170,7 +168,7 @@ class Life(threading.Thread):
                 self._say(f"waits for the API server: {error}")
             else:
                 private = self.machine.private(self.pod) / "home"
-                return found, self.machine.claim_dir(claim) if claim else private, address
+                return found, self.machine.volumes.directory_of(claim) if claim else private, address
             self.stopping.wait(RETRY_S)
         return None
 
