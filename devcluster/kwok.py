@@ -50,13 +50,14 @@ class Kwok:
             "node-port": self.plane.ports["kubelet"],
             "tls-cert-file": self.plane.pki.cert("server"),
             "tls-private-key-file": self.plane.pki.key("server"),
-            "server-address": f"127.0.0.1:{self.plane.ports['kwok']}",
+            # One port speaks both: HTTPS as the nodes' kubelet, HTTP for health.
+            "server-address": f"127.0.0.1:{self.plane.ports['kubelet']}",
         }
         argv = [self.plane.programs["kwok"], *(f"--{name}={value}" for name, value in flags.items())]
         return Command("kwok", argv, ready=self._ready)
 
     def _ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.plane.ports["kwok"], timeout=2)
+        connection = http.client.HTTPConnection("127.0.0.1", self.plane.ports["kubelet"], timeout=2)
         try:
             connection.request("GET", "/healthz")
             return connection.getresponse().status == 200

@@ -9,7 +9,7 @@ from devcluster.processes import free_port, is_free
 
 NAMES = (
     "postgres", "redis", "etcd", "etcd-peer", "apiserver", "controller-manager", "scheduler",
-    "kueue-webhook", "kueue-health", "kueue-metrics", "visibility", "kwok", "kubelet",
+    "kueue-webhook", "kueue-health", "kueue-metrics", "visibility", "kubelet",
     "web", "doors", "gateway", "gateway-admin",
     "web-internal", "doors-internal", "worker-internal", "watcher-internal", "beat-internal",
 )  # fmt: skip

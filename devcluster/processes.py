@@ -229,11 +229,12 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def interrupt_on_signals() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C does."""
+    """SIGTERM and SIGHUP unwind like Ctrl-C does, and Ctrl-C does so even where a shell in the background ignores it."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise Interrupted
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, leave)
 

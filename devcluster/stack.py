@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,7 +153,12 @@ class Stack:
         return existing.cluster
 
     def _start_notebooks(self) -> None:
-        """The notebook runner is a process of its own, so that it dies and restarts apart from the rest."""
+        """A process of its own, so that it dies and restarts apart from the rest. It plays storage too."""
+        argv = [sys.executable, "-m", "devcluster.notebooks", "--kubeconfig", self.services["kubeconfigs"]["admin"]]
+        argv += ["--data-dir", str(self.state / "notebooks"), "--log-dir", str(self.log_dir / "notebooks")]
+        with step("Notebook runner started"):
+            self._run(Command("notebooks", argv, cwd=ROOT, stop_within_s=15))
+        self.services["notebooks"] = True
 
     def _run(self, command: Command) -> None:
         self.supervisor.start(command)
