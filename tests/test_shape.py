@@ -1,0 +1,184 @@
+"""The shape of the project: import contracts, migrations, order of time-outs, one Event an action, no stranger gets in."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts.models import User
+from catalog.models import GpuClass
+from tenants.models import Namespace, Tenant
+from tests import make
+
+ROOT = Path(__file__).parent.parent
+APPS = ("accounts", "catalog", "cluster", "tenants", "workloads", "desk", "portal")
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    return [ROOT / name for name in listed.split("\0") if name]
+
+
+def test_apps_import_downwards_only() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.django_db
+def test_models_and_migrations_agree() -> None:
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+
+
+def test_time_outs_are_ordered() -> None:
+    """A request ends before a reconcile's budget, that before the task is killed, that before the lease lapses."""
+    order = [
+        settings.KUBE_TIMEOUT_S,
+        settings.RECONCILE_BUDGET_S,
+        settings.TASK_LIMIT_S,
+        settings.LEASE_S,
+        settings.RESYNC_S,
+    ]
+    assert order == sorted(set(order))
+    # The last write may begin just before the budget ends.
+    assert settings.RECONCILE_BUDGET_S + settings.KUBE_TIMEOUT_S < settings.TASK_LIMIT_S
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    long = {
+        str(path.relative_to(ROOT)): count
+        for path in tracked_files()
+        if path.suffix == ".py" and "migrations" not in path.parts and path.exists()
+        if (count := len(path.read_text().splitlines())) > 400
+    }
+    assert long == {}
+
+
+def test_no_file_names_a_package_index() -> None:
+    """Lock files and images leave the choice of an index to the machine that installs."""
+    # Written in two halves, so that this file does not name one either.
+    hosts = ["files.python" + "hosted.org", "pypi" + ".org", "proxy.golang" + ".org", "registry.npmjs" + ".org"]
+    found = []
+    for path in tracked_files():
+        if not path.is_file() or path.stat().st_size > 2_000_000:
+            continue
+        text = path.read_bytes()
+        found += [f"{path.relative_to(ROOT)}: {host}" for host in hosts if host.encode() in text]
+    assert found == []
+
+
+# ---- every action writes one Event -----------------------------------------------------------------------------
+
+
+def actions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for app in APPS:
+        path = ROOT / app / "actions.py"
+        if not path.exists():
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and takes_actor(node):
+                yield f"{app}.{node.name}", node
+
+
+def takes_actor(node: ast.FunctionDef) -> bool:
+    return any(argument.arg == "by" for argument in node.args.kwonlyargs)
+
+
+def test_every_action_that_someone_asks_for_records_an_event() -> None:
+    """`by=` is who asks; such a function calls `record`, or another action that does, or says why not in its docstring."""
+    names = {name.partition(".")[2] for name, _node in actions()}
+    silent = []
+    for name, node in actions():
+        called = {
+            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            for call in ast.walk(node)
+            if isinstance(call, ast.Call)
+        }
+        if not called & ({"record", "_record"} | (names - {name.partition(".")[2]})):
+            silent.append(name)
+    assert list(actions()), "no action was found: this test looks in the wrong place"
+    assert silent == []
+
+
+# ---- the outsider ------------------------------------------------------------------------------------------------
+
+# Pages that anybody may open without an account, and why.
+OPEN_TO_ALL = {
+    "login": "the way in",
+    "livez": "a load balancer asks",
+    "readyz": "a load balancer asks",
+    "openapi": "describes the API, holds no data",
+}
+# Answers to somebody who is not signed in: sent to the login page, or told so.
+REFUSALS = {302, 401, 403, 404, 405}
+
+
+def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            if not route.startswith("admin/"):
+                yield from routes(pattern.url_patterns, route)
+        else:
+            yield route, pattern
+
+
+def all_routes() -> list[tuple[str, URLPattern]]:
+    return list(routes(get_resolver().url_patterns))
+
+
+def filled(route: str, values: dict[str, str]) -> str:
+    """The path of a route with its parameters filled in: `<slug:tenant>` takes values["tenant"], else "1"."""
+    path = ""
+    rest = route
+    while "<" in rest:
+        before, _, tail = rest.partition("<")
+        parameter, _, rest = tail.partition(">")
+        path += before + values.get(parameter.rpartition(":")[2], "1")
+    return "/" + path + rest
+
+
+@pytest.mark.django_db
+def test_nobody_sees_a_page_without_signing_in(team_a: Tenant) -> None:
+    values = {"tenant": "team-a", "slug": "team-a", "name": "one"}
+    open_pages = {}
+    for route, pattern in all_routes():
+        if pattern.name in OPEN_TO_ALL or route.startswith("static"):
+            continue
+        response = Client().get(filled(route, values))
+        if response.status_code not in REFUSALS:
+            open_pages[route] = response.status_code
+    assert open_pages == {}
+    assert len(all_routes()) > 15
+
+
+@pytest.mark.django_db
+def test_a_stranger_gets_404_for_everything_of_a_tenant(
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, charlie: User
+) -> None:
+    """Walks the URL map: every route that names a tenant answers a signed-in stranger as if it did not exist."""
+    make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
+    make.member(Tenant.objects.get(slug="team-c"), charlie)
+    client = Client()
+    client.force_login(charlie)
+    seen = {}
+    checked = 0
+    for route, _pattern in all_routes():
+        if "tenant>" not in route:
+            continue
+        checked += 1
+        status = client.get(filled(route, {"tenant": "team-a", "slug": a100.slug, "name": "one"})).status_code
+        if status not in (404, 405):
+            seen[route] = status
+    assert seen == {}
+    assert checked >= 5
