@@ -1,0 +1,356 @@
+"""A scripted kubelet: plays any status and event on pods of simulated nodes, when a test says so.
+
+    kubelet = Kubelet(admin)
+    with kubelet.claim("team-a", labels={"gpu-portal/workload": "7"}):
+        pod = kubelet.bound("team-a", labels="gpu-portal/workload=7")
+        kubelet.pull_error(pod)
+        kubelet.running(pod, ready=True)
+        kubelet.oom_killed(pod)
+
+Claimed pods carry the annotation `devcluster/scripted: "true"` from their creation on, so kwok and the notebook runner
+leave them alone. A claimed pod that is deleted ends as Failed (137) and goes, unless the claim says `stuck=True`.
+Texts are those of kubelet 1.36.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from devcluster import podstatus
+from devcluster.api import STRATEGIC, Api, ApiError, Json
+from devcluster.follow import Follow
+
+SCRIPTED = "devcluster/scripted"
+SIMULATED = "kwok.x-k8s.io/node"
+POLICY = "devcluster-scripted"
+# Where a claim's own dry run is tried: no policy of the portal looks there.
+PROBE_NAMESPACE = "default"
+POD_IP = "127.0.0.1"
+
+Script = Callable[["Kubelet", Json], None]
+
+
+@dataclass
+class Claim:
+    """Pods of one namespace, optionally only those with `labels`, while the `with` block lasts."""
+
+    namespace: str
+    labels: dict[str, str] = field(default_factory=dict)
+    script: Script | None = None
+    stuck: bool = False  # deleted pods stay Terminating, as on a node that does not answer
+
+
+class Kubelet:
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    @contextmanager
+    def claim(
+        self,
+        namespace: str,
+        *,
+        labels: dict[str, str] | None = None,
+        script: Script | None = None,
+        stuck: bool = False,
+    ) -> Iterator[Claim]:
+        """`script(kubelet, pod)` runs in a thread of its own for each pod as it is bound."""
+        claim = Claim(namespace, labels or {}, script, stuck)
+        binding = _bind(self.api, claim)
+        selector = ",".join(f"{key}={value}" for key, value in claim.labels.items())
+        pods = Follow(self.api, "v1/pods", namespace=namespace, labels=selector)
+        thread = threading.Thread(target=self._follow, args=(claim, pods), daemon=True)
+        thread.start()
+        try:
+            yield claim
+        finally:
+            self.api.delete("admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings", binding)
+            claim.stuck = False
+            for pod in self.api.list("v1/pods", namespace=namespace, labels=selector):
+                self._finish_deleted(claim, pod)
+            pods.stop()
+            thread.join()
+
+    def bound(self, namespace: str, *, labels: str = "", timeout_s: float = 20.0) -> Json:
+        """The newest pod there that is on a node and neither finished nor going. Raises TimeoutError."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            found = [
+                pod
+                for pod in self.api.list("v1/pods", namespace=namespace, labels=labels)
+                if pod["spec"].get("nodeName")
+                and "deletionTimestamp" not in pod["metadata"]
+                and pod["status"]["phase"] not in ("Succeeded", "Failed")
+            ]
+            if found:
+                return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+            time.sleep(0.05)
+        raise TimeoutError(f"No pod {labels} in {namespace} was bound to a node within {timeout_s:.0f} s.")
+
+    # starting
+
+    def creating(self, pod: Json, message: str = "") -> Json:
+        return self._tell(pod, podstatus.waiting("ContainerCreating", message))
+
+    def pull_error(self, pod: Json) -> Json:
+        image = pod["spec"]["containers"][0]["image"]
+        error = podstatus.pull_error(image)
+        self.event(pod, "Pulling", f'Pulling image "{image}"')
+        self.event(pod, "Failed", f'Failed to pull image "{image}": {error}', kind="Warning")
+        self.event(pod, "Failed", "Error: ErrImagePull", kind="Warning")
+        return self._tell(pod, podstatus.waiting("ErrImagePull", error))
+
+    def pull_backoff(self, pod: Json) -> Json:
+        image = pod["spec"]["containers"][0]["image"]
+        text = f'Back-off pulling image "{image}"'
+        self.event(pod, "BackOff", text)
+        self.event(pod, "Failed", "Error: ImagePullBackOff", kind="Warning")
+        error = podstatus.pull_error(image)
+        return self._tell(pod, podstatus.waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error}"))
+
+    def config_error(self, pod: Json, message: str) -> Json:
+        """For example `secret "token" not found`."""
+        self.event(pod, "Failed", f"Error: {message}", kind="Warning")
+        return self._tell(pod, podstatus.waiting("CreateContainerConfigError", message))
+
+    def mount_error(self, pod: Json, message: str) -> Json:
+        self.event(pod, "FailedMount", message, kind="Warning", container=False)
+        return self._tell(pod, podstatus.waiting("ContainerCreating"))
+
+    def running(self, pod: Json, *, ready: bool = True, pod_ip: str = POD_IP) -> Json:
+        name, image = pod["spec"]["containers"][0]["name"], pod["spec"]["containers"][0]["image"]
+        self.event(pod, "Pulled", f'Container image "{image}" already present on machine')
+        self.event(pod, "Created", f"Created container: {name}")
+        self.event(pod, "Started", f"Started container {name}")
+        return self._tell(pod, podstatus.running(podstatus.now()), ready=ready, pod_ip=pod_ip)
+
+    def unready(self, pod: Json, message: str = "HTTP probe failed with statuscode: 503") -> Json:
+        self.event(pod, "Unhealthy", f"Readiness probe failed: {message}", kind="Warning")
+        return self._tell(pod, podstatus.running(podstatus.now()), ready=False)
+
+    # ending
+
+    def exited(self, pod: Json, code: int) -> Json:
+        return self._tell(pod, podstatus.terminated(code))
+
+    def oom_killed(self, pod: Json) -> Json:
+        return self._tell(pod, podstatus.terminated(137, reason="OOMKilled"))
+
+    def crash_loop(self, pod: Json, *, code: int = 1, restarts: int = 3, backoff: str = "40s") -> Json:
+        """A pod that restarts (restartPolicy Always or OnFailure): it waits for its next try."""
+        meta, name = pod["metadata"], pod["spec"]["containers"][0]["name"]
+        what = f"restarting failed container={name} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
+        short = f"Back-off restarting failed container {name} in pod {meta['name']}_{meta['namespace']}({meta['uid']})"
+        self.event(pod, "BackOff", short, kind="Warning")
+        state = podstatus.waiting("CrashLoopBackOff", f"back-off {backoff} {what}")
+        return self._tell(pod, state, restarts=restarts, last_state=podstatus.terminated(code))
+
+    def rejected(self, pod: Json, reason: str, message: str) -> Json:
+        """The kubelet's admission says no: no container is ever made."""
+        self.event(pod, reason, message, kind="Warning", container=False)
+        return podstatus.report(self.api, pod, podstatus.refused(reason, f"Pod was rejected: {message}"))
+
+    def unexpected_admission(self, pod: Json, resource: str = "nvidia.com/gpu", *, asked: int = 1) -> Json:
+        text = (
+            f"Allocate failed due to requested number of devices unavailable for {resource}. "
+            f"Requested: {asked}, Available: 0, which is unexpected"
+        )
+        return self.rejected(pod, "UnexpectedAdmissionError", text)
+
+    def topology_affinity(self, pod: Json) -> Json:
+        text = "Resources cannot be allocated with Topology locality"
+        return self.rejected(pod, "TopologyAffinityError", text)
+
+    def out_of(self, pod: Json, resource: str = "nvidia.com/gpu", *, asked: int = 1, capacity: int = 4) -> Json:
+        numbers = f"requested: {asked}, used: {capacity}, capacity: {capacity}"
+        return self.rejected(pod, f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}")
+
+    def evicted(self, pod: Json, resource: str = "memory") -> Json:
+        text = f"The node was low on resource: {resource}. Threshold quantity: 100Mi, available: 52Mi. "
+        self.event(pod, "Evicted", text, kind="Warning", container=False)
+        return self._disrupted(pod, "Evicted", text)
+
+    def node_shutdown(self, pod: Json) -> Json:
+        return self._disrupted(pod, "Terminated", "Pod was terminated in response to imminent node shutdown.")
+
+    def deleted(self, pod: Json, *, code: int = 137) -> None:
+        """The end of a pod that is being deleted: the container's last word, then the object goes."""
+        if pod["status"]["phase"] not in ("Succeeded", "Failed"):
+            self.event(pod, "Killing", f"Stopping container {pod['spec']['containers'][0]['name']}")
+            self._tell(pod, podstatus.terminated(code))
+        podstatus.remove(self.api, pod)
+
+    # nodes
+
+    def node_lost(self, node: str) -> None:
+        """The node stops answering, and the control plane draws its conclusions. Only for nodes of the test's own."""
+        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "lost"}}})
+        text = "Kubelet stopped posting node status."
+        kinds = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+        unknown = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": text}
+        times = {"lastTransitionTime": podstatus.now()}
+        conditions = [{"type": kind, **unknown, **times} for kind in kinds]
+        body = {"status": {"conditions": conditions}}
+        self.api.patch("v1/nodes", node, body, subresource="status", content_type=STRATEGIC)
+
+    def node_back(self, node: str) -> None:
+        self.api.patch("v1/nodes", node, {"metadata": {"annotations": {SIMULATED: "fake"}}})
+
+    # anything else
+
+    def event(self, pod: Json, reason: str, message: str, *, kind: str = "Normal", container: bool = True) -> None:
+        podstatus.event(self.api, pod, reason, message, kind=kind, container=container)
+
+    def status(self, pod: Json, status: Json) -> Json:
+        """Any status at all, merged strategically."""
+        return podstatus.report(self.api, pod, status)
+
+    def _tell(
+        self,
+        pod: Json,
+        state: Json,
+        *,
+        ready: bool = False,
+        pod_ip: str = "",
+        restarts: int = 0,
+        last_state: Json | None = None,
+    ) -> Json:
+        meta = pod["metadata"]
+        now = self.api.get("v1/pods", meta["name"], namespace=meta["namespace"])  # its start and condition times
+        status = podstatus.status(now, state, ready=ready, pod_ip=pod_ip, restarts=restarts, last_state=last_state)
+        return podstatus.report(self.api, pod, status)
+
+    def _disrupted(self, pod: Json, reason: str, message: str) -> Json:
+        status = podstatus.status(pod, podstatus.terminated(137), reason=reason, message=message)
+        status["conditions"].append(podstatus.disruption("TerminationByKubelet", message))
+        return podstatus.report(self.api, pod, status)
+
+    def _follow(self, claim: Claim, pods: Follow) -> None:
+        begun: set[str] = set()
+        for kind, pod in pods:
+            if kind == "DELETED" or not pod["spec"].get("nodeName"):
+                continue
+            if "deletionTimestamp" in pod["metadata"]:
+                self._finish_deleted(claim, pod)
+            elif claim.script is not None and pod["metadata"]["uid"] not in begun:
+                begun.add(pod["metadata"]["uid"])
+                threading.Thread(target=_play, args=(self, claim.script, pod), daemon=True).start()
+
+    def _finish_deleted(self, claim: Claim, pod: Json) -> None:
+        ours = pod["metadata"].get("annotations", {}).get(SCRIPTED) == "true"
+        if ours and "deletionTimestamp" in pod["metadata"] and not claim.stuck:
+            with suppress(ApiError):  # gone meanwhile
+                self.deleted(pod)
+
+
+# scripts
+
+
+def runs(kubelet: Kubelet, pod: Json) -> None:
+    kubelet.creating(pod)
+    kubelet.running(pod)
+
+
+def ends(code: int, *, after_s: float = 0.2) -> Script:
+    def script(kubelet: Kubelet, pod: Json) -> None:
+        runs(kubelet, pod)
+        time.sleep(after_s)
+        kubelet.exited(pod, code)
+
+    return script
+
+
+def starts_slowly(seconds: float) -> Script:
+    def script(kubelet: Kubelet, pod: Json) -> None:
+        kubelet.creating(pod)
+        time.sleep(seconds)
+        kubelet.running(pod)
+
+    return script
+
+
+def _play(kubelet: Kubelet, script: Script, pod: Json) -> None:
+    try:
+        script(kubelet, pod)
+    except ApiError as error:
+        if error.status not in (404, 409):  # deleted in the middle of its script
+            raise
+
+
+# claiming
+
+
+def _bind(api: Api, claim: Claim) -> str:
+    """From here on the API server itself annotates the claim's pods as they are created; the binding's name."""
+    api.apply(_policy())
+    name = f"{POLICY}-{uuid.uuid4().hex[:8]}"
+    api.create(_binding(name, claim))
+    trial = _trial_pod(claim, name)
+    deadline = time.monotonic() + 15
+    path = f"/api/v1/namespaces/{PROBE_NAMESPACE}/pods"
+    while time.monotonic() < deadline:
+        tried = api.request("POST", path, trial, params={"dryRun": "All"})
+        if tried["metadata"].get("annotations", {}).get(SCRIPTED) == "true":
+            break
+        time.sleep(0.05)
+    else:
+        raise TimeoutError("The API server did not take up the claim's admission policy within 15 s.")
+    for pod in api.list("v1/pods", namespace=claim.namespace):
+        if claim.labels.items() <= pod["metadata"].get("labels", {}).items():
+            body = {"metadata": {"annotations": {SCRIPTED: "true"}}}
+            api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
+    return name
+
+
+def _policy() -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": POLICY},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+                ]
+            },
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {
+                        "expression": f'Object{{metadata: Object.metadata{{annotations: {{"{SCRIPTED}": "true"}}}}}}'
+                    },
+                }
+            ],
+        },
+    }
+
+
+def _binding(name: str, claim: Claim) -> Json:
+    """The trial pod is matched by a label that only this claim's has, so that the default namespace stays as it is."""
+    namespaces = [claim.namespace, PROBE_NAMESPACE]
+    where = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
+    matching: Json = {"namespaceSelector": {"matchExpressions": [where]}}
+    if claim.labels:
+        matching["objectSelector"] = {"matchLabels": claim.labels}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": POLICY, "matchResources": matching},
+    }
+
+
+def _trial_pod(claim: Claim, name: str) -> Json:
+    """Only ever sent as a dry run."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": PROBE_NAMESPACE, "labels": claim.labels},
+        "spec": {"containers": [{"name": "none", "image": "none"}]},
+    }
