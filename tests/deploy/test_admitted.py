@@ -1,0 +1,92 @@
+"""Through both fences and Kueue: what the worker may create really becomes a pod on a node.
+
+Kueue writes the flavor's labels, tolerations and topology gate into the Job, the Job controller makes the pod, Kueue
+opens the gate: each of these writes passes the second fence, or nothing would ever start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from devcluster.api import Api
+from tests.deploy.conftest import DEADLINE_S
+from tests.deploy.test_fence_pods import template
+
+Json = dict[str, Any]
+QUEUES = "kueue.x-k8s.io/v1beta2"
+OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}
+GPU = "amd.com/gpu"  # one simulated node has it, behind a taint of that name
+
+
+def queue_objects(name: str) -> list[Json]:
+    flavor = {
+        "nodeLabels": {"kubernetes.io/hostname": "mi300x"},
+        "nodeTaints": [{"key": "gpu-portal/class", "value": "mi300x", "effect": "NoSchedule"}],
+        "tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
+        "topologyName": "gpu-portal",
+    }
+    quota = {"name": GPU, "nominalQuota": "1", "borrowingLimit": "0"}
+    queue = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+        "cohortName": name,
+        "resourceGroups": [{"coveredResources": [GPU], "flavors": [{"name": name, "resources": [quota]}]}],
+    }
+    return [
+        {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": flavor},
+        {"kind": "Cohort", "metadata": {"name": name}},
+        {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": queue},
+        {"kind": "LocalQueue", "metadata": {"name": "gpu-portal", "namespace": name}, "spec": {"clusterQueue": name}},
+    ]
+
+
+def job(name: str) -> Json:
+    inner = template()
+    inner["metadata"]["labels"] |= {"gpu-portal/class": "mi300x"}
+    inner["spec"]["containers"][0] |= {"env": [], "resources": {"requests": {GPU: "1"}, "limits": {GPU: "1"}}}
+    inner["spec"] |= {
+        "nodeSelector": {},
+        "tolerations": [{"key": "gpu-portal/class", "value": "mi300x", "effect": "NoSchedule"}],
+    }
+    labels = OURS | {"kueue.x-k8s.io/queue-name": "gpu-portal", "gpu-portal/class": "mi300x"}
+    labels |= {"kueue.x-k8s.io/priority-class": "batch"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "passes", "namespace": name, "labels": labels},
+        "spec": {"template": inner, "backoffLimit": 0, "podReplacementPolicy": "Failed"},
+    }
+
+
+@pytest.fixture
+def queues(worker: Api, admin: Api, ours: str) -> Iterator[str]:
+    objects = queue_objects(ours)
+    for body in objects:
+        metadata = body["metadata"] | {"labels": OURS}
+        worker.create({"apiVersion": QUEUES, **body, "metadata": metadata})
+    yield ours
+    admin.delete("batch/v1/jobs", "passes", namespace=ours, grace_s=0)
+    for body in reversed(objects):
+        plural = body["kind"].lower() + "s"
+        admin.delete(f"{QUEUES}/{plural}", body["metadata"]["name"], namespace=body["metadata"].get("namespace", ""))
+
+
+def test_a_job_of_the_worker_is_admitted_and_its_pod_gets_a_node(worker: Api, admin: Api, queues: str) -> None:
+    worker.create(job(queues))
+
+    pod = _first_bound_pod(admin, queues)
+
+    assert pod["spec"]["nodeName"] == "mi300x"
+    assert pod["metadata"]["labels"]["gpu-portal/class"] == "mi300x"
+    assert {t["key"] for t in pod["spec"]["tolerations"]} >= {"gpu-portal/class", GPU}
+    assert pod["spec"]["priorityClassName"] == "gpu-portal"
+
+
+def _first_bound_pod(admin: Api, namespace: str) -> Json:
+    for _kind, pod in admin.watch("v1/pods", namespace=namespace, timeout_s=DEADLINE_S):
+        if pod.get("spec", {}).get("nodeName"):
+            return pod
+    events = [f"{e['reason']}: {e['message']}" for e in admin.list("v1/events", namespace=namespace)]
+    raise AssertionError(f"no pod on a node after {DEADLINE_S:.0f} s; events: {events}")
