@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from accounts.models import Role, Scope, User
+from portal.errors import NOT_SIGNED_IN, Refused
 
 ALL_SCOPES = frozenset(str(scope) for scope in Scope)
 
@@ -17,10 +19,19 @@ class Actor:
     via: str
     scopes: frozenset[str] = field(default=ALL_SCOPES)
     request_id: str = ""
+    # When the token ends that the request came with; None for pages, rules and the system.
+    token_expires_at: datetime | None = None
 
     @property
     def user_id(self) -> int | None:
         return self.user.pk if self.user else None
+
+    @property
+    def person(self) -> User:
+        """The user, where there has to be one. Raises Refused: not_signed_in (401)."""
+        if self.user is None:
+            raise Refused(NOT_SIGNED_IN)
+        return self.user
 
     @property
     def name(self) -> str:

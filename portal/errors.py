@@ -6,18 +6,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import IntegrityError
+import structlog
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, RequestDataTooBig, ValidationError
+from django.db import DataError, IntegrityError, OperationalError
+from django.db.models import Model, QuerySet
+from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django_htmx.http import HttpResponseClientRedirect
 from rest_framework import exceptions as drf
 
 if TYPE_CHECKING:
     from rest_framework.response import Response
+
+
+log = structlog.get_logger(__name__)
+Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,53 @@ NOT_SIGNED_IN = Refusal(
     "not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401
 )
 
+
+def get_or_refuse(rows: QuerySet[Row], **lookup: Any) -> Row:
+    """The one row, or Refused(NOT_FOUND). Give it `visible_to(actor)` rows: for a stranger, there is nothing."""
+    try:
+        return rows.get(**lookup)
+    except (ObjectDoesNotExist, ValueError, ValidationError, DataError) as error:
+        # A value that cannot be a key ("x", 99999999999999999999, a NUL) names nothing either.
+        raise Refused(NOT_FOUND) from error
+
+
+@contextmanager
+def refusal_beside(form: BaseForm) -> Iterator[None]:
+    """A refusal of what was typed into `form` appears beside its field. Not found and not allowed stay pages.
+
+    The caller checks `form.errors` afterwards. The form must not have been rendered before.
+    """
+    try:
+        yield
+    except (Refused, IntegrityError) as error:
+        refusal = to_refusal(error)
+        if refusal is None or refusal.status not in (409, 422):
+            raise
+        form.add_error(refusal.field if refusal.field in form.fields else None, refusal.message)
+
+
+TOO_LARGE = Refusal("too_large", "A request may have at most 1 MiB.", status=413)
+CONFLICT = Refusal(
+    "conflict",
+    "This contradicts what is stored; somebody else may have changed it just now. Reload and try again.",
+    status=409,
+)
+BUSY = Refusal(
+    "busy",
+    "Somebody else is changing the same thing at this moment. Try again in a few seconds.",
+    status=409,
+    retry_after_s=2,
+)
+DATABASE_AWAY = Refusal(
+    "database_unavailable",
+    "The portal's database does not answer. Try again in a few seconds.",
+    status=503,
+    retry_after_s=5,
+)
+# PostgreSQL: foreign key, unique, check, exclusion · lock not available, deadlock, serialisation.
+CONFLICT_STATES = {"23503", "23505", "23514", "23P01"}
+BUSY_STATES = {"55P03", "40P01", "40001"}
+
 # Constraint names are written by hand in models; what they mean to people stands here once.
 CONSTRAINT_SENTENCES: dict[str, tuple[str, str, str | None]] = {}
 
@@ -71,17 +127,21 @@ def constraint_sentence(name: str, code: str, message: str, *, field: str | None
     CONSTRAINT_SENTENCES[name] = (code, message, field)
 
 
-def from_integrity_error(error: IntegrityError) -> Refusal:
-    diagnostics = getattr(error.__cause__, "diag", None)
-    name = getattr(diagnostics, "constraint_name", None) or ""
+def from_database_error(error: IntegrityError | OperationalError) -> Refusal | None:
+    """What PostgreSQL said, for people. None: a mistake of ours (a missing value, for one), to be seen as such."""
+    state = getattr(error.__cause__, "sqlstate", None) or ""
+    name = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None) or ""
     if name in CONSTRAINT_SENTENCES:
         code, message, field = CONSTRAINT_SENTENCES[name]
         return Refusal(code, message, field, status=409)
-    return Refusal(
-        "conflict",
-        "This contradicts what is stored; somebody else may have changed it just now. Reload and try again.",
-        status=409,
-    )
+    if state in BUSY_STATES:
+        return BUSY
+    if isinstance(error, OperationalError):
+        return DATABASE_AWAY
+    if state not in CONFLICT_STATES:
+        return None
+    log.warning("constraint_without_sentence", constraint=name)
+    return CONFLICT
 
 
 class RefusalMiddleware:
@@ -94,19 +154,30 @@ class RefusalMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if isinstance(exception, IntegrityError):
-            exception = Refused(from_integrity_error(exception))
-        if not isinstance(exception, Refused):
+        if not isinstance(exception, Refused | IntegrityError | OperationalError):
             return None
-        refusal = exception.refusal
-        if refusal.status == 404:
-            return render(request, "404.html", {"refusal": refusal}, status=404)
-        fragment = bool(getattr(request, "htmx", False))
-        template = "components/_refusal.html" if fragment else "refused.html"
-        response = render(request, template, {"refusal": refusal}, status=refusal.status)
-        if refusal.retry_after_s is not None:
-            response["Retry-After"] = str(refusal.retry_after_s)
-        return response
+        refusal = to_refusal(exception)
+        # A page asks the database who is signed in: without it, only the plain page for status 500 can be shown.
+        if refusal is None or refusal is DATABASE_AWAY:
+            return None
+        return page_refusal(request, refusal)
+
+
+def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    fragment = bool(getattr(request, "htmx", False))
+    if refusal.status == 401:
+        from django.contrib.auth.views import redirect_to_login  # loads the user model, which imports this leaf
+
+        login = redirect_to_login(request.get_full_path())
+        return HttpResponseClientRedirect(login.url) if fragment else login
+    if fragment:
+        template = "components/_refusal.html"
+    else:
+        template = "404.html" if refusal.status == 404 else "refused.html"
+    response = render(request, template, {"refusal": refusal}, status=refusal.status)
+    if refusal.retry_after_s is not None:
+        response["Retry-After"] = str(refusal.retry_after_s)
+    return response
 
 
 def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
@@ -130,8 +201,8 @@ def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Resp
 def to_refusal(exception: Exception) -> Refusal | None:
     if isinstance(exception, Refused):
         return exception.refusal
-    if isinstance(exception, IntegrityError):
-        return from_integrity_error(exception)
+    if isinstance(exception, IntegrityError | OperationalError):
+        return from_database_error(exception)
     if isinstance(exception, Http404 | drf.NotFound):
         return NOT_FOUND
     if isinstance(exception, drf.NotAuthenticated | drf.AuthenticationFailed):
@@ -151,6 +222,8 @@ def to_refusal(exception: Exception) -> Refusal | None:
         return Refusal("invalid", message, field)
     if isinstance(exception, ValidationError):
         return Refusal("invalid", " ".join(exception.messages))
+    if isinstance(exception, RequestDataTooBig):
+        return TOO_LARGE
     if isinstance(exception, drf.APIException):
         return Refusal(str(exception.default_code), str(exception.detail), status=exception.status_code)
     return None

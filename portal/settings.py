@@ -5,6 +5,8 @@ Every secret NAME may also be given as NAME_FILE, the path of a file that holds 
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 import os
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +15,8 @@ import environ
 import structlog
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+
+from portal.redaction import WithoutSecrets
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -41,6 +45,15 @@ NOTEBOOK_TOKEN_KEY: str = secret("NOTEBOOK_TOKEN_KEY", default="")
 PORTAL_KUBECONFIG: str = env.str("PORTAL_KUBECONFIG", default="")
 CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
 INTERNAL_PORT: int = env.int("INTERNAL_PORT", default=0)
+INTERNAL_ADDRESS: str = env.str("INTERNAL_ADDRESS", default="127.0.0.1")
+# Whose X-Forwarded-For is believed: the gateway is always on this machine or in a private network.
+TRUSTED_PROXIES = [
+    ipaddress.ip_network(network)
+    for network in env.list(
+        "TRUSTED_PROXIES",
+        default=["127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"],
+    )
+]
 REDIS_URL = secret("REDIS_URL")
 HTTPS = urlsplit(PORTAL_URL).scheme == "https"
 
@@ -79,6 +92,7 @@ INSTALLED_APPS = [
     "desk",
 ]
 MIDDLEWARE = [
+    "portal.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
@@ -207,9 +221,9 @@ REST_FRAMEWORK = {
         "accounts.authentication.TokenAuthentication",
         "accounts.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated", "accounts.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["accounts.parsers.ObjectParser"],
     "DEFAULT_PAGINATION_CLASS": "accounts.paging.KeysetPagination",
     "DEFAULT_THROTTLE_CLASSES": ["accounts.throttles.TokenThrottle"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
@@ -240,17 +254,6 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localhost>")
 
 # ---- logs ------------------------------------------------------------------------------------------------------
-SECRET_WORDS = ("password", "token", "secret", "authorization", "cookie", "ticket", "key")
-
-
-def without_secrets(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Values under names that sound secret never reach a log line, whoever logs them."""
-    for name in event:
-        if any(word in name.lower() for word in SECRET_WORDS):
-            event[name] = "***"
-    return event
-
-
 LOG_PROCESSORS: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -258,7 +261,14 @@ LOG_PROCESSORS: list[structlog.typing.Processor] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.stdlib.ExtraAdder(),
     structlog.processors.format_exc_info,
-    without_secrets,
+    WithoutSecrets(
+        known=(
+            SECRET_KEY,
+            NOTEBOOK_TOKEN_KEY,
+            DATABASES["default"].get("PASSWORD") or "",
+            urlsplit(REDIS_URL).password or "",
+        )
+    ),
 ]
 LOGGING = {
     "version": 1,
@@ -283,3 +293,7 @@ structlog.configure(
     cache_logger_on_first_use=True,
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # portal.request_id has checked it
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # it would believe any X-Forwarded-For
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG  # one line a request, at its end
+DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = logging.INFO

@@ -1,0 +1,180 @@
+"""The verbs about accounts, and `record` and `deliver`, with which every other app's verbs end.
+
+Each verb is one transaction that writes exactly one Event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connection, models, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from accounts import policy, queries, tokens
+from accounts.actor import Actor
+from accounts.models import ApiToken, Delivery, Event, Scope, User
+from portal import due
+from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
+from portal.hints import worker_hint
+
+
+def record(
+    by: Actor,
+    verb: str,
+    row: models.Model,
+    *,
+    tenant: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> Event:
+    """Append who did what. `verb` is `<noun>.<past participle>`; `before` and `after` name the changed fields only.
+
+    Belongs into the transaction of the change: an event without its change, or a change without its event, is a lie.
+    """
+    if not connection.in_atomic_block:
+        raise transaction.TransactionManagementError(f"record({verb!r}) outside of the transaction of its change")
+    return Event.objects.create(
+        actor_id=by.user_id,
+        actor=by.name[:120],
+        via=by.via[:40],
+        verb=verb,
+        tenant=tenant,
+        row=queries.row_label(row),
+        name=str(row)[:120],
+        before=_plain(before or {}),
+        after=_plain(after or {}),
+        request_id=by.request_id,
+    )
+
+
+def deliver(event: Event, users: Iterable[User], *, subject: str, body: str, at: datetime | None = None) -> None:
+    """Tell people about an event, each once, in its transaction; `at`: not before then (a reminder)."""
+    line = " ".join(subject.split())[:150]
+    recipients = {user.pk: user for user in users if user.is_active}
+    Delivery.objects.bulk_create(
+        [
+            Delivery(event=event, user=user, subject=line, body=body[:4000], due_at=at or Now())
+            for user in recipients.values()
+        ]
+    )
+    if recipients and at is None:
+        worker_hint(due.label(Delivery), queue=Delivery.queue)
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dates, decimals and choices as JSON has them."""
+    plain: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
+    return plain
+
+
+# ---- tokens ----------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def create_token(*, name: str, scopes: Collection[str], expires_in_days: int, by: Actor) -> tuple[ApiToken, str]:
+    """The new token and its text, which is shown now and never again.
+
+    Raises Refused: not_signed_in (401), lacks_scope, outlives_token (403), name_taken (409), the rest 422.
+    """
+    User.objects.select_for_update().get(pk=by.person.pk)  # one at a time: the number of tokens is a rule
+    end = timezone.now() + timedelta(days=max(0, min(expires_in_days, policy.TOKEN_DAYS_MAX)))
+    refuse_if(
+        policy.may_create_token(
+            by,
+            scopes=scopes,
+            expires_in_days=expires_in_days,
+            tokens_held=queries.tokens_of(by.person).count(),
+            own_end=by.token_expires_at,
+            end=end,
+        )
+    )
+    text = tokens.new()
+    token = ApiToken.objects.create(
+        user=by.person,
+        name=policy.clean_token_name(name),
+        prefix=text.prefix,
+        digest=text.digest,
+        scopes=[scope for scope in Scope.values if scope in scopes],
+        expires_at=end,
+    )
+    record(by, "token.created", token, after={"scopes": token.scopes, "expires_at": token.expires_at})
+    return token, str(text)
+
+
+@transaction.atomic
+def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
+    """It stops working with the next request. Raises Refused: not_found (404), also when it was revoked before."""
+    token = get_or_refuse(queries.tokens_to_revoke(by).select_for_update(of=("self",)), prefix=prefix)
+    refuse_if(policy.may_revoke_token(by, token))
+    token.revoked_at = timezone.now()
+    token.save(update_fields=["revoked_at"])
+    record(by, "token.revoked", token)
+    return token
+
+
+# ---- sessions --------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def signed_in(*, by: Actor, address: str = "") -> Event:
+    """Somebody proved to be `by.user`; Django keeps the session itself."""
+    return record(by, "account.signed_in", by.person, after={"address": address})
+
+
+@transaction.atomic
+def signed_out(*, by: Actor) -> Event:
+    return record(by, "account.signed_out", by.person)
+
+
+# ---- people ----------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def set_roles(user_id: int, roles: Collection[str], *, by: Actor) -> User:
+    """Raises Refused: not_found (404), not_allowed, own_roles, lacks_role (403), unknown_role (422)."""
+    by, target = _locked(by, user_id)
+    refuse_if(policy.may_set_roles(by, target, roles))
+    before = list(target.roles)
+    target.roles = sorted(set(roles))
+    target.save(update_fields=["roles"])
+    record(by, "account.roles_set", target, before={"roles": before}, after={"roles": target.roles})
+    return target
+
+
+@transaction.atomic
+def suspend_user(user_id: int, *, because: str, by: Actor) -> User:
+    """Sessions and tokens stop working with the next request; nothing is deleted."""
+    by, target = _locked(by, user_id)
+    refuse_if(policy.may_suspend(by, target))
+    refuse_if(policy.may_change_activity(target, to=False))
+    return _set_active(target, False, verb="account.suspended", because=because, by=by)
+
+
+@transaction.atomic
+def restore_user(user_id: int, *, because: str, by: Actor) -> User:
+    by, target = _locked(by, user_id)
+    refuse_if(policy.may_suspend(by, target))
+    refuse_if(policy.may_change_activity(target, to=True))
+    return _set_active(target, True, verb="account.restored", because=because, by=by)
+
+
+def _set_active(target: User, is_active: bool, *, verb: str, because: str, by: Actor) -> User:
+    target.is_active = is_active
+    target.save(update_fields=["is_active"])
+    record(by, verb, target, before={"is_active": not is_active}, after={"is_active": is_active, "because": because})
+    return target
+
+
+def _locked(by: Actor, user_id: int) -> tuple[Actor, User]:
+    """Actor and target as they are now, locked in id order: an administrator may just have lost the role."""
+    wanted = [user_id] if by.user_id is None else [user_id, by.user_id]
+    rows = {user.pk: user for user in User.objects.select_for_update().filter(pk__in=wanted).order_by("pk")}
+    if user_id not in rows:
+        raise Refused(NOT_FOUND)
+    return (by if by.user_id is None else replace(by, user=rows[by.user_id])), rows[user_id]

@@ -1,0 +1,47 @@
+"""From a request to an Actor: what every view and API view hands to actions and queries as `by`."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from django.conf import settings
+from django.http import HttpRequest
+from rest_framework.request import Request
+
+from accounts.actor import ALL_SCOPES, Actor
+from accounts.models import ApiToken, User
+from portal.errors import NOT_SIGNED_IN, Refused
+
+
+def actor(request: HttpRequest | Request) -> Actor:
+    """Who asks, through which door, with which scopes. Raises Refused (401) when nobody is signed in."""
+    user = request.user
+    if not isinstance(user, User):
+        # Pages have a lazy wrapper, which passes this test through; nobody at all is None or AnonymousUser.
+        raise Refused(NOT_SIGNED_IN)
+    token = getattr(request, "auth", None)
+    request_id = getattr(request, "request_id", "")
+    if isinstance(token, ApiToken):
+        return Actor(
+            user=user,
+            via=f"token {token.prefix}",
+            scopes=frozenset(token.scopes),
+            request_id=request_id,
+            token_expires_at=token.expires_at,
+        )
+    return Actor(user=user, via="page", scopes=ALL_SCOPES, request_id=request_id)
+
+
+def client_address(request: HttpRequest) -> str:
+    """The person's address as the gateway saw it. Anybody else's X-Forwarded-For is a claim and ignored."""
+    peer: str = request.META.get("REMOTE_ADDR", "")
+    forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+    return forwarded[-1] if forwarded[-1] and _is_gateway(peer) else peer
+
+
+def _is_gateway(peer: str) -> bool:
+    try:
+        address = ipaddress.ip_address(peer)
+    except ValueError:
+        return peer == ""  # a Unix socket: only the gateway can reach it
+    return any(address in network for network in settings.TRUSTED_PROXIES)

@@ -1,0 +1,135 @@
+"""Keyset paging, one implementation for pages and API: `limit`, an opaque `cursor`, and no page numbers.
+
+A cursor holds the key of the last row shown, so that rows which appear meanwhile neither repeat nor hide others, and
+page 1,000 costs as much as page 1.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model, Q, QuerySet
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from portal.errors import Refused, refuse
+
+if TYPE_CHECKING:
+    # DRF's views import this module through the settings.
+    from rest_framework.views import APIView
+
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 200
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True)
+class Page(Generic[Row]):
+    items: list[Row]
+    next_cursor: str | None
+
+
+def page_of(
+    rows: QuerySet[Row], *, keys: Sequence[str] = ("-id",), limit: int = LIMIT_DEFAULT, cursor: str | None = None
+) -> Page[Row]:
+    """The next `limit` rows after `cursor`. `keys`: columns of the order, "-" for descending; the last one is unique.
+
+    Raises Refused (bad_cursor) for text that is no cursor of this order.
+    """
+    if cursor:
+        rows = rows.filter(_after(keys, _decode(rows.model, keys, cursor)))
+    found = list(rows.order_by(*keys)[: limit + 1])
+    more = len(found) > limit
+    items = found[:limit]
+    return Page(items, _encode(keys, items[-1]) if more else None)
+
+
+def parse_limit(text: str | None) -> int:
+    if text is None:
+        return LIMIT_DEFAULT
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= LIMIT_MAX):
+        raise refuse("bad_limit", f"limit is a whole number from 1 to {LIMIT_MAX}.", field="limit")
+    return int(text)
+
+
+class KeysetPagination(BasePagination):
+    """Answers {"items": […], "next": url or null}. A view may say `keyset = ("-at", "-id")`; default: newest first."""
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
+        limit = parse_limit(request.query_params.get("limit"))
+        keys = getattr(view, "keyset", ("-id",))
+        page = page_of(queryset, keys=keys, limit=limit, cursor=request.query_params.get("cursor"))
+        address = request.build_absolute_uri()
+        self.next = replace_query_param(address, "cursor", page.next_cursor) if page.next_cursor else None
+        return page.items
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return Response({"items": data, "next": self.next})
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "required": ["items", "next"],
+            "properties": {
+                "items": schema,
+                "next": {
+                    "type": ["string", "null"],
+                    "format": "uri",
+                    "description": "Address of the next page; null on the last one.",
+                },
+            },
+        }
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
+        return [
+            {"name": "limit", "in": "query", "description": "Items a page.", "schema": limit},
+            {"name": "cursor", "in": "query", "description": "From `next`, unchanged.", "schema": {"type": "string"}},
+        ]
+
+
+def _after(keys: Sequence[str], values: list[Any]) -> Q:
+    """(a, b) > (x, y) column by column, since directions may differ."""
+    condition = Q()
+    equal = Q()
+    for key, value in zip(keys, values, strict=True):
+        name = key.removeprefix("-")
+        beyond = f"{name}__lt" if key.startswith("-") else f"{name}__gt"
+        condition |= equal & Q(**{beyond: value})
+        equal &= Q(**{name: value})
+    return condition
+
+
+def _encode(keys: Sequence[str], row: Model) -> str:
+    values = [getattr(row, key.removeprefix("-")) for key in keys]
+    text = json.dumps([",".join(keys), *values], cls=DjangoJSONEncoder, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode(model: type[Model], keys: Sequence[str], cursor: str) -> list[Any]:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        order, *raw = json.loads(base64.urlsafe_b64decode(padded))
+        values = [
+            model._meta.get_field(key.removeprefix("-")).to_python(value)  # type: ignore[union-attr]
+            for key, value in zip(keys, raw, strict=True)
+        ]
+    except (ValueError, TypeError, binascii.Error, ValidationError, RecursionError) as error:
+        raise _bad_cursor() from error
+    if order != ",".join(keys) or any(value is None or (isinstance(value, str) and "\0" in value) for value in values):
+        raise _bad_cursor()
+    return values
+
+
+def _bad_cursor() -> Refused:
+    return refuse("bad_cursor", "This cursor is not one of this list. Start again without it.", field="cursor")

@@ -1,0 +1,106 @@
+"""Who may do what to accounts and tokens. Pure: (actor, row, facts) → Refusal or None."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from accounts.actor import Actor
+from accounts.models import ApiToken, Role, Scope, User
+from portal.errors import NOT_SIGNED_IN, Refusal, refuse
+
+TOKEN_DAYS_MAX = 365
+TOKENS_MAX = 50
+TOKEN_NAME_MAX = 60
+NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do this.", status=403)
+
+
+def may_create_token(
+    by: Actor,
+    *,
+    scopes: Collection[str],
+    expires_in_days: int,
+    tokens_held: int,
+    own_end: datetime | None,
+    end: datetime,
+) -> Refusal | None:
+    """`own_end`: when the token ends that `by` came with, if any: a token cannot outlive or outgrow its maker."""
+    if by.user is None:
+        return NOT_SIGNED_IN
+    if not scopes:
+        return Refusal("no_scope", "Choose at least one scope.", "scopes")
+    if unknown := sorted(set(scopes) - set(Scope.values)):
+        known = ", ".join(Scope.values)
+        return Refusal("unknown_scope", f"There is no scope {unknown[0]!r}. Scopes are {known}.", "scopes")
+    if lacking := sorted(set(scopes) - by.scopes):
+        return Refusal(
+            "lacks_scope", f"Your own token lacks the scope {lacking[0]!r} and cannot give it.", "scopes", status=403
+        )
+    if not 1 <= expires_in_days <= TOKEN_DAYS_MAX:
+        return Refusal(
+            "bad_expiry",
+            f"A token lives 1 to {TOKEN_DAYS_MAX} days; {expires_in_days} is not possible.",
+            "expires_in_days",
+        )
+    if own_end is not None and end > own_end:
+        return Refusal(
+            "outlives_token",
+            f"Your own token ends on {own_end:%d %b %Y, %H:%M %Z}; a token made with it cannot live longer.",
+            "expires_in_days",
+            status=403,
+        )
+    if tokens_held >= TOKENS_MAX:
+        return Refusal(
+            "too_many_tokens", f"You have {tokens_held} tokens, at most {TOKENS_MAX} possible. Revoke one first."
+        )
+    return None
+
+
+def clean_token_name(name: str) -> str:
+    """The name with single spaces. Raises Refused (bad_name): 1 to 60 printable characters."""
+    cleaned = " ".join(name.split())
+    if not 1 <= len(cleaned) <= TOKEN_NAME_MAX or not cleaned.isprintable():
+        raise refuse(
+            "bad_name", f"A token's name has 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'.", field="name"
+        )
+    return cleaned
+
+
+def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
+    if by.user is None or by.user_id == token.user_id or by.has_role(Role.ADMIN):
+        return None
+    return Refusal("not_allowed", "Only its owner or an administrator may revoke a token.", status=403)
+
+
+def may_set_roles(by: Actor, target: User, roles: Collection[str]) -> Refusal | None:
+    """The portal itself (`by.user` is None) may grant all: somebody has to be the first administrator."""
+    if unknown := sorted(set(roles) - set(Role.values)):
+        return Refusal("unknown_role", f"There is no role {unknown[0]!r}. Roles are {', '.join(Role.values)}.", "roles")
+    if by.user is None:
+        return None
+    if not by.has_role(Role.ADMIN):
+        return NOT_ADMIN
+    if by.user_id == target.pk:
+        return Refusal("own_roles", "You cannot change your own roles; ask another administrator.", status=403)
+    if lacking := sorted(set(roles) - set(target.roles) - set(by.user.roles)):
+        return Refusal(
+            "lacks_role", f"You are not {lacking[0]} yourself and cannot make others so.", "roles", status=403
+        )
+    return None
+
+
+def may_suspend(by: Actor, target: User) -> Refusal | None:
+    if by.user is None:
+        return None
+    if not by.has_role(Role.ADMIN):
+        return NOT_ADMIN
+    if by.user_id == target.pk:
+        return Refusal("own_account", "You cannot suspend yourself; ask another administrator.", status=403)
+    return None
+
+
+def may_change_activity(target: User, *, to: bool) -> Refusal | None:
+    if target.is_active is to:
+        state = "active" if to else "suspended"
+        return Refusal("already_so", f"{target.name} is {state} already; nothing was changed.", status=409)
+    return None

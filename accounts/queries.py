@@ -1,0 +1,104 @@
+"""Reads about people, tokens and events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from accounts import tokens
+from accounts.actor import Actor
+from accounts.models import ApiToken, Event, Role, User
+from portal.errors import Refusal, Refused
+
+BAD_TOKEN = Refusal("bad_token", "This is not a valid token; check that it was copied whole.", status=401)
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """One token in a list. `is_active`: neither expired nor revoked at the moment of reading."""
+
+    name: str
+    prefix: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+    is_active: bool
+
+
+def token_row(token: ApiToken) -> TokenRow:
+    return TokenRow(
+        name=token.name,
+        prefix=token.prefix,
+        scopes=tuple(token.scopes),
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+        revoked_at=token.revoked_at,
+        is_active=token.revoked_at is None and token.expires_at > timezone.now(),
+    )
+
+
+def tokens_of(user: User) -> QuerySet[ApiToken]:
+    """Own tokens that are not revoked, newest first; expired ones included, so that people see why a job stopped."""
+    return ApiToken.objects.filter(user=user, revoked_at=None).order_by("-id")
+
+
+def tokens_to_revoke(by: Actor) -> QuerySet[ApiToken]:
+    """Own ones, or everybody's for administrators. Of others' tokens the rest may not even know."""
+    found = ApiToken.objects.filter(revoked_at=None)
+    return found if by.user is None or by.has_role(Role.ADMIN) else found.filter(user=by.user)
+
+
+def token_from(text: str) -> ApiToken:
+    """The token that `text` is, with its user: the one way in for web and doors alike.
+
+    Raises Refused (401). What is wrong with a token is said only to who knows its secret.
+    """
+    parsed = tokens.parse(text)
+    if parsed is None:
+        raise Refused(BAD_TOKEN)
+    token = ApiToken.objects.select_related("user").filter(prefix=parsed.prefix).first()
+    if not constant_time_compare(parsed.digest, token.digest if token else "") or token is None:
+        raise Refused(BAD_TOKEN)
+    if token.revoked_at is not None:
+        raise Refused(Refusal("token_revoked", f"The token {token.name!r} was revoked. Use another.", status=401))
+    if token.expires_at <= timezone.now():
+        when = f"{token.expires_at:%d %b %Y, %H:%M %Z}"
+        raise Refused(
+            Refusal("token_expired", f"The token {token.name!r} expired on {when}. Make a new one.", status=401)
+        )
+    if not token.user.is_active:
+        raise Refused(Refusal("account_suspended", "This account is suspended; ask an administrator.", status=401))
+    return token
+
+
+def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
+    """What `by` may know: events of these tenants and their own; everything for staff. Newest first.
+
+    `tenants`: the slugs of their teams, handed in because this app knows teams by name only.
+    """
+    found = Event.objects.order_by("-id")
+    if by.user is None or by.sees_all:
+        return found
+    return found.filter(Q(tenant__in=tenants) | Q(actor_id=by.user_id))
+
+
+def events_of_tenant(slug: str) -> QuerySet[Event]:
+    return Event.objects.filter(tenant=slug).order_by("-id")
+
+
+def events_of_row(row: Model) -> QuerySet[Event]:
+    """Newest first. The row may be gone: events outlive what they are about."""
+    return Event.objects.filter(row=row_label(row)).order_by("-id")
+
+
+def row_label(row: Model) -> str:
+    """`<app>.<model>.<pk>`: how events name a row."""
+    return f"{row._meta.label_lower}.{row.pk}"

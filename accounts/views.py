@@ -1,0 +1,77 @@
+"""Pages of the account: sign in and out, tokens."""
+
+from __future__ import annotations
+
+import structlog
+from django.conf import settings
+from django.contrib import auth, messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts import actions, queries, slow_down
+from accounts.edge import actor, client_address
+from accounts.forms import SignInForm, TokenForm
+from portal.errors import refusal_beside
+
+log = structlog.get_logger(__name__)
+
+
+class Login(LoginView):
+    template_name = "accounts/login.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        address = client_address(self.request)
+        slow_down.forget(form.cleaned_data["username"], address)
+        actions.signed_in(by=actor(self.request), address=address)
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        log.info("sign_in_failed", email=form.data.get("username", "")[:254], address=client_address(self.request))
+        response = super().form_invalid(form)
+        response.status_code = 429 if form.has_error(NON_FIELD_ERRORS, code=SignInForm.TOO_FAST) else 422
+        return response
+
+
+@require_POST
+def logout(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        actions.signed_out(by=actor(request))
+    auth.logout(request)
+    return redirect(settings.LOGOUT_REDIRECT_URL)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def tokens(request: HttpRequest) -> HttpResponse:
+    """GET: the list and a form. POST: a new token, whose secret stands in this one answer and nowhere else."""
+    form = TokenForm(request.POST or None)
+    secret = None
+    if request.method == "POST" and form.is_valid():
+        with refusal_beside(form):
+            _token, secret = actions.create_token(**form.cleaned_data, by=actor(request))
+            form = TokenForm()
+    context = {
+        "tokens": [queries.token_row(token) for token in queries.tokens_of(actor(request).person)],
+        "form": form,
+        "new_token": secret,
+        "api_example": f"curl -H 'Authorization: Bearer {secret or '<token>'}' {settings.PORTAL_URL}/api/v1/me",
+    }
+    return render(request, "accounts/tokens.html", context, status=422 if form.is_bound else 200)
+
+
+@login_required
+@require_POST
+def token_revoke(request: HttpRequest, prefix: str) -> HttpResponse:
+    token = actions.revoke_token(prefix, by=actor(request))
+    messages.success(request, f"The token {token.name} was revoked; it stops working at once.")
+    return redirect("tokens")
