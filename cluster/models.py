@@ -52,17 +52,23 @@ class AppliedObject(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint("cluster", "kind", "namespace", "name", name="applied_object_once")]
+        # The watcher finds the row of an object that went away by its uid.
+        indexes = [models.Index(fields=["uid"], name="applied_object_uid")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}: {self.result}"
 
 
 class MirrorEpoch(models.Model):
-    """One row per cluster: the mirror's incarnation and when the watcher last heard from the API server."""
+    """One row per cluster: the mirror's incarnation. `heard_at`: something came from the API server; `beat_at`: the
+    watcher was alive; `format`: digest of the code that made the records (a new one starts a new epoch).
+    """
 
     cluster_id = models.BigIntegerField(primary_key=True)
     epoch = models.BigIntegerField()
     heard_at = models.DateTimeField()
+    beat_at = models.DateTimeField(db_default=Now())
+    format = models.CharField(max_length=16, default="")
 
 
 class MirrorKind(models.Model):

@@ -1,0 +1,93 @@
+"""Who wrote which fields of an object of ours, from its managedFields. Pure.
+
+Another writer's field counts when we do not own it too (equal values are shared ownership) and when it is not the
+cluster's own bookkeeping: status, finalizers, foreign labels and annotations, the volume that a claim was bound to.
+A field that somebody *removed* has no owner any more: it shows only in that ours became fewer although we did not
+write, so the mirror keeps how many fields are ours and when we last wrote.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+US = "gpu-portal"
+FIELDS_SHOWN = 20
+# Subresources that only the cluster's own controllers write.
+_SYSTEM_SUBRESOURCES = ("status", "finalize")
+_SYSTEM_PATHS = ("status", "metadata.finalizers", "metadata.generateName", "spec.volumeName")
+# Labels and annotations that mean something to us or to the cluster's rules; all others are their writers' business.
+_MEANINGFUL_KEYS = ("gpu-portal/", "app.kubernetes.io/managed-by", "pod-security.kubernetes.io/", "kueue.x-k8s.io/")
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """`groups`: how many fields are ours, by their first two levels ("spec.hard"). `fields`, `manager`, `since`: what
+    others wrote, who wrote last and when (ISO text).
+    """
+
+    written_at: str
+    groups: dict[str, int]
+    fields: tuple[str, ...] = ()
+    manager: str = ""
+    since: str = ""
+
+    def baseline(self) -> dict[str, Any]:
+        """What the mirror row keeps, to be compared with by `removed_since`."""
+        return {"written_at": self.written_at, "groups": self.groups}
+
+    def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
+        """Groups of our fields that became fewer although we have not written since `baseline`."""
+        if not baseline or baseline["written_at"] != self.written_at:
+            return ()
+        before = baseline["groups"]
+        return tuple(sorted(group for group in before if self.groups.get(group, 0) < before[group]))
+
+
+def ownership(managed_fields: Iterable[dict[str, Any]]) -> Ownership | None:
+    """None when nobody is on record for us: the object was not written by the portal, whatever its labels say."""
+    entries = list(managed_fields)
+    ours: set[str] = set()
+    written_at = ""
+    for entry in entries:
+        if entry.get("manager") == US:
+            ours.update(paths(entry.get("fieldsV1") or {}))
+            written_at = max(written_at, entry.get("time") or "")
+    if not ours:
+        return None
+    fields: set[str] = set()
+    manager = since = ""
+    for entry in entries:
+        if entry.get("manager") == US or entry.get("subresource") in _SYSTEM_SUBRESOURCES:
+            continue
+        theirs = {path for path in paths(entry.get("fieldsV1") or {}) if path not in ours and _matters(path)}
+        fields |= theirs
+        if theirs and (entry.get("time") or "") >= since:
+            manager, since = entry.get("manager", ""), entry.get("time") or ""
+    return Ownership(written_at, _groups(ours), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
+
+
+def paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:
+    """Leaves of a FieldsV1 tree as text: `spec.hard.requests.nvidia.com/gpu`, `spec.ports[{"port":80}].name`."""
+    for key, below in fields.items():
+        if key == ".":
+            continue
+        sort, _, name = key.partition(":")
+        here = f"{above}[{name}]" if sort in ("k", "v", "i") else f"{above}.{name}" if above else name
+        if below and set(below) != {"."}:
+            yield from paths(below, here)
+        else:
+            yield here
+
+
+def _matters(path: str) -> bool:
+    for holder in ("metadata.labels", "metadata.annotations"):
+        if path == holder or path.startswith(f"{holder}."):
+            return path[len(holder) + 1 :].startswith(_MEANINGFUL_KEYS)
+    return not any(path == known or path.startswith((f"{known}.", f"{known}[")) for known in _SYSTEM_PATHS)
+
+
+def _groups(leaves: set[str]) -> dict[str, int]:
+    return dict(Counter(".".join(path.split(".")[:2]) for path in sorted(leaves)))

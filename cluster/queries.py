@@ -1,0 +1,242 @@
+"""Reads of the mirror: frozen values out (`observed.py`), never rows. A kind that is not listed yet is *unknown*.
+
+Ask `is_known` before you conclude anything from absence: no mirror means "unknown", never "stopped" or "0 free".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from cluster import observed
+from cluster.kinds import KINDS
+from cluster.models import (
+    AppliedObject,
+    Cluster,
+    MirrorEpoch,
+    MirrorJob,
+    MirrorKind,
+    MirrorNode,
+    MirrorObject,
+    MirrorPod,
+    MirrorRow,
+    MirrorWarning,
+    MirrorWorkload,
+)
+from cluster.observed import AsOf, Job, Node, Object, Pod, Warning, Workload
+
+Row = TypeVar("Row", bound=MirrorRow)
+
+# The watcher beats every 5 s; a watch is heard of at least every 60 s (bookmarks) and reopened after 90 s of silence.
+BEAT_LIMIT_S = 20
+HEARD_LIMIT_S = 120
+
+
+def is_known(cluster_id: int, *kinds: str) -> bool:
+    """Whether all rows of these kinds are there, that is: listed completely since the mirror was last emptied."""
+    return set(kinds) <= known_kinds(cluster_id)
+
+
+def known_kinds(cluster_id: int) -> set[str]:
+    epochs = MirrorEpoch.objects.filter(cluster_id=cluster_id).values("epoch")
+    found = MirrorKind.objects.filter(cluster_id=cluster_id, epoch__in=epochs, listed_at__isnull=False)
+    return set(found.values_list("kind", flat=True))
+
+
+def as_of(cluster_id: int, *kinds: str) -> AsOf:
+    """How current the mirror is for these kinds (default: all that are followed)."""
+    epoch = MirrorEpoch.objects.filter(cluster_id=cluster_id).first()
+    rows = list(MirrorKind.objects.filter(cluster_id=cluster_id, **({"kind__in": kinds} if kinds else {})))
+    if epoch is None or not rows or any(row.listed_at is None or row.epoch != epoch.epoch for row in rows):
+        problem = next((row.problem for row in rows if row.problem), "")
+        return AsOf(None, False, problem or "The cluster has not been listed yet.")
+    now = timezone.now()
+    if now - epoch.beat_at > timedelta(seconds=BEAT_LIMIT_S):
+        return AsOf(min(row.heard_at for row in rows), False, "The watcher is not running.")
+    behind = [row for row in rows if row.problem or now - row.heard_at > timedelta(seconds=HEARD_LIMIT_S)]
+    if behind:
+        oldest = min(behind, key=lambda row: row.heard_at)
+        return AsOf(oldest.heard_at, False, oldest.problem or "The cluster has been silent.")
+    return AsOf(epoch.beat_at, True)
+
+
+# ---- one kind ----------------------------------------------------------------------------------------------------
+
+
+def nodes(cluster_id: int) -> list[Node]:
+    """All nodes by name."""
+    return [_node(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id).order_by("name")]
+
+
+def pods(cluster_id: int, *, owner: str = "", namespace: str = "", node: str = "", run: str = "") -> list[Pod]:
+    """Oldest first; without arguments every pod of the cluster, strangers' included."""
+    return [_pod(row) for row in _rows(MirrorPod, cluster_id, owner=owner, namespace=namespace, node=node, run=run)]
+
+
+def jobs(cluster_id: int, *, owner: str = "", namespace: str = "") -> list[Job]:
+    return [_job(row) for row in _rows(MirrorJob, cluster_id, owner=owner, namespace=namespace)]
+
+
+def workloads(cluster_id: int, *, owner: str = "", namespace: str = "", job_uid: str = "") -> list[Workload]:
+    return [
+        _workload(row) for row in _rows(MirrorWorkload, cluster_id, owner=owner, namespace=namespace, job_uid=job_uid)
+    ]
+
+
+def objects(cluster_id: int, *, kind: str = "", owner: str = "", namespace: str = "") -> list[Object]:
+    return [_object(row) for row in _rows(MirrorObject, cluster_id, kind=kind, owner=owner, namespace=namespace)]
+
+
+def object_named(cluster_id: int, kind: str, name: str, *, namespace: str = "") -> Object | None:
+    row = MirrorObject.objects.filter(cluster_id=cluster_id, kind=kind, namespace=namespace, name=name).first()
+    return _object(row) if row else None
+
+
+def warnings(
+    cluster_id: int, *, namespace: str = "", object_uids: Collection[str] | None = None, limit: int = 100
+) -> list[Warning]:
+    """The newest text per object and reason, latest first."""
+    rows = MirrorWarning.objects.filter(cluster_id=cluster_id)
+    if namespace:
+        rows = rows.filter(namespace=namespace)
+    if object_uids is not None:
+        rows = rows.filter(object_uid__in=list(object_uids))
+    newest = rows.order_by("object_uid", "object_kind", "object_name", "reason", "-last_at").distinct(
+        "object_uid", "object_kind", "object_name", "reason"
+    )
+    return [_warning(row) for row in sorted(newest, key=lambda row: row.last_at, reverse=True)[:limit]]
+
+
+# ---- sums and lists over kinds -----------------------------------------------------------------------------------
+
+
+def requests_by_node(cluster_id: int) -> dict[str, dict[str, int]]:
+    """node → resource → units asked by pods that are bound to it and not over, whoever made them. One query."""
+    statement = f"""
+        SELECT pod.node, request.key, sum(request.value::bigint)
+          FROM {MirrorPod._meta.db_table} pod, jsonb_each_text(pod.record -> 'requests') request
+         WHERE pod.cluster_id = %s AND pod.node <> '' AND pod.phase NOT IN ('Succeeded', 'Failed')
+         GROUP BY pod.node, request.key"""
+    found: dict[str, dict[str, int]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [cluster_id])
+        for node, resource, units in cursor.fetchall():
+            found.setdefault(node, {})[resource] = int(units)
+    return found
+
+
+def devices_in_use(cluster_id: int) -> dict[tuple[str, str], set[str]]:
+    """(driver, pool) → names of devices that a ResourceClaim holds, whoever made it."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for claim in objects(cluster_id, kind="ResourceClaim"):
+        for device in claim.record["devices"]:
+            found.setdefault((device["driver"], device["pool"]), set()).add(device["device"])
+    return found
+
+
+def differences(cluster_id: int, *, owner: str = "") -> list[AppliedObject]:
+    """Objects that the cluster changed behind our back and that were not repaired yet."""
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(difference={})
+    return list(rows.filter(owner=owner) if owner else rows)
+
+
+def owners_seen(cluster_id: int) -> set[str]:
+    """Every owner label in the cluster: what no row stands behind is an orphan."""
+    found: set[str] = set()
+    for model in (MirrorPod, MirrorJob, MirrorObject):
+        rows = model.objects.filter(cluster_id=cluster_id).exclude(owner="")
+        found.update(rows.values_list("owner", flat=True).distinct())
+    return found
+
+
+# ---- rows to values ----------------------------------------------------------------------------------------------
+
+
+def _rows(model: type[Row], cluster_id: int, **filters: str) -> QuerySet[Row]:
+    asked = {name: value for name, value in filters.items() if value}
+    return model._base_manager.filter(cluster_id=cluster_id, **asked).order_by("created_at", "name")
+
+
+def _node(row: MirrorNode) -> Node:
+    record = row.record
+    return Node(
+        name=row.name,
+        uid=row.uid,
+        created_at=row.created_at,
+        schedulable=row.schedulable,
+        ready=row.ready,
+        ready_since=observed.time(record["ready_since"]),
+        ready_reason=record["ready_reason"],
+        ready_message=record["ready_message"],
+        labels=record["labels"],
+        taints=tuple(observed.Taint(**taint) for taint in record["taints"]),
+        capacity=record["capacity"],
+        allocatable=record["allocatable"],
+        pressure=tuple(record["pressure"]),
+        kubelet=record["kubelet"],
+    )
+
+
+def _identity(row: Any) -> dict[str, Any]:
+    names = ("namespace", "name", "uid", "owner", "created_at", "deleting_since")
+    return {name: getattr(row, name) for name in names}
+
+
+def _pod(row: MirrorPod) -> Pod:
+    columns: dict[str, Any] = {"phase": row.phase, "node": row.node, "run": row.run, "gpu_class": row.gpu_class}
+    record = row.record
+    if not row.owner:
+        return Pod(**_identity(row), **columns, requests=record["requests"])
+    typed: dict[str, Any] = {
+        "conditions": observed.conditions(record),
+        "containers": observed.containers(record["containers"]),
+        "init_containers": observed.containers(record["init_containers"]),
+        "gates": tuple(record["gates"]),
+        "claims": tuple(record["claims"]),
+        "started_at": observed.time(record["started_at"]),
+    }
+    return Pod(**_identity(row), **columns, **{**record, **typed})
+
+
+def _job(row: MirrorJob) -> Job:
+    record = row.record
+    typed: dict[str, Any] = {
+        "conditions": observed.conditions(record),
+        "started_at": observed.time(record["started_at"]),
+        "completed_at": observed.time(record["completed_at"]),
+    }
+    return Job(**_identity(row), run=row.run, **{**record, **typed})
+
+
+def _workload(row: MirrorWorkload) -> Workload:
+    record = row.record
+    typed: dict[str, Any] = {
+        "conditions": observed.conditions(record),
+        "requeue_at": observed.time(record["requeue_at"]),
+    }
+    return Workload(**_identity(row), queue=row.queue, job_uid=row.job_uid, **{**record, **typed})
+
+
+def _object(row: MirrorObject) -> Object:
+    return Object(kind=row.kind, **_identity(row), record=row.record)
+
+
+def _warning(row: MirrorWarning) -> Warning:
+    names = ("namespace", "object_kind", "object_name", "object_uid", "reason", "message")
+    return Warning(
+        **{name: getattr(row, name) for name in names},
+        count=row.count,
+        first_at=row.first_at,
+        last_at=row.last_at,
+        source=row.source,
+    )
+
+
+def kinds_followed(cluster: Cluster) -> Iterable[str]:
+    """Without Kueue its kinds are not served."""
+    return [kind.name for kind in KINDS.values() if not kind.is_kueue or cluster.queue_system == "kueue"]
