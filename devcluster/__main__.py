@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 
@@ -11,10 +12,14 @@ from devcluster.say import Problem, complain, say
 
 
 def main(argv: list[str]) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments, rest = _parser().parse_known_args(argv)
+    if rest and not arguments.passes_on:
+        _parser().error(f"unknown arguments: {' '.join(rest)}")
     interrupt_on_signals()
+    module = importlib.import_module(f"devcluster.{arguments.module}")  # each command imports only what it needs
     try:
-        return int(arguments.run(arguments))
+        run = getattr(module, arguments.function)
+        return int((run(arguments, rest) if arguments.passes_on else run(arguments)) or 0)
     except Problem as problem:
         complain(problem)
         return 1
@@ -24,24 +29,33 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="run.py", description="A GPU portal with a real Kubernetes behind it.")
+    parser = argparse.ArgumentParser(
+        prog="run.py", description="A GPU portal with a real Kubernetes behind it.", allow_abbrev=False
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    up = commands.add_parser("up", help="start the services only and keep them for `test --reuse`")
-    up.set_defaults(run=_up)
-    _common(up)
+    def command(
+        name: str, module: str, function: str, text: str, *, passes_on: bool = False
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        added.set_defaults(module=module, function=function, passes_on=passes_on)
+        added.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use this cluster, not an embedded one")
+        added.add_argument("--hardware", default="mixed", metavar="NAME", help="simulated hardware (default: mixed)")
+        return added
+
+    demo = command("demo", "demo", "demo", "Start everything with demo data and stay up until Ctrl-C.")
+    demo.add_argument("--check", action="store_true", help="walk the thin path, verify it in the cluster, stop")
+    demo.add_argument("--fresh", action="store_true", help="forget the data of earlier demos first")
+    demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")
+    command("up", "up", "up", "Start the services only and keep them for `test --reuse`.")
+    test = command("test", "testing", "test", "Checks, then all tests; other arguments go to pytest.", passes_on=True)
+    test.add_argument("--reuse", action="store_true", help="no checks, and the services of `up`: the inner loop")
+    bench = command("bench", "bench", "bench", "Measure against named limits; one line of JSON per figure.")
+    bench.add_argument("name", nargs="?", help="one benchmark")
+    bench.add_argument("--list", action="store_true", help="name them")
+    soak = command("soak", "testing", "soak", "Tests that take minutes.", passes_on=True)
+    soak.add_argument("name", nargs="?", help="one soak test")
     return parser
-
-
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use this cluster instead of an embedded one")
-    parser.add_argument("--hardware", default="mixed", metavar="NAME", help="simulated hardware (default: mixed)")
-
-
-def _up(arguments: argparse.Namespace) -> int:
-    from devcluster import up
-
-    return up.up(arguments)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ PYTHON_NEEDED = (3, 11)
 
 
 def enter(argv: Sequence[str]) -> int:
-    """Replaces this process by `python -m devcluster` of the virtual environment; returns only when that fails."""
+    """Replaces this process by `python -m devcluster` of the virtual environment; the exit code when that fails."""
     interrupt_on_signals()
     try:
         ensure()
@@ -37,7 +37,7 @@ def enter(argv: Sequence[str]) -> int:
     os.chdir(ROOT)
     # PYTHONPATH and the like belong to whoever started us, not to the pinned environment.
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
-    os.execve(python, [python, "-m", "devcluster", *argv], environment)
+    return os.execve(python, [python, "-m", "devcluster", *argv], environment)
 
 
 def ensure() -> None:
@@ -119,7 +119,7 @@ def _pinned(name: str) -> str:
 
 
 def _usable() -> bool:
-    """Its interpreter is there still (an upgraded or removed Python leaves a dangling link), with something to install by."""
+    """Its interpreter is there still (a removed Python leaves a dangling link), with something to install by."""
     installer = (VENV / "bin" / "uv").exists() or any(VENV.glob("lib/python*/site-packages/pip/__main__.py"))
     return (VENV / "bin" / "python").exists() and installer
 

@@ -55,7 +55,11 @@ class Kueue:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
         name = "kueue-visibility-server"
         # ExternalName: the aggregator then dials loopback itself, which no EndpointSlice may hold.
-        spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": self.plane.ports["visibility"]}]}
+        spec = {
+            "type": "ExternalName",
+            "externalName": "localhost",
+            "ports": [{"port": self.plane.ports["visibility"]}],
+        }
         metadata = {"name": name, "namespace": "kueue-system"}
         api.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
         service = {"name": name, "namespace": "kueue-system", "port": self.plane.ports["visibility"]}
@@ -140,9 +144,15 @@ class Kueue:
         root = self.home / "root"
         root.mkdir(mode=0o700, exist_ok=True)
         seen = {self.plane.state.resolve(), self.plane.programs.directory.resolve()}
-        lines = ["set -e", "PATH=$PATH:/usr/sbin:/sbin", f"R={shlex.quote(str(root))}", 'mount -t tmpfs -o mode=700 tmpfs "$R"']
-        for path in [Path("/proc"), Path("/dev"), *sorted(seen)]:
-            lines += [f'mkdir -p "$R"{shlex.quote(str(path))}', f'mount --rbind {shlex.quote(str(path))} "$R"{shlex.quote(str(path))}']
+        lines = [
+            "set -e",
+            "PATH=$PATH:/usr/sbin:/sbin",
+            f"R={shlex.quote(str(root))}",
+            'mount -t tmpfs -o mode=700 tmpfs "$R"',
+        ]
+        for path in ("/proc", "/dev", *sorted(str(path) for path in seen)):
+            quoted = shlex.quote(path)
+            lines += [f'mkdir -p "$R"{quoted}', f'mount --rbind {quoted} "$R"{quoted}']
         for path in ("/visibility", "/etc/kueue/metrics/certs"):
             lines += [f'mkdir -p "$R"{path}', f'cp {shlex.quote(str(certificates))}/tls.* "$R"{path}']
         lines.append('mkdir -p "$R/tmp"')

@@ -76,7 +76,7 @@ def ensure_database(server_url: str, name: str) -> str:
 
 
 def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state: Path, data: Path) -> None:
-    """Into a directory of its own that is renamed at the end: an interrupted initdb leaves nothing that looks finished."""
+    """Renamed into place at the end: an interrupted initdb leaves nothing that looks finished."""
     making = data.with_name("data.making")
     if making.exists():
         shutil.rmtree(making)
@@ -87,7 +87,7 @@ def _initialise(supervisor: Supervisor, prefix: list[str], programs: Path, state
         handed_over.write(password.read_text())
     if prefix and prefix[0] == "setpriv":
         os.chown(handed_over.name, NOBODY, NOBODY)
-    argv: list[str | Path] = [*prefix, programs / "initdb", "-D", making, "-U", USER, "--pwfile", handed_over.name]
+    argv: list[object] = [*prefix, programs / "initdb", "-D", making, "-U", USER, "--pwfile", handed_over.name]
     argv += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     argv += ["--locale=C", "--no-sync", "--no-instructions"]
     try:

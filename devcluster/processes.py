@@ -1,6 +1,6 @@
 """Starts and stops child processes so that none is ever left behind. Standard library only.
 
-Every child leads a session of its own, so Ctrl-C reaches the supervisor alone, which stops its children in reverse order.
+Every child leads a session of its own, so Ctrl-C reaches the supervisor alone, which stops them in reverse order.
 A supervisor that is killed outright is covered twice: the kernel signals its children (PR_SET_PDEATHSIG), and the
 guardian ends their whole process groups. The parent-death signal fires when the *thread* that forked ends: start
 children from a thread that lives as long as they should, in practice the main one.
@@ -39,7 +39,7 @@ class Interrupted(BaseException):
 @dataclass(frozen=True)
 class Command:
     name: str
-    argv: Sequence[str | Path]
+    argv: Sequence[object]  # str() of each is an argument
     env: Mapping[str, str] | None = None  # the whole environment; None: ours
     cwd: Path | None = None
     ready: Callable[[], bool] | None = None  # may raise OSError while the program is still coming up
@@ -118,6 +118,22 @@ class Supervisor:
             self.stop(command.name)
         return running
 
+    def foreground(self, command: Command) -> int:
+        """Runs to the end with our own terminal, under the same protection; Ctrl-C reaches it through `stop`."""
+        with _uninterrupted():
+            process = self._spawn(command, None)
+            self.running[command.name] = Running(command, process, Path(os.devnull))
+            self._tell(f"+ {process.pid} {int(command.stop_signal)}")
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            _signal_group(process.pid, signal.SIGINT)  # pytest then says how far it came
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(command.stop_within_s)
+            raise
+        finally:
+            self.stop(command.name)
+
     def restart(self, name: str) -> Running:
         command = self.running[name].command
         self.stop(name)
@@ -162,7 +178,7 @@ class Supervisor:
     def pids(self) -> dict[str, int]:
         return {name: running.pid for name, running in self.running.items()}
 
-    def _spawn(self, command: Command, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: Command, output: IO[bytes] | None) -> subprocess.Popen[bytes]:
         def in_child(parent: int = os.getpid(), number: int = int(command.stop_signal)) -> None:
             _libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, set())
@@ -174,16 +190,16 @@ class Supervisor:
                 [str(word) for word in command.argv],
                 env=None if command.env is None else dict(command.env),
                 cwd=command.cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=None if output is None else subprocess.DEVNULL,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=None if output is None else subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=in_child,
             )
         except OSError as error:
             raise Problem(
                 f"{command.name} could not be started: {error.strerror}: {command.argv[0]}.",
-                "Delete the cached programs or the virtual environment that it belongs to; the next start makes it anew.",
+                "Delete the cached programs or the virtual environment it belongs to; the next start makes it anew.",
             ) from error
 
     def _await(self, running: Running) -> None:
@@ -229,7 +245,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def interrupt_on_signals() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C does, and Ctrl-C does so even where a shell in the background ignores it."""
+    """SIGTERM and SIGHUP unwind like Ctrl-C, which is heard even where a background shell ignores it."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise Interrupted

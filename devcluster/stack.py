@@ -1,4 +1,4 @@
-"""Everything that the portal needs around it, as one object: PostgreSQL, Redis, a control plane with hardware, identities.
+"""What the portal needs around it, as one object: PostgreSQL, Redis, a control plane with hardware, identities.
 
 Used by every command and by tests that need a control plane of their own:
 
@@ -24,9 +24,9 @@ from devcluster.controlplane import ControlPlane
 from devcluster.existing import Existing
 from devcluster.kueue import Kueue
 from devcluster.kwok import Kwok
-from devcluster.processes import Command, Supervisor, answers
+from devcluster.processes import Command, Supervisor
 from devcluster.programs import Programs
-from devcluster.say import Problem, note, step
+from devcluster.say import Problem, step
 
 ROOT = Path(__file__).parent.parent
 KUEUE_KINDS = {"Workload", "ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", "Topology", "AdmissionCheck"}
@@ -134,7 +134,9 @@ class Stack:
         kwok.install(api)
         self.supervisor.start(kwok.command())
         kueue.install(api)
-        _until("Kueue's definitions", lambda: definitions.served(api, "kueue.x-k8s.io/v1beta2", KUEUE_KINDS), within_s=30)
+        _until(
+            "Kueue's definitions", lambda: definitions.served(api, "kueue.x-k8s.io/v1beta2", KUEUE_KINDS), within_s=30
+        )
         with step("Kueue is ready"):
             self._run(kueue.command())
             kueue.install_webhooks(api)

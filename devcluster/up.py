@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import NoReturn
 
 from devcluster.say import Problem, note, say
 from devcluster.stack import ROOT, Options, Stack
@@ -11,7 +12,7 @@ from devcluster.stack import ROOT, Options, Stack
 STATE = ROOT / ".run" / "up"
 
 
-def up(arguments: argparse.Namespace) -> int:
+def up(arguments: argparse.Namespace) -> None:
     with Stack(Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)) as stack:
         stack.start()
         note("All services are up; Ctrl-C stops them.")
@@ -21,7 +22,7 @@ def up(arguments: argparse.Namespace) -> int:
         watch(stack)
 
 
-def watch(stack: Stack) -> int:
+def watch(stack: Stack) -> NoReturn:
     """Until a signal comes, or a service ends by itself."""
     while True:
         for gone in stack.supervisor.ended():
