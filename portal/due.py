@@ -86,8 +86,13 @@ def touch(model: type[Due], pk: int) -> None:
 
 
 def wake(model: type[Due], pks: Iterable[int]) -> int:
-    """The world may have changed: due now, same generation. Rows that are due already are left alone."""
-    woken = model._base_manager.filter(pk__in=list(pks)).exclude(due_at__lte=Now()).update(due_at=Now())
+    """The world may have changed: due now, same generation.
+
+    Rows that are due and free are left alone: they will be looked at anyway. A row that somebody is on is made due
+    again, since what was read at its start may be what has changed.
+    """
+    waiting = models.Q(due_at__lte=Now()) & _free()
+    woken = model._base_manager.filter(pk__in=list(pks)).exclude(waiting).update(due_at=Now())
     if woken:
         worker_hint(label(model), queue=model.queue)
     return woken
@@ -112,9 +117,9 @@ def claim(model: type[Row]) -> Claim[Row] | None:
     """Lease the oldest due row of the table that nobody is on, or None. Counts the attempt: a killed task cannot."""
     table = connection.ops.quote_name(model._meta.db_table)
     statement = f"""
-        UPDATE {table} SET leased_until = clock_timestamp() + make_interval(secs => %s), attempts = attempts + 1
+        UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
          WHERE id = (SELECT id FROM {table}
-                      WHERE due_at <= clock_timestamp() AND (leased_until IS NULL OR leased_until <= clock_timestamp())
+                      WHERE due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())
                       ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
         RETURNING id, generation, due_at, leased_until, attempts"""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -138,9 +143,9 @@ def finish(claimed: Claim[Row], *, again_in_s: float | None = None, clock: datet
         UPDATE {table} SET leased_until = NULL, attempts = 0, error_code = '', error_text = '',
                observed_generation = greatest(observed_generation, %s),
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
-                             THEN least(clock_timestamp() + make_interval(secs => %s), %s) ELSE due_at END
+                             THEN least(statement_timestamp() + make_interval(secs => %s), %s) ELSE due_at END
          WHERE id = %s AND leased_until = %s
-        RETURNING due_at <= clock_timestamp()"""
+        RETURNING due_at <= statement_timestamp()"""
     wait_s = settings.RESYNC_S if again_in_s is None else again_in_s
     return _guarded(
         statement, [claimed.generation, claimed.due_at, wait_s, clock, claimed.row.pk, claimed.leased_until]
@@ -153,9 +158,9 @@ def fail(claimed: Claim[Row], *, code: str, text: str) -> None:
     statement = f"""
         UPDATE {table} SET leased_until = NULL, error_code = %s, error_text = %s,
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
-                             THEN clock_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random())) ELSE due_at END
+                             THEN statement_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random())) ELSE due_at END
          WHERE id = %s AND leased_until = %s
-        RETURNING due_at <= clock_timestamp()"""
+        RETURNING due_at <= statement_timestamp()"""
     wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), 300.0)
     _guarded(statement, [code, text[:ERROR_TEXT_LIMIT], claimed.due_at, wait_s, claimed.row.pk, claimed.leased_until])
 
