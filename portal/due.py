@@ -119,7 +119,8 @@ def claim(model: type[Row]) -> Claim[Row] | None:
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
          WHERE id = (SELECT id FROM {table}
-                      WHERE due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())
+                      WHERE due_at <= statement_timestamp()
+                        AND (leased_until IS NULL OR leased_until <= statement_timestamp())
                       ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
         RETURNING id, generation, due_at, leased_until, attempts"""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -158,7 +159,8 @@ def fail(claimed: Claim[Row], *, code: str, text: str) -> None:
     statement = f"""
         UPDATE {table} SET leased_until = NULL, error_code = %s, error_text = %s,
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
-                             THEN statement_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random())) ELSE due_at END
+                             THEN statement_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random()))
+                             ELSE due_at END
          WHERE id = %s AND leased_until = %s
         RETURNING due_at <= statement_timestamp()"""
     wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), 300.0)

@@ -102,7 +102,8 @@ def main(argv: Sequence[str]) -> None:
             continue
         children.discard(pid)
         code = os.waitstatus_to_exitcode(status)
-        print({DIED: "died", OVERLAP: "overlap"}.get(code, f"crashed {code}"), flush=True)
+        sys.stdout.write({DIED: "died", OVERLAP: "overlap"}.get(code, f"crashed {code}") + "\n")
+        sys.stdout.flush()
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     for pid in children:

@@ -1,4 +1,4 @@
-"""The shape of the project: import contracts, migrations, order of time-outs, one Event an action, no stranger gets in."""
+"""The shape of the project: import contracts, migrations, order of time-outs, Events, no stranger gets in."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def takes_actor(node: ast.FunctionDef) -> bool:
 
 
 def test_every_action_that_someone_asks_for_records_an_event() -> None:
-    """`by=` is who asks; such a function calls `record`, or another action that does, or says why not in its docstring."""
+    """`by=` is who asks; such a function calls `record`, or another action that does."""
     names = {name.partition(".")[2] for name, _node in actions()}
     silent = []
     for name, node in actions():
