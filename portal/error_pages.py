@@ -13,12 +13,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from portal.errors import NOT_FOUND, Refusal, json_refusal
+from portal.errors import DATABASE_AWAY, NOT_FOUND, Refusal, json_refusal
 
 NOT_ALLOWED = Refusal("not_allowed", "Your role does not allow this.", status=403)
 BAD_REQUEST = Refusal("bad_request", "This request cannot be read.", status=400)
 FAILED = Refusal("internal_error", "The portal made a mistake. It is in the logs; try again.", status=500)
-UNAVAILABLE = Refusal("unavailable", "The portal cannot reach its database. Try again in a minute.", status=503, retry_after_s=60)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -41,7 +40,7 @@ def page_not_found(request: HttpRequest, exception: Exception | None = None) -> 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Rendered without the request's context: whatever broke may be what the navigation needs."""
     lost_database = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
-    refusal = UNAVAILABLE if lost_database else FAILED
+    refusal = DATABASE_AWAY if lost_database else FAILED
     if wants_json(request):
         response: HttpResponse = json_refusal(refusal)
     elif lost_database:

@@ -22,11 +22,17 @@ class SampleForm(forms.Form):
     """One of each kind of field; posted nowhere."""
 
     name = forms.CharField(max_length=40, help_text="Lower-case letters, digits and hyphens, up to 40 characters.")
-    gpu_class = forms.ChoiceField(label="Class", choices=[("a100", "A100 80GB whole card"), ("mig", "A100 MIG 1g.10gb")])
-    kind = forms.ChoiceField(choices=[("notebook", "Notebook"), ("job", "Job")], widget=forms.RadioSelect, initial="notebook")
+    gpu_class = forms.ChoiceField(
+        label="Class", choices=[("a100", "A100 80GB whole card"), ("mig", "A100 MIG 1g.10gb")]
+    )
+    kind = forms.ChoiceField(
+        choices=[("notebook", "Notebook"), ("job", "Job")], widget=forms.RadioSelect, initial="notebook"
+    )
     until = forms.DateField(widget=forms.DateInput(attrs={"type": "date"}))
     reason = forms.CharField(widget=forms.Textarea(attrs={"rows": 2}), required=False)
-    scopes = forms.MultipleChoiceField(choices=[("read", "read"), ("launch", "launch and stop")], widget=forms.CheckboxSelectMultiple)
+    scopes = forms.MultipleChoiceField(
+        choices=[("read", "read"), ("launch", "launch and stop")], widget=forms.CheckboxSelectMultiple
+    )
     agree = forms.BooleanField(label="Promise more than there is")
 
 
@@ -109,8 +115,8 @@ def sample() -> dict[str, Any]:
     """Sample data that could be true; nothing here comes from the database."""
     now = timezone.now()
     wrong = SampleForm({"name": "My Lab", "gpu_class": "a100", "kind": "job", "scopes": ["read"]})
-    wrong.add_error("name", "Use lower-case letters, digits and hyphens, up to 40 characters; 'My Lab' is not possible.")
-    wrong.add_error(None, "6 A100 asked, at most 4 possible here (4 granted, no borrowing). Ask for fewer, or request more quota.")
+    wrong.add_error("name", "Use lower-case letters, digits and hyphens; 'My Lab' is not possible.")
+    wrong.add_error(None, "6 A100 asked, at most 4 possible here (4 granted, no borrowing). Ask for fewer.")
     return {
         "statuses": list(STATUSES),
         "bars": BARS,
@@ -126,10 +132,10 @@ def sample() -> dict[str, Any]:
         ],
         "events": [
             Happening(now - timedelta(minutes=6), "Bob", "launched", "depth-probe", "#events"),
-            Happening(now - timedelta(minutes=9), "", "Blocked: the image lab/pytorch:2.9-cuda13 does not exist.", "retina-seg", "#events"),
-            Happening(now - timedelta(days=1, hours=2), "Dana", "approved 4 cards until 31 January, request", "#97", "#events"),
+            Happening(now - timedelta(minutes=9), "", "Blocked, image not found:", "retina-seg", "#events"),
+            Happening(now - timedelta(days=1, hours=2), "Dana", "approved 4 cards, request", "#97", "#events"),
         ],
-        "moments": [now - timedelta(seconds=4), now - timedelta(minutes=38), now + timedelta(hours=5), now - timedelta(days=12)],
+        "moments": [now - timedelta(seconds=4), now - timedelta(minutes=38), now + timedelta(hours=5)],
         "now": now,
         "soon": now + timedelta(minutes=4, seconds=10),
         "old": now - timedelta(minutes=7),
@@ -151,7 +157,7 @@ def steps(now: Any) -> list[Step]:
             "5 tries in 9 min",
             asked + timedelta(minutes=21),
             problem="The registry knows lab/pytorch, but not the tag 2.9-cuda13.",
-            remedy="The node, your volume and your quota are fine. Choose an image that exists, or have this one pushed.",
+            remedy="The node, your volume and your quota are fine. Choose another image, or have this one pushed.",
             raw='Warning  Failed  5 times\nFailed to pull image "lab/pytorch:2.9-cuda13": not found',
             raw_from="kubelet on a100-03",
         ),
@@ -161,7 +167,11 @@ def steps(now: Any) -> list[Step]:
 
 
 def objects(now: Any) -> list[Object]:
-    changed = (Line(" ", "flavor a100-80gb-7f3c, nvidia.com/gpu"), Line("-", "nominalQuota: 12"), Line("+", "nominalQuota: 16"))
+    changed = (
+        Line(" ", "flavor a100-80gb-7f3c, nvidia.com/gpu"),
+        Line("-", "nominalQuota: 12"),
+        Line("+", "nominalQuota: 16"),
+    )
     return [
         Object("ClusterQueue", "llm-inference", "applied", label="Dry run accepted", lines=changed),
         Object("LimitRange", "llm-inference/gpu-portal", "applied", at=now - timedelta(minutes=3)),
@@ -179,6 +189,11 @@ def objects(now: Any) -> list[Object]:
             "The API server refused it; the portal tries again in 5 min.",
             raw="403 Forbidden: admission webhook denied the request",
         ),
-        Object("Namespace", "llm-inference", "foreign", "A namespace of this name exists and is not ours. It was not touched."),
+        Object(
+            "Namespace",
+            "llm-inference",
+            "foreign",
+            "A namespace of this name exists and is not ours. It was not touched.",
+        ),
         Object("LocalQueue", "llm-inference/gpu-portal", "unknown", "The cluster has not been read yet."),
     ]

@@ -21,10 +21,14 @@ def chosen(request: HttpRequest) -> str:
 @require_POST
 def choose(request: HttpRequest) -> HttpResponse:
     target = request.POST.get("next", "/")
-    if not url_has_allowed_host_and_scheme(target, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+    if not url_has_allowed_host_and_scheme(
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
         target = "/"
     response = HttpResponseRedirect(target)
     theme = request.POST.get("theme", "")
     if theme in THEMES:
-        response.set_cookie(COOKIE, theme, max_age=YEAR_S, samesite="Lax", secure=settings.SESSION_COOKIE_SECURE, httponly=True)
+        response.set_cookie(
+            COOKIE, theme, max_age=YEAR_S, samesite="Lax", secure=settings.SESSION_COOKIE_SECURE, httponly=True
+        )
     return response

@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularJSONAPIView
 from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
-from portal import theme
+from portal import styleguide, theme
 from tenants.models import Tenant
 
 
@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # account
     path("login", accounts.Login.as_view(), name="login"),
     path("logout", accounts.logout, name="logout"),
+    path("styleguide", styleguide.styleguide, name="styleguide"),
     path("theme", theme.choose, name="theme"),
     path("tokens", accounts.tokens, name="tokens"),
     path("tokens/<slug:prefix>/revoke", accounts.token_revoke, name="token_revoke"),

@@ -89,7 +89,7 @@ def units(count: float | None, unit: str = "unit") -> str:
 def when(at: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
     """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), date ("5 Dec 2026"), countdown ("in 4 min").
 
-    The text is complete without script, in the server's zone; portal.js turns it into the person's zone and keeps it current.
+    The text is complete without script, in the server's zone; portal.js turns it into the person's and keeps it fresh.
     """
     if at is None:
         return missing

@@ -69,6 +69,12 @@ document.addEventListener("change", (event) => {
   if (form) form.requestSubmit();
 });
 
+// ---- what an approver changed from what was asked is marked ----------------------------------------------------
+document.addEventListener("input", (event) => {
+  const input = event.target.closest(".line-edit input");
+  if (input) input.classList.toggle("changed", input.value !== input.defaultValue);
+});
+
 // ---- menus are <details class="menu">: one open at a time, Escape and a click outside close --------------------
 function closeMenus(except) {
   all("details.menu[open]").filter((menu) => menu !== except).forEach((menu) => { menu.open = false; });
