@@ -86,7 +86,7 @@ def touch(model: type[Due], pk: int) -> None:
 
 
 def wake(model: type[Due], pks: Iterable[int]) -> int:
-    """The world may have changed: due now, same generation.
+    """The world may have changed: due now, same generation. Call it when what was seen is committed.
 
     Rows that are due and free are left alone: they will be looked at anyway. A row that somebody is on is made due
     again, since what was read at its start may be what has changed.
@@ -132,10 +132,13 @@ def claim(model: type[Row]) -> Claim[Row] | None:
         return Claim(model._base_manager.get(pk=pk), generation, due_at, leased_until, attempts)
 
 
-def finish(claimed: Claim[Row], *, again_in_s: float | None = None, clock: datetime | None = None) -> bool:
+def finish(
+    claimed: Claim[Row], *, again_in_s: float | None = None, clock: datetime | None = None, rests: bool = False
+) -> bool:
     """The row is as wanted at the generation we read. Returns whether it is due again already.
 
-    `again_in_s`: look again then (default RESYNC); `clock`: the next instant at which what is wanted changes by itself.
+    `again_in_s`: look again then (default RESYNC); `clock`: the next instant at which what is wanted changes by itself;
+    `rests`: not before it is touched (a message that was sent).
     A touch or wake since the claim keeps its due_at. A lapsed lease changes nothing and returns False.
     """
     model = claimed.model
@@ -143,13 +146,15 @@ def finish(claimed: Claim[Row], *, again_in_s: float | None = None, clock: datet
     statement = f"""
         UPDATE {table} SET leased_until = NULL, attempts = 0, error_code = '', error_text = '',
                observed_generation = greatest(observed_generation, %s),
-               due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
-                             THEN least(statement_timestamp() + make_interval(secs => %s), %s) ELSE due_at END
+               due_at = CASE WHEN due_at IS DISTINCT FROM %s OR generation <> %s THEN due_at
+                             WHEN %s THEN NULL
+                             ELSE least(statement_timestamp() + make_interval(secs => %s), %s) END
          WHERE id = %s AND leased_until = %s
         RETURNING due_at <= statement_timestamp()"""
     wait_s = settings.RESYNC_S if again_in_s is None else again_in_s
+    as_read = [claimed.due_at, claimed.generation]
     return _guarded(
-        statement, [claimed.generation, claimed.due_at, wait_s, clock, claimed.row.pk, claimed.leased_until]
+        statement, [claimed.generation, *as_read, rests, wait_s, clock, claimed.row.pk, claimed.leased_until]
     )
 
 
@@ -176,13 +181,18 @@ def _guarded(statement: str, parameters: list[Any]) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reconciler returns: look again in `again_in_s` (None: RESYNC) or at `clock`, whichever is first."""
+    """What a reconciler returns: look again in `again_in_s` (None: RESYNC) or at `clock`, whichever is first.
+
+    `rests`: nothing is left to do, and nothing outside can change that; not before the row is touched.
+    """
 
     again_in_s: float | None = None
     clock: datetime | None = None
+    rests: bool = False
 
 
 SETTLED = Outcome()
+DONE = Outcome(rests=True)
 
 
 class Deadline:
@@ -196,12 +206,16 @@ class Deadline:
             raise TryLater("out_of_time", f"Not finished within {settings.RECONCILE_BUDGET_S} s; going on in a moment.")
 
 
-def work(model: type[Row], reconcile: Callable[[Row, Deadline], Outcome], *, for_s: float = 20) -> int:
-    """Drain the table for at most `for_s`: claim, reconcile, finish or fail. Returns how many rows were looked at.
+def work(model: type[Row], reconcile: Callable[[Row, Deadline], Outcome], *, for_s: float | None = None) -> int:
+    """Drain the table: claim, reconcile, finish or fail. Returns how many rows were looked at.
 
+    No row is begun after `for_s`. The default leaves one whole reconcile, and the last call that its budget lets
+    through, within the task's limit: a task that is killed holds its row until the lease ends.
     Hints again when time ran out with rows left. An unexpected exception is recorded on the row like any other failure
     and logged with its traceback: one poisonous row must not stop the table.
     """
+    if for_s is None:
+        for_s = settings.TASK_LIMIT_S - settings.RECONCILE_BUDGET_S - settings.KUBE_TIMEOUT_S - 1
     stop_at = time.monotonic() + for_s
     looked_at = 0
     while time.monotonic() < stop_at:
@@ -223,7 +237,7 @@ def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcom
         log.exception("reconcile_failed", row=owner_label(claimed.row))
         fail(claimed, code="unexpected", text=f"{type(error).__name__}; the operators see the details in the log.")
     else:
-        finish(claimed, again_in_s=outcome.again_in_s, clock=outcome.clock)
+        finish(claimed, again_in_s=outcome.again_in_s, clock=outcome.clock, rests=outcome.rests)
 
 
 def due_models() -> list[type[Due]]:

@@ -238,6 +238,8 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "accounts.openapi.add_refusals"],
+    "ENUM_NAME_OVERRIDES": {"Scope": "accounts.models.Scope", "StaffRole": "accounts.models.Role"},
 }
 CACHES = {
     "default": {
@@ -285,7 +287,12 @@ LOGGING = {
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {"django.server": {"handlers": [], "propagate": True}, "django.request": {"level": "ERROR"}},
+    "loggers": {
+        "django.server": {"handlers": [], "propagate": True},
+        "django.request": {"level": "ERROR"},
+        # A wrong Host header is a scanner, not an error of ours.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+    },
 }
 structlog.configure(
     processors=[*LOG_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

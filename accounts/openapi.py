@@ -1,0 +1,53 @@
+"""What drf-spectacular cannot see: how callers prove who they are, and the one body of every refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+REFUSAL = {
+    "type": "object",
+    "description": "Why not. `code` is stable; `message` is for people; `field` names what to change, if anything.",
+    "required": ["code", "message", "field"],
+    "properties": {
+        "code": {"type": "string", "examples": ["not_found", "exceeds_grant"]},
+        "message": {"type": "string"},
+        "field": {"type": ["string", "null"]},
+    },
+}
+RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}}
+
+
+class BearerScheme(OpenApiAuthenticationExtension):
+    target_class = "accounts.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A personal token, made on the page API tokens."}
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    target_class = "accounts.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        from django.conf import settings
+
+        description = "The browser's session; writes also need the header X-CSRFToken."
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME, "description": description}
+
+
+def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Every operation may be refused, always with the same body."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = REFUSAL
+    refused = {
+        "description": "Refused.",
+        "headers": {"Retry-After": RETRY_AFTER},
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
+    }
+    for operations in result.get("paths", {}).values():
+        for operation in operations.values():
+            if isinstance(operation, dict) and "responses" in operation:
+                operation["responses"].setdefault("default", refused)
+    return result
