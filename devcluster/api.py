@@ -82,7 +82,7 @@ class Api:
         self.timeout_s = timeout_s
         config = _read_kubeconfig(self.kubeconfig)
         self.server = urllib.parse.urlsplit(config["cluster"]["server"])
-        self._token = config["user"].get("token", "")
+        self.token = config["user"].get("token", "")
         self._tls = _tls_context(config) if self.server.scheme == "https" else None
         self._local = threading.local()
         self._discovered: dict[str, dict[str, Json]] = {}
@@ -122,7 +122,7 @@ class Api:
         """Iterate over (type, object) until the server ends the watch after `timeout_s`, or `stop()`."""
         params = _without_empty({"labelSelector": labels, "fieldSelector": fields, "resourceVersion": resource_version})
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(max(1, int(timeout_s)))}
-        connection = self._connect(timeout_s + 10)
+        connection = self.connect(timeout_s + 10)
         try:
             connection.request("GET", _with(path_of(resource, namespace=namespace), params), headers=self._headers())
             opened = Watch(connection)
@@ -228,11 +228,11 @@ class Api:
         mine = getattr(self._local, "pid", 0) == os.getpid()  # a forked child must not speak on its parent's socket
         if connection is not None and mine and time.monotonic() - self._local.used_at < IDLE_S:
             return connection, True
-        self._local.connection = self._connect(self.timeout_s)
+        self._local.connection = self.connect(self.timeout_s)
         self._local.pid, self._local.used_at = os.getpid(), time.monotonic()
         return self._local.connection, False
 
-    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
+    def connect(self, timeout_s: float) -> http.client.HTTPConnection:
         host, port = self.server.hostname or "127.0.0.1", self.server.port
         if self._tls is None:
             return http.client.HTTPConnection(host, port or 80, timeout=timeout_s)
@@ -240,7 +240,7 @@ class Api:
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": "devcluster"}
-        return headers | {"Authorization": f"Bearer {self._token}"} if self._token else headers
+        return headers | {"Authorization": f"Bearer {self.token}"} if self.token else headers
 
     def _path_for(self, obj: Json, *, namespace: str = "", with_name: bool = True) -> str:
         version, kind = obj["apiVersion"], obj["kind"]

@@ -1,0 +1,168 @@
+"""Which calls to the API server a fault is for, and what happens to them. No I/O."""
+
+from __future__ import annotations
+
+import threading
+import urllib.parse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from devcluster.api import Json
+
+READS = frozenset({"get", "list", "watch"})
+WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, in the words of RBAC. `apply` is told from `patch` by its content type."""
+
+    verb: str
+    resource: str = ""  # plural, with subresource: pods, pods/log
+    namespace: str = ""
+    name: str = ""
+    dry_run: bool = False
+    group: str = ""
+    path: str = ""
+
+
+def call_of(method: str, target: str, content_type: str = "") -> Call:
+    parts = urllib.parse.urlsplit(target)
+    query = urllib.parse.parse_qs(parts.query)
+    words = [urllib.parse.unquote(word) for word in parts.path.split("/") if word]
+    group = ""
+    if words[:1] == ["api"]:
+        words = words[2:]
+    elif words[:1] == ["apis"] and len(words) > 3 - (method == "GET"):
+        group, words = words[1], words[3:]
+    else:
+        return Call(verb=method.lower(), path=parts.path)
+    namespace = ""
+    if words[:1] == ["namespaces"] and len(words) > 2:
+        namespace, words = words[1], words[2:]
+    resource, name = "/".join([*words[:1], *words[2:]]), words[1] if len(words) > 1 else ""
+    watching = query.get("watch", ["0"])[0] in ("1", "true")
+    verbs = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete" if name else "deletecollection"}
+    verbs["GET"] = "watch" if watching else "get" if name else "list"
+    verb = verbs.get(method, method.lower())
+    return Call(
+        verb="apply" if verb == "patch" and "apply-patch" in content_type else verb,
+        resource=resource,
+        namespace=namespace,
+        name=name,
+        dry_run="dryRun" in query,
+        group=group,
+        path=parts.path,
+    )
+
+
+@dataclass
+class Rule:
+    """Applies to the calls that match, from the `nth` on, `times` of them (None: for ever). Made by `ApiProxy.when`.
+
+    Choose one fault: for a call `delay`, `refuse`, `drop_before`, `drop_answer`, `status`, `call_before` or
+    `call_after`, for the events of a watch `duplicate`, `reorder`, `drop_event`, `gone` or `silence`. Then `nth` counts
+    events; bookmarks are none.
+    """
+
+    verbs: frozenset[str]
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    nth: int = 1
+    times: int | None = 1
+    predicate: Callable[[Call, Json | None], bool] | None = None  # with the event, where there is one
+    fault: str = ""
+    argument: Any = None
+    seen: int = 0  # calls or events that matched
+    struck: int = 0  # how often the fault was done
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _hit: threading.Condition = field(default_factory=threading.Condition, repr=False)
+
+    # faults of a call
+
+    def delay(self, seconds: float) -> Rule:
+        return self._do("delay", seconds)
+
+    def refuse(self) -> Rule:
+        """The connection is reset before a byte of the request was looked at by anybody."""
+        return self._do("refuse")
+
+    def drop_before(self) -> Rule:
+        """The connection closes without an answer; the API server never heard of the request."""
+        return self._do("drop_before")
+
+    def drop_answer(self) -> Rule:
+        """The request is done, and nobody is told."""
+        return self._do("drop_answer")
+
+    def status(self, code: int, body: Json | None = None) -> Rule:
+        """Answered here, without the API server."""
+        return self._do("status", (code, body))
+
+    def call_before(self, action: Callable[[], object]) -> Rule:
+        """A crash point: `action` runs when the request has arrived and has not been sent on."""
+        return self._do("call_before", action)
+
+    def call_after(self, action: Callable[[], object]) -> Rule:
+        """A crash point: `action` runs when the API server has done it and the answer has not been sent on."""
+        return self._do("call_after", action)
+
+    # faults of a watch
+
+    def duplicate(self) -> Rule:
+        return self._do("duplicate")
+
+    def reorder(self) -> Rule:
+        """The event comes after the next one."""
+        return self._do("reorder")
+
+    def drop_event(self) -> Rule:
+        return self._do("drop_event")
+
+    def gone(self) -> Rule:
+        """In the event's place 410: the version is too old, list again. The watch ends."""
+        return self._do("gone")
+
+    def silence(self) -> Rule:
+        """From the event on nothing is sent, bookmarks included; the connection stays open."""
+        return self._do("silence")
+
+    # asking
+
+    def wait(self, timeout_s: float = 20.0, *, times: int = 1) -> None:
+        """Until the fault has been done `times` times. Raises TimeoutError."""
+        with self._hit:
+            if not self._hit.wait_for(lambda: self.struck >= times, timeout_s):
+                raise TimeoutError(f"{self.fault} was done {self.struck} of {times} times; {self.seen} matched.")
+
+    @property
+    def of_events(self) -> bool:
+        return self.fault in ("duplicate", "reorder", "drop_event", "gone", "silence")
+
+    def strikes(self, call: Call, event: Json | None = None) -> bool:
+        """Counts, too: ask once per call or event."""
+        if not self._matches(call, event):
+            return False
+        with self._lock:
+            self.seen += 1
+            return self.seen >= self.nth and (self.times is None or self.seen < self.nth + self.times)
+
+    def note(self) -> None:
+        with self._hit:
+            self.struck += 1
+            self._hit.notify_all()
+
+    def _matches(self, call: Call, event: Json | None) -> bool:
+        resource = self.resource in ("", call.resource)
+        place = self.namespace in ("", call.namespace) and self.name in ("", call.name)
+        if not self.fault or call.verb not in self.verbs or not resource or not place:
+            return False
+        if (event is not None) != self.of_events or (event is not None and event["type"] == "BOOKMARK"):
+            return False
+        return self.predicate is None or self.predicate(call, event)
+
+    def _do(self, fault: str, argument: Any = None) -> Rule:
+        self.fault, self.argument = fault, argument
+        return self
