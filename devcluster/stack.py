@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ class Options:
     hardware: str = "mixed"
     unsafe: bool = True  # throwaway data: no fsync
     notebooks: bool = True
+    fresh: bool = False  # forget what an earlier run kept
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
     database_url: str = field(default_factory=lambda: os.environ.get("DATABASE_URL", ""))
@@ -49,6 +51,8 @@ class Stack:
         self.options = options
         self.state = options.state.resolve()
         self._lock = lock.take(self.state)
+        if options.fresh:
+            _forget(self.state)
         self.log_dir = self.state / "log"
         self.supervisor = Supervisor(self.log_dir, hold=[self._lock.fileno()])
         self.ports = ports.choose(self.state)
@@ -165,6 +169,15 @@ class Stack:
     def _run(self, command: Command) -> None:
         self.supervisor.start(command)
         self.supervisor.until_ready(command.name)
+
+
+def _forget(state: Path) -> None:
+    postgres.forget(state)
+    for path in state.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in ("lock", "ports.json"):
+            path.unlink()
 
 
 def _until(what: str, true: Any, *, within_s: float) -> None:

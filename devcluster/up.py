@@ -13,7 +13,9 @@ STATE = ROOT / ".run" / "up"
 
 
 def up(arguments: argparse.Namespace) -> None:
-    with Stack(Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)) as stack:
+    # Throwaway data, so an earlier run's is not worth its surprises.
+    options = Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, fresh=True)
+    with Stack(options) as stack:
         stack.start()
         note("All services are up; Ctrl-C stops them.")
         say(f"  described in    {STATE / 'services.json'}")

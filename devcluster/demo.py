@@ -1,0 +1,136 @@
+"""`run.py demo`: everything on one machine, with people and data to try it with."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from devcluster import pki, postgres
+from devcluster.portal import NAMES, Portal
+from devcluster.processes import is_free
+from devcluster.say import Problem, elapsed, note, say, step
+from devcluster.stack import ROOT, Options, Stack
+
+STATE = ROOT / ".run" / "demo"
+PORT = 8000
+RESTARTS_PER_MINUTE = 5
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    if arguments.check:
+        from devcluster import check
+
+        return check.check(arguments)
+    began = time.monotonic()
+    options = Options(
+        state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, unsafe=False, fresh=arguments.fresh
+    )
+    with started(options, port=_port(arguments.port)) as (stack, portal, accounts):
+        _introduce(portal, accounts, time.monotonic() - began)
+        _watch(stack, portal, accounts)
+    return 0
+
+
+@contextmanager
+def started(options: Options, *, port: int | None = None) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
+    """The stack and the portal on it, seeded and reachable; all of it ends with the block."""
+    with Stack(options) as stack:
+        if port is not None:
+            stack.ports["gateway"] = port
+        stack.start()
+        portal = _portal(stack)
+        with step("Database tables and accounts"):
+            portal.manage(stack.supervisor, "migrate", "--noinput", name="migrate")
+            _seed(stack, portal, "people")
+        with step(f"The portal answers: {', '.join(NAMES)}"):
+            for command in portal.commands():
+                stack.supervisor.start(command)
+            stack.supervisor.until_ready(*NAMES)
+        with step("Catalog and demo data"):
+            _seed(stack, portal, "catalog")
+        accounts = json.loads((stack.state / "accounts.json").read_text())
+        write(stack, portal, accounts)
+        yield stack, portal, accounts
+    (options.state / "demo.json").unlink(missing_ok=True)
+
+
+def write(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
+    """demo.json: what a person, a browser test or a script needs to know."""
+    stack.write()
+    content = {
+        "portal_url": portal.url,
+        "notebooks_domain": portal.notebooks_domain,
+        "kubeconfig": stack.services["kubeconfigs"]["admin"],
+        "accounts": accounts,
+        "database_url": portal.services["database_url"],
+        "redis_url": portal.services["redis_url"],
+        "process_ids": {**stack.supervisor.pids(), "supervisor": os.getpid()},
+    }
+    text = json.dumps(content, indent=1)
+    pki.write_private(stack.state / "demo.json", text)
+    if stack.state == STATE.resolve():
+        pki.write_private(ROOT / ".run" / "demo.json", text)
+
+
+def _portal(stack: Stack) -> Portal:
+    services = dict(stack.services)
+    if not stack.options.database_url:
+        services["database_url"] = postgres.ensure_database(services["database_url"], "portal")
+    return Portal(stack.state, services, stack.ports, stack.programs["caddy"])
+
+
+def _seed(stack: Stack, portal: Portal, what: str) -> None:
+    arguments = ["-m", "devcluster.seed", what, str(stack.state / "accounts.json")]
+    portal.manage(stack.supervisor, *arguments, name=f"seed-{what}")
+
+
+def _port(wanted: int | None) -> int | None:
+    """None: a free one."""
+    if wanted is not None:
+        if not is_free(wanted):
+            raise Problem(f"Port {wanted} is in use on this machine.", "Choose another with --port, or leave it out.")
+        return wanted
+    if is_free(PORT):
+        return PORT
+    note(f"Port {PORT} is in use; taking a free one (choose one with --port)")
+    return None
+
+
+def _introduce(portal: Portal, accounts: list[dict[str, Any]], seconds: float) -> None:
+    say(f"\nReady after {elapsed(seconds)}:  {portal.url}\n")
+    for account in accounts:
+        role = account["role"] + (f", {account['tenant']}" if account["tenant"] else "")
+        say(f"  {account['email']:22} {account['password']:28} {role}")
+    say("\nThree things to try:")
+    say(
+        "  1. As Alice: ask for two A100 cards on the page of team-a. As Dana: decide, looking at what it would change."
+    )
+    say("  2. As Alice: launch a notebook, watch it queue and start, open it, compute 6*7 on a simulated node.")
+    say("  3. With Alice's token from .run/demo.json:")
+    say(f"     curl -H 'Authorization: Bearer TOKEN' {portal.url}/api/v1/me")
+    say("\nCtrl-C stops everything; the data is kept until `demo --fresh`.")
+
+
+def _watch(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
+    """Processes of the portal are started again, as a service manager would do; anything else ends the demo."""
+    restarts: list[float] = []
+    commands = {command.name: command for command in portal.commands()}
+    while True:
+        for gone in stack.supervisor.ended():
+            name, code = gone.command.name, gone.process.returncode
+            restarts = [at for at in restarts if time.monotonic() - at < 60] + [time.monotonic()]
+            if name not in commands or len(restarts) > RESTARTS_PER_MINUTE:
+                raise Problem(
+                    f"{name} ended by itself (exit {code}). Its last lines:\n{gone.last_lines()}",
+                    f"The whole log is {gone.log}; start the demo again, its data is kept.",
+                )
+            note(f"{name} ended (exit {code}); starting it again")
+            stack.supervisor.stop(name)
+            stack.supervisor.start(commands[name])
+            write(stack, portal, accounts)
+        time.sleep(0.5)

@@ -1,0 +1,137 @@
+"""The portal's own processes as the demo runs them: the same commands and environment as in production."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from devcluster.pki import write_private
+from devcluster.processes import Command, Supervisor, answers
+from devcluster.say import Problem
+from devcluster.stack import ROOT
+
+# What a process of the portal may see of our own environment; everything else it is told.
+PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LOG_LEVEL")
+NAMES = ("web", "doors", "worker", "beat", "watcher", "gateway")
+
+
+@dataclass(frozen=True)
+class Portal:
+    state: Path
+    services: dict[str, Any]
+    ports: dict[str, int]
+    caddy: Path
+    workers: int = 2
+
+    @property
+    def url(self) -> str:
+        # Browsers resolve *.localhost to this machine by themselves.
+        return f"http://localhost:{self.ports['gateway']}"
+
+    @property
+    def notebooks_domain(self) -> str:
+        return f"notebooks.localhost:{self.ports['gateway']}"
+
+    def commands(self) -> list[Command]:
+        """In the order of their start."""
+        python = sys.executable
+        web = f"127.0.0.1:{self.ports['web']}"
+        gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web, "--worker-class", "gthread"]
+        gunicorn += ["--workers", "2", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
+        uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
+        # One open stream would otherwise block the shutdown for ever.
+        uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
+        celery = [python, "-m", "celery", "-A", "portal"]
+        worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "--concurrency", str(self.workers)]
+        worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        caddy = [self.caddy, "run", "--config", "deploy/Caddyfile", "--adapter", "caddyfile"]
+        return [
+            self._command("web", gunicorn, ready=lambda: _answers_http(self.ports["web"])),
+            self._command(
+                "doors", uvicorn, identity="doors", notebooks=True, ready=lambda: answers(self.ports["doors"])
+            ),
+            self._command("worker", worker, identity="worker", notebooks=True),
+            self._command("beat", [*celery, "beat"]),
+            self._command("watcher", [python, "manage.py", "watch_cluster"], identity="watcher"),
+            Command("gateway", caddy, env=self._gateway(), cwd=ROOT, ready=lambda: answers(self.ports["gateway"])),
+        ]
+
+    def manage(self, supervisor: Supervisor, *arguments: str, name: str, within_s: float = 300) -> str:
+        """Run `manage.py` or a module of ours (`-m`) with web's environment; returns what it printed."""
+        head = ["-m", arguments[1], *arguments[2:]] if arguments[0] == "-m" else ["manage.py", *arguments]
+        command = Command(name, [sys.executable, *head], env=self.environment(name), cwd=ROOT)
+        ran = supervisor.run(command, within_s=within_s)
+        if ran.process.returncode:
+            raise Problem(
+                f"{name} failed. Its last lines:\n{ran.last_lines()}",
+                f"The whole log is {ran.log}. With --fresh the demo starts over without its data.",
+            )
+        return ran.log.read_text(errors="replace")
+
+    def environment(self, name: str, *, identity: str = "", notebooks: bool = False) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        told = {
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "PYTHONUNBUFFERED": "1",
+            "SECRET_KEY": self._secret("secret_key"),
+            "DATABASE_URL": self.services["database_url"],
+            "REDIS_URL": self.services["redis_url"],
+            "ALLOWED_HOSTS": "localhost,127.0.0.1",
+            "PORTAL_URL": self.url,
+            "NOTEBOOKS_DOMAIN": self.notebooks_domain,
+            "EMAIL_URL": f"filemail://{self.state / 'mail'}",
+            "INTERNAL_PORT": str(self.ports.get(f"{name}-internal", 0)),
+            "BEAT_SCHEDULE_FILE": str(self.state / "beat"),
+            "WORKER_CONCURRENCY": str(self.workers),
+        }
+        if notebooks:
+            told["NOTEBOOK_TOKEN_KEY"] = self._secret("notebook_token_key")
+        if identity:
+            told["PORTAL_KUBECONFIG"] = self.services["kubeconfigs"][identity]
+        return kept | told
+
+    def _command(self, name: str, argv: list[str], *, ready: Any = None, **identity: Any) -> Command:
+        # gunicorn and celery end at SIGTERM once their requests and tasks are done.
+        return Command(name, argv, env=self.environment(name, **identity), cwd=ROOT, ready=ready, stop_within_s=12)
+
+    def _gateway(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in ("PATH", "TMPDIR") if key in os.environ}
+        home = str(self.state / "caddy")
+        return kept | {
+            "HOME": home,
+            "XDG_DATA_HOME": home,
+            "XDG_CONFIG_HOME": home,
+            "GATEWAY_ADDRESS": f"http://:{self.ports['gateway']}",
+            "WEB_UPSTREAM": f"127.0.0.1:{self.ports['web']}",
+            "DOORS_UPSTREAM": f"127.0.0.1:{self.ports['doors']}",
+            "PORTAL_HOST": urlsplit(self.url).netloc,
+            "NOTEBOOKS_DOMAIN": self.notebooks_domain,
+        }
+
+    def _secret(self, name: str) -> str:
+        """Kept beside the data that it signs, so that sessions and tickets outlive a restart."""
+        path = self.state / "secrets.json"
+        known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        if name not in known:
+            known[name] = secrets.token_urlsafe(48)
+            write_private(path, json.dumps(known))
+        return known[name]
+
+
+def _answers_http(port: int) -> bool:
+    """Any answer will do: the application is loaded, whatever it thinks of this request."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/livez")
+        return connection.getresponse().status < 500
+    except http.client.HTTPException:
+        return False
+    finally:
+        connection.close()
