@@ -16,7 +16,7 @@ ABSENT = "absent"
 
 @dataclass(frozen=True)
 class Planned:
-    """One object of a plan. `difference`: lines "- path: before" and "+ path: after", of the fields that would change."""
+    """One object of a plan. `difference`: lines "- path: before" and "+ path: after" of what would change."""
 
     kind: str
     namespace: str
@@ -73,7 +73,10 @@ def _try(kube: Kube, owner: str, manifest: Manifest) -> Planned:
         text = f"A {kind} named {name} exists that the portal did not make."
         return Planned(*key, change=change, difference=(), result="refused", code="foreign", text=text)
     try:
-        after = kube.create(manifest, dry_run=True) if live is None else kube.apply(manifest, uid=live.uid, dry_run=True)
+        if live is None:
+            after = kube.create(manifest, dry_run=True)
+        else:
+            after = kube.apply(manifest, uid=live.uid, dry_run=True)
     except (ClusterRefused, Conflict) as refused:
         lines = difference(live.body if live else None, manifest)
         return Planned(*key, change=change, difference=lines, result="refused", code=refused.reason, text=refused.text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,11 +26,6 @@ def name(unique: str) -> str:
     return f"apply-{unique}"
 
 
-@pytest.fixture
-def in_cluster(clean_cluster: None) -> Iterator[None]:
-    yield
-
-
 def meta(name: str, *, namespace: str = "", owner: str = OWNER) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": name,
@@ -48,7 +42,8 @@ def namespace(name: str) -> dict[str, Any]:
 
 def quota(namespace: str, *, pods: int) -> dict[str, Any]:
     spec = {"hard": {"pods": str(pods)}}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta("gpu-portal", namespace=namespace), "spec": spec}
+    metadata = meta("gpu-portal", namespace=namespace)
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
 
 
 def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
@@ -56,9 +51,11 @@ def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}}
 
 
-@pytest.mark.usefixtures("in_cluster")
+@pytest.mark.usefixtures("clean_cluster")
 class TestConverge:
-    def test_a_second_pass_sends_nothing(self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline) -> None:
+    def test_a_second_pass_sends_nothing(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
         manifests = [namespace(name), quota(name, pods=3)]
         first = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
         second = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
@@ -162,7 +159,7 @@ class TestConverge:
         admin.patch("v1/secrets", "held", {"metadata": {"finalizers": None}}, namespace=name)
 
 
-@pytest.mark.usefixtures("in_cluster")
+@pytest.mark.usefixtures("clean_cluster")
 class TestCreateOnce:
     def test_creating_twice_is_one_object(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
