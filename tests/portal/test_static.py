@@ -1,0 +1,81 @@
+"""What browsers load: vendored files as recorded, nothing inline, nothing from elsewhere, small enough."""
+
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.core.management import call_command
+from django.test import Client
+
+from portal.templatetags.ui import STATUSES
+
+ROOT = Path(settings.BASE_DIR)
+VENDOR = ROOT / "static" / "vendor"
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+OWN_FILES = [*TEMPLATES, *sorted((ROOT / "static" / "portal").iterdir())]
+FIRST_PAGE_LIMIT = 150_000
+
+
+def recorded() -> dict[str, str]:
+    packages = json.loads((VENDOR / "manifest.json").read_text())
+    assert all(package["version"] and package["licence"] for package in packages)
+    return {path: digest for package in packages for path, digest in package["sha256"].items()}
+
+
+def test_vendored_files_are_those_of_the_manifest() -> None:
+    present = {
+        str(path.relative_to(VENDOR)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in VENDOR.rglob("*")
+        if path.is_file() and path.name != "manifest.json"
+    }
+    assert present == recorded()
+
+
+def test_every_icon_that_a_page_names_is_in_the_sprite() -> None:
+    sprite = (VENDOR / "tabler" / "icons.svg").read_text()
+    drawn = set(re.findall(r'<symbol id="([^"]+)"', sprite))
+    named = {status.icon for status in STATUSES.values()}
+    for template in TEMPLATES:
+        named |= set(re.findall(r'\{% icon "([^"]+)"', template.read_text()))
+        named |= set(re.findall(r'icon_name="([^"]+)"', template.read_text()))
+    assert named - drawn == set()
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates")))
+def test_no_template_needs_an_inline_script_or_style(template: Path) -> None:
+    text = template.read_text()
+    assert not re.search(r"<script(?![^>]*\bsrc=)", text)
+    assert not re.search(r"<style\b|\sstyle=|\son[a-z]+=|javascript:", text)
+
+
+@pytest.mark.parametrize("path", OWN_FILES, ids=lambda path: path.name)
+def test_no_file_of_ours_loads_from_elsewhere(path: Path) -> None:
+    text = path.read_text().replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"""(src|href|url|from|import)\s*[=(]?\s*["']?(https?:)?//""", text)
+
+
+def test_static_files_can_be_collected_with_hashed_names(tmp_path: Path, settings) -> None:
+    settings.STATIC_ROOT = str(tmp_path)
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    }
+    call_command("collectstatic", interactive=False, verbosity=0)
+    assert list(tmp_path.glob("portal/theme.*.css.gz"))
+
+
+@pytest.mark.django_db
+def test_the_first_page_is_at_most_150_kilobytes_on_the_wire(client: Client) -> None:
+    page = client.get("/login")
+    assert page.status_code == 200
+    html = page.content.decode()
+    loaded = {path.split("#")[0] for path in re.findall(r'(?:src|href)="/static/([^"]+)"', html)}
+    loaded.add("vendor/tabler/icons.svg")  # every other page draws icons
+    assert len(loaded) >= 7
+    files = [Path(str(finders.find(path))).read_bytes() for path in loaded]
+    assert sum(len(gzip.compress(content)) for content in [page.content, *files]) <= FIRST_PAGE_LIMIT
