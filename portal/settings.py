@@ -93,6 +93,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "portal.request_id.RequestIdMiddleware",
+    "portal.metrics.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
@@ -143,15 +144,16 @@ TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / ".static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Serving straight from the source folders needs no collectstatic in the demo; production images collect and hash.
-WHITENOISE_USE_FINDERS = not STATIC_ROOT.is_dir()
+# Serving straight from the source folders needs no collectstatic in the demo; production images make the folder,
+# then collect and hash into it.
+STATIC_ROOT = BASE_DIR / ".static" if (BASE_DIR / ".static").is_dir() else None
+WHITENOISE_USE_FINDERS = STATIC_ROOT is None
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
-        if STATIC_ROOT.is_dir()
+        if STATIC_ROOT
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }

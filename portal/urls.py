@@ -6,7 +6,7 @@ from drf_spectacular.views import SpectacularJSONAPIView
 from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
-from portal import styleguide, theme
+from portal import health, styleguide, theme
 from tenants.models import Tenant
 
 
@@ -28,6 +28,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("theme", theme.choose, name="theme"),
     path("tokens", accounts.tokens, name="tokens"),
     path("tokens/<slug:prefix>/revoke", accounts.token_revoke, name="token_revoke"),
+    # probes; metrics are on the internal port only
+    path("livez", health.livez, name="livez"),
+    path("readyz", health.readyz, name="readyz"),
 ]
 
 handler400 = "portal.error_pages.bad_request"

@@ -1,0 +1,30 @@
+"""gunicorn reads this file by its name from the directory it starts in. Addresses and numbers: command line."""
+
+import os
+import shutil
+import tempfile
+from typing import Any
+
+# Workers of one master share a port for metrics: their counters meet in this directory.
+_counters = ""
+if os.environ.get("INTERNAL_PORT", "0") != "0" and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+    _counters = tempfile.mkdtemp(prefix="gpu-portal-counters-")
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = _counters
+
+
+def post_worker_init(worker: Any) -> None:
+    from portal import internal
+
+    internal.serve()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)
+
+
+def on_exit(server: Any) -> None:
+    if _counters:
+        shutil.rmtree(_counters, ignore_errors=True)
