@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Makes the files under ./secrets that docker-compose.yml reads. Standard library only; never overwrites one.
+
+The folder is closed to everybody but its owner; the files in it can be read by all, since compose mounts them with
+their own mode into containers that run as other users. Kubeconfigs need kubectl and an administrator's kubeconfig:
+
+    python3 deploy/make_secrets.py --kubeconfig ~/.kube/config
+
+Their tokens end after the time that the cluster grants (a year is asked for). To renew: remove the three, run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+IDENTITIES = ("worker", "watcher", "doors")
+NAMESPACE = "gpu-portal"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Makes the secrets that docker-compose.yml reads.")
+    parser.add_argument("--kubeconfig", type=Path, help="of a cluster administrator; without it none are made")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).resolve().parent.parent / "secrets")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    made = make_random(folder)
+    if arguments.kubeconfig:
+        made += make_kubeconfigs(folder, arguments.kubeconfig)
+    sys.stdout.write(f"Made in {folder}: {', '.join(made) or 'nothing, all were there'}\n")
+    missing = [f"kubeconfig_{who}" for who in IDENTITIES if not (folder / f"kubeconfig_{who}").exists()]
+    if missing:
+        sys.stderr.write(f"Still missing: {', '.join(missing)}. Run again with --kubeconfig.\n")
+    return 1 if missing else 0
+
+
+def make_random(folder: Path) -> list[str]:
+    """Passwords come before the addresses that contain them."""
+    made = [
+        write(folder / "secret_key", secrets.token_urlsafe(50)),
+        write(folder / "notebook_token_key", secrets.token_urlsafe(50)),
+        write(folder / "database_password", secrets.token_urlsafe(32)),
+        write(folder / "redis_conf", f'requirepass {secrets.token_urlsafe(32)}\nsave ""\nappendonly no\n'),
+    ]
+    database = (folder / "database_password").read_text()
+    redis = (folder / "redis_conf").read_text().split()[1]
+    made += [
+        write(folder / "database_url", f"postgres://portal:{database}@postgres:5432/portal"),
+        write(folder / "redis_url", f"redis://:{redis}@redis:6379/0"),
+    ]
+    return [name for name in made if name]
+
+
+def make_kubeconfigs(folder: Path, admin: Path) -> list[str]:
+    cluster = kubectl(admin, "config", "view", "--raw", "--minify", "--flatten", "-o", "json")["clusters"][0]["cluster"]
+    made = []
+    for who in IDENTITIES:
+        path = folder / f"kubeconfig_{who}"
+        if not path.exists():
+            request = {"kind": "TokenRequest", "spec": {"expirationSeconds": 365 * 24 * 3600}}
+            request["apiVersion"] = "authentication.k8s.io/v1"
+            account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{who}/token"
+            answer = kubectl(admin, "create", "--raw", account, "-f", "-", stdin=json.dumps(request))
+            made.append(write(path, kubeconfig(cluster, answer["status"]["token"])))
+    return made
+
+
+def kubeconfig(cluster: dict[str, Any], token: str) -> str:
+    """JSON is YAML, so every client reads it."""
+    if authority := cluster.pop("certificate-authority", None):
+        cluster["certificate-authority-data"] = base64.b64encode(Path(authority).read_bytes()).decode()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "portal",
+        "clusters": [{"name": "portal", "cluster": cluster}],
+        "users": [{"name": "portal", "user": {"token": token}}],
+        "contexts": [{"name": "portal", "context": {"cluster": "portal", "user": "portal"}}],
+    }
+    return json.dumps(config, indent=1)
+
+
+def kubectl(kubeconfig: Path, *arguments: str, stdin: str = "") -> dict[str, Any]:
+    command = ["kubectl", f"--kubeconfig={kubeconfig}", *arguments]
+    try:
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=True, timeout=60)
+    except FileNotFoundError:
+        sys.exit("kubectl is not installed; it is needed to make kubeconfigs.")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"kubectl refused: {error.stderr.strip()}\nHas deploy/base been applied to that cluster?")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def write(path: Path, content: str) -> str:
+    """The file's name if it was made now, nothing if it was there."""
+    try:
+        with path.open("x") as file:
+            file.write(content)
+    except FileExistsError:
+        return ""
+    path.chmod(0o444)
+    return path.name
+
+
+if __name__ == "__main__":
+    sys.exit(main())
