@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 
-PATIENCE_S = 10.0
+PATIENCE_S = 5.0
 
 
 def main() -> None:
