@@ -20,12 +20,15 @@ from devcluster.notebooks.volumes import Volumes
 LABEL = "gpu-portal/kind=notebook"
 SIMULATED = "kwok.x-k8s.io/node"
 SCRIPTED = "devcluster/scripted"
+# Pods annotated with it are for the runner of that name alone; a test's own runner has one, the usual runner none.
+RUNNER = "devcluster/runner"
 TERMINAL = ("Succeeded", "Failed")
 
 
 class Runner:
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, *, name: str = "") -> None:
         self.machine = machine
+        self.name = name
         self.lives: dict[str, Life] = {}  # by pod uid
         self._pods = Follow(machine.api, "v1/pods", labels=LABEL)
         self._stopping = threading.Event()
@@ -69,8 +72,8 @@ class Runner:
             self._begin_or_settle(pod, lived=life is not None)
 
     def _is_ours(self, pod: Json) -> bool:
-        node = pod["spec"].get("nodeName", "")
-        if not node or pod["metadata"].get("annotations", {}).get(SCRIPTED) == "true":
+        node, annotations = pod["spec"].get("nodeName", ""), pod["metadata"].get("annotations", {})
+        if not node or annotations.get(SCRIPTED) == "true" or annotations.get(RUNNER, "") != self.name:
             return False
         if node not in self._simulated:
             found = self.machine.api.find("v1/nodes", node)
@@ -115,13 +118,15 @@ def main() -> None:
     parser.add_argument("--log-dir", type=Path, required=True)
     parser.add_argument("--data-dir", type=Path, help="default: `notebooks` beside the log directory")
     parser.add_argument("--limit", type=int, default=6, help="notebooks at a time")
+    parser.add_argument("--name", default="", help=f"run only pods with the annotation {RUNNER}=NAME")
     arguments = parser.parse_args()
     data_dir = (arguments.data_dir or arguments.log_dir.parent / "notebooks").resolve()
     log_dir = arguments.log_dir.resolve()
     for directory in (data_dir, log_dir):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     api = Api(arguments.kubeconfig)
-    runner = Runner(Machine(api, data_dir, log_dir, Slots(arguments.limit), Volumes(api, data_dir / "claims")))
+    machine = Machine(api, data_dir, log_dir, Slots(arguments.limit), Volumes(api, data_dir / "claims"))
+    runner = Runner(machine, name=arguments.name)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: runner.stop())
     try:
