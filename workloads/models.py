@@ -123,7 +123,11 @@ class Run(models.Model):
         return f"run {self.number} of {self.workload_id}"
 
 
-constraint_sentence("one_run_at_a_time", "still_running", "The last run has not ended yet; stop it first.")
+STILL_RUNNING = "The last run has not ended yet; stop it first."
+constraint_sentence("one_run_at_a_time", "still_running", STILL_RUNNING)
+# Two people who start it at the same moment ask for the same number.
+constraint_sentence("run_number_once", "still_running", STILL_RUNNING)
+constraint_sentence("volume_name_once", "volume_taken", "Your team already has a volume of this name.", field="volume")
 
 
 class Ticket(models.Model):

@@ -1,0 +1,255 @@
+"""The objects of one run: a Job and its Secret, a claim template where devices come through DRA, a volume's claim.
+
+A Job is created once and never applied again, and `spec.suspend` is never sent: Kueue's webhook sets it, keeps the Job
+suspended until there is quota, and preempts by suspending it. Nothing here is made from text that tenants type except
+image, command and names, each in a field that can mean nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from cluster import names
+from cluster.manifests import CLASS_LABEL, Manifest, meta
+from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
+from cluster.run_spec import JOB, NOTEBOOK, ClaimSpec, RunSpec
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+ANY_NODE_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
+WORKLOAD_LABEL = "gpu-portal/workload"
+RUN_LABEL = "gpu-portal/run"
+KIND_LABEL = "gpu-portal/kind"
+WORKLOAD_PRIORITIES = {NOTEBOOK: "interactive", JOB: "batch"}
+CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
+HOME = "/home/work"
+TOKEN_KEY = "token"
+CLAIM_NAME = "devices"
+# uid and gid of the users of the Jupyter project's images; the volume is given to the group.
+USER_ID = 1000
+GROUP_ID = 100
+# A run without a GPU stays off nodes that have some: their cpu and memory belong to the cards.
+GPU_NODE_LABELS = (
+    "nvidia.com/gpu.present",
+    "feature.node.kubernetes.io/amd-gpu",
+    "intel.feature.node.kubernetes.io/gpu",
+    "habana.ai/gaudi",
+)
+
+
+def run_name(spec: RunSpec) -> str:
+    return names.run_name(spec.workload, spec.number)
+
+
+def job(spec: RunSpec) -> Manifest:
+    labels = _labels(spec)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": meta(
+            run_name(spec),
+            owner=spec.owner,
+            namespace=spec.namespace,
+            labels={**labels, PRIORITY_LABEL: WORKLOAD_PRIORITIES[spec.kind]},
+        ),
+        "spec": {
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 3,
+            # A replacement starts only when its predecessor is gone: two pods would hold the same units and volume.
+            "podReplacementPolicy": "Failed",
+            # A lost node, an eviction or a refusal of the kubelet brings the pod back; a crash is shown.
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                    {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+                ]
+            },
+            "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec)},
+        },
+    }
+
+
+def token_secret(spec: RunSpec, *, token: str, job_uid: str) -> Manifest:
+    """The notebook's token. Owned by its Job: it goes when the Job goes, whoever deleted that."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            **meta(run_name(spec), owner=spec.owner, namespace=spec.namespace),
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": run_name(spec), "uid": job_uid}],
+        },
+        "type": "Opaque",
+        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
+    }
+
+
+def claim_template(spec: RunSpec) -> Manifest:
+    """Devices through DRA: exactly `units` of the class's devices on one node."""
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": meta(run_name(spec), owner=spec.owner, namespace=spec.namespace),
+        "spec": {
+            "spec": {
+                "devices": {
+                    "requests": [
+                        {
+                            "name": "gpu",
+                            "exactly": {
+                                "deviceClassName": spec.device_class,
+                                "selectors": [{"cel": {"expression": spec.device_selector}}],
+                                "allocationMode": "ExactCount",
+                                "count": spec.units,
+                            },
+                        }
+                    ]
+                }
+            },
+        },
+    }
+
+
+def volume_claim(spec: ClaimSpec) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": meta(spec.name, owner=spec.owner, namespace=spec.namespace),
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": f"{spec.size_gib}Gi"}},
+        },
+    }
+
+
+def _labels(spec: RunSpec) -> dict[str, str]:
+    return {
+        CLASS_LABEL: spec.gpu_class,
+        WORKLOAD_LABEL: spec.workload,
+        RUN_LABEL: run_name(spec),
+        KIND_LABEL: spec.kind,
+        QUEUE_LABEL: names.LOCAL_QUEUE,
+    }
+
+
+def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
+    metadata = {"labels": meta("", owner=spec.owner, labels=labels)["labels"]}
+    if spec.interface == "device-plugin":
+        # Flavors with a topology and one without stand in the same queue; these pods may go to any fitting node.
+        return {**metadata, "annotations": {ANY_NODE_ANNOTATION: "true"}}
+    return metadata
+
+
+def _pod(spec: RunSpec) -> Manifest:
+    return {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 30,
+        "priorityClassName": names.PRIORITY_CLASS,
+        **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
+        **({"affinity": _off_gpu_nodes()} if spec.interface == "none" else {}),
+        "tolerations": [
+            {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
+            *(dict(toleration) for toleration in spec.tolerations),
+        ],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": GROUP_ID,
+            "fsGroup": GROUP_ID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(spec)],
+        "volumes": [_home(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
+        **({"resourceClaims": [_claim(spec)]} if spec.interface == "dra" else {}),
+    }
+
+
+def _container(spec: RunSpec) -> Manifest:
+    return {
+        "name": CONTAINER_NAMES[spec.kind],
+        "image": spec.image,
+        "imagePullPolicy": "IfNotPresent",
+        **(_notebook(spec) if spec.kind == NOTEBOOK else _command(spec)),
+        "workingDir": HOME,
+        "resources": _resources(spec),
+        "volumeMounts": [
+            {"name": "home", "mountPath": HOME},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+        ],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+
+
+def _command(spec: RunSpec) -> Manifest:
+    """Without a command the image's own is run."""
+    return {"command": list(spec.command)} if spec.command else {}
+
+
+def _notebook(spec: RunSpec) -> Manifest:
+    """`args`, not `command`: the image's entry point prepares the environment and then runs them."""
+    return {
+        "args": [
+            "jupyter",
+            "lab",
+            "--no-browser",
+            "--ServerApp.ip=0.0.0.0",
+            f"--ServerApp.port={NOTEBOOK_PORT}",
+            f"--ServerApp.root_dir={HOME}",
+        ],
+        "env": [
+            {
+                "name": "JUPYTER_TOKEN",
+                "valueFrom": {"secretKeyRef": {"name": run_name(spec), "key": TOKEN_KEY}},
+            }
+        ],
+        "ports": [{"name": "http", "containerPort": NOTEBOOK_PORT, "protocol": "TCP"}],
+        "readinessProbe": {
+            "httpGet": {"path": "/api", "port": "http", "scheme": "HTTP"},
+            "initialDelaySeconds": 1,
+            "periodSeconds": 3,
+            "timeoutSeconds": 2,
+            "successThreshold": 1,
+            # A server that computes may answer late; it is shown as not ready only after half a minute.
+            "failureThreshold": 10,
+        },
+    }
+
+
+def _resources(spec: RunSpec) -> Manifest:
+    """GPUs as limits only, the API server fills the requests in. cpu is a request: idle cycles may be used."""
+    memory = f"{spec.memory_gib}Gi"
+    limits = {"memory": memory}
+    if spec.interface == "device-plugin":
+        limits[spec.resource] = str(spec.units)
+    return {
+        "requests": {"cpu": str(spec.cpu), "memory": memory},
+        "limits": limits,
+        **({"claims": [{"name": CLAIM_NAME}]} if spec.interface == "dra" else {}),
+    }
+
+
+def _home(spec: RunSpec) -> Manifest:
+    if spec.claim:
+        return {"name": "home", "persistentVolumeClaim": {"claimName": spec.claim}}
+    return {"name": "home", "emptyDir": {}}
+
+
+def _shared_memory(spec: RunSpec) -> Manifest:
+    return {"medium": "Memory", "sizeLimit": f"{spec.shared_memory_gib}Gi"}
+
+
+def _claim(spec: RunSpec) -> Manifest:
+    return {"name": CLAIM_NAME, "resourceClaimTemplateName": run_name(spec)}
+
+
+def _off_gpu_nodes() -> Manifest:
+    absent = [{"key": label, "operator": "DoesNotExist"} for label in GPU_NODE_LABELS]
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": absent}]}
+        }
+    }

@@ -1,0 +1,71 @@
+"""RunSpec: everything that the objects of one run are made of, frozen at launch and kept as JSON in `Run.spec`.
+
+A later edit of the class, the image list or the volume changes nothing about a run that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+NOTEBOOK = "notebook"
+JOB = "job"
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """`owner` is the workload's owner label; `number` counts its runs. Sizes are of the one pod that a run is.
+
+    `interface` says how devices are asked for: "device-plugin" (`resource`), "dra" (`device_class` and the CEL
+    expression `device_selector`) or "none". `claim` is the PersistentVolumeClaim's name, "" for space that ends with
+    the pod. Weight and price are decimals as text: JSON has no exact ones.
+    """
+
+    owner: str
+    namespace: str
+    workload: str
+    number: int
+    kind: str
+    gpu_class: str
+    units: int
+    interface: str
+    resource: str
+    device_class: str
+    device_selector: str
+    node_labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    weight: str
+    price_per_unit_hour: str
+    image: str
+    command: tuple[str, ...]
+    cpu: int
+    memory_gib: int
+    shared_memory_gib: int
+    claim: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self),
+            "node_labels": dict(self.node_labels),
+            "tolerations": [dict(toleration) for toleration in self.tolerations],
+            "command": list(self.command),
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> RunSpec:
+        """Keys of a newer or older release are ignored; a missing one is a KeyError, since nothing could replace it."""
+        values = {field.name: stored[field.name] for field in fields(cls)}
+        values["tolerations"] = tuple(values["tolerations"])
+        values["command"] = tuple(values["command"])
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class ClaimSpec:
+    """A volume as a PersistentVolumeClaim; it outlives the workloads that attach it."""
+
+    owner: str
+    namespace: str
+    name: str
+    size_gib: int

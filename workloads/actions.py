@@ -1,0 +1,293 @@
+"""The verbs about workloads: launch, declare, start, stop, delete, and the way into a notebook.
+
+Each is one transaction that asks policy first and writes exactly one Event. The launch is on a person's clock: few
+queries, then a hint; everything in the cluster is done by the worker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from accounts.actions import record
+from accounts.actor import Actor
+from catalog.models import GpuClass, Image
+from cluster.run_spec import RunSpec
+from portal.due import label, owner_label, touch
+from portal.errors import get_or_refuse, refuse, refuse_if
+from portal.hints import page_hint, worker_hint
+from tenants.models import Namespace
+from workloads import policy, queries
+from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
+
+TICKET_LIFE = timedelta(seconds=30)
+NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
+
+
+@transaction.atomic
+def launch(tenant: str, wanted: policy.Wanted, *, by: Actor) -> Workload:
+    """A new workload and its first run. It queues for as long as it takes; only what can never start is refused.
+
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), name_taken, namespace_suspended (409), or why it
+    can never start (422).
+    """
+    namespace, team = queries.team(by, tenant)
+    gpu_class = _class(namespace, wanted.gpu_class)
+    refuse_if(policy.may_launch(by, team, queries.class_facts(namespace, gpu_class, units=wanted.units), wanted))
+    workload = _create(namespace, gpu_class, wanted, by)
+    run = _start(workload, number=1, by=by)
+    record(by, "workload.launched", workload, tenant=tenant, after=_summary(run))
+    worker_hint(label(Workload), queue=Workload.queue)
+    page_hint(namespace.name)
+    return workload
+
+
+@transaction.atomic
+def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload, bool]:
+    """A workload as it shall be, without starting it; and whether it is new. The same again changes nothing.
+
+    A change is for the next run: what runs keeps what it was started with. Raises Refused as `launch` does, and
+    kind_fixed (409).
+    """
+    namespace, team = queries.team(by, tenant)
+    gpu_class = _class(namespace, wanted.gpu_class)
+    refuse_if(policy.may_launch(by, team, queries.class_facts(namespace, gpu_class, units=wanted.units), wanted))
+    known = Workload.objects.select_for_update().filter(namespace=namespace, name=wanted.name, deleted_at=None).first()
+    if known is None:
+        workload = _create(namespace, gpu_class, wanted, by)
+        record(by, "workload.declared", workload, tenant=tenant, after=_wanted_summary(workload))
+        page_hint(namespace.name)
+        return workload, True
+    refuse_if(policy.may_change(by, team, queries.run_facts(known, None), kind=known.kind, wanted=wanted))
+    before = _wanted_summary(known)
+    _fill(known, gpu_class, wanted)
+    after = _wanted_summary(known)
+    if after != before:
+        known.save(update_fields=["gpu_class", "units", "image", "command", "volume"])
+        record(by, "workload.changed", known, tenant=tenant, before=before, after=after)
+        page_hint(namespace.name)
+    return known, False
+
+
+@transaction.atomic
+def start(tenant: str, name: str, *, by: Actor) -> Run:
+    """Another run, with the class as it is now. Raises Refused as `launch` does, and still_running (409)."""
+    namespace, team = queries.team(by, tenant)
+    workload = _workload(by, namespace, name)
+    last = queries.last_run(workload)
+    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units)
+    refuse_if(policy.may_start(by, team, found, workload.units, queries.run_facts(workload, last)))
+    run = _start(workload, number=last.number + 1 if last else 1, by=by)
+    touch(Workload, workload.pk)
+    record(by, "workload.started", workload, tenant=tenant, after=_summary(run))
+    page_hint(namespace.name)
+    return run
+
+
+@transaction.atomic
+def stop(tenant: str, name: str, *, by: Actor) -> Workload:
+    """Give the units back: the worker deletes the Job. Asking twice is asking once. Refused: not_running (409)."""
+    namespace, team = queries.team(by, tenant)
+    workload = _workload(by, namespace, name)
+    refuse_if(policy.may_stop(by, team, queries.run_facts(workload, queries.last_run(workload))))
+    if _ask_to_stop(workload):
+        touch(Workload, workload.pk)
+        record(by, "workload.stopped", workload, tenant=tenant)
+        page_hint(namespace.name)
+    return workload
+
+
+@transaction.atomic
+def delete(tenant: str, name: str, *, by: Actor) -> Workload:
+    """Stop it and take it off the lists. Its runs stay as history, its volume stays as it is."""
+    namespace, team = queries.team(by, tenant)
+    workload = _workload(by, namespace, name)
+    refuse_if(policy.may_delete(by, team, queries.run_facts(workload, queries.last_run(workload))))
+    Workload.objects.filter(pk=workload.pk, delete_requested_at=None).update(delete_requested_at=Now())
+    _ask_to_stop(workload)
+    touch(Workload, workload.pk)
+    record(by, "workload.deleted", workload, tenant=tenant)
+    page_hint(namespace.name)
+    return workload
+
+
+# ---- the way into a notebook -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A one-time pass; `secret` is known to the browser alone, we keep its digest. `origin`: the notebook's host."""
+
+    secret: str
+    origin: str
+
+
+@transaction.atomic
+def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> Pass:
+    """A pass from the portal to the notebook's own origin, for this person and this portal session, good for 30 s."""
+    namespace, team = queries.team(by, tenant)
+    workload = _workload(by, namespace, name)
+    facts = queries.run_facts(workload, queries.last_run(workload))
+    refuse_if(policy.may_open(by, team, facts, workload.kind))
+    person = by.person
+    Ticket.objects.filter(user=person, expires_at__lte=Now()).delete()
+    secret = secrets.token_urlsafe(32)
+    Ticket.objects.create(
+        digest=digest(secret),
+        user=person,
+        workload=workload,
+        session_key=session_key,
+        expires_at=timezone.now() + TICKET_LIFE,
+    )
+    record(by, "notebook.opened", workload, tenant=tenant)
+    return Pass(secret, workload.origin)
+
+
+@transaction.atomic
+def redeem_ticket(secret: str, *, origin: str) -> str:
+    """The pass, used exactly once and only at its own origin, becomes the secret of that origin's cookie.
+
+    No Event of its own: who opened what was recorded with the ticket. Raises Refused: ticket_spent (403).
+    """
+    mine = Workload.objects.filter(origin=origin, deleted_at=None)
+    unspent = Ticket.objects.filter(digest=digest(secret), used_at=None, expires_at__gt=Now(), workload__in=mine)
+    if not unspent.update(used_at=Now()):
+        raise refuse(
+            "ticket_spent",
+            "This way in was used already or is older than 30 seconds. Open the notebook from its page in the portal.",
+            status=403,
+        )
+    ticket = Ticket.objects.get(digest=digest(secret))
+    NotebookSession.objects.filter(user=ticket.user_id, expires_at__lte=Now()).delete()
+    cookie = secrets.token_urlsafe(32)
+    NotebookSession.objects.create(
+        digest=digest(cookie),
+        user_id=ticket.user_id,
+        workload_id=ticket.workload_id,
+        session_key=ticket.session_key,
+        expires_at=timezone.now() + NOTEBOOK_SESSION_LIFE,
+    )
+    return cookie
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _class(namespace: Namespace, slug: str) -> GpuClass:
+    found = GpuClass.objects.filter(cluster_id=namespace.cluster_id, slug=slug).exclude(life_cycle="draft").first()
+    if found is None:
+        raise refuse("unknown_class", f"There is no class '{slug[:40]}' in the catalog.", field="gpu_class")
+    return found
+
+
+def _image(reference: str, kind: str) -> str:
+    """The catalog's image of that name or reference. Raises Refused: unknown_image (422)."""
+    images = Image.objects.filter(kind=kind)
+    for image in images:
+        if reference in (image.name, image.reference):
+            return image.reference
+    known = ", ".join(image.name for image in images[:8]) or "none yet"
+    raise refuse(
+        "unknown_image", f"'{reference[:80]}' is not an image for a {kind} here. Known: {known}.", field="image"
+    )
+
+
+def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
+    """An existing volume of that name is attached, whatever size was typed; otherwise it is made."""
+    if not wanted.volume:
+        return None
+    known = Volume.objects.filter(namespace=namespace, name=wanted.volume, delete_requested_at=None).first()
+    return known or Volume.objects.create(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib)
+
+
+def _fill(workload: Workload, gpu_class: GpuClass, wanted: policy.Wanted) -> None:
+    workload.gpu_class = gpu_class
+    workload.units = wanted.units
+    workload.image = _image(wanted.image, wanted.kind)
+    workload.command = list(wanted.command)
+    workload.volume = _volume(workload.namespace, wanted)
+
+
+def _create(namespace: Namespace, gpu_class: GpuClass, wanted: policy.Wanted, by: Actor) -> Workload:
+    workload = Workload(
+        tenant=namespace.tenant,
+        namespace=namespace,
+        name=wanted.name,
+        kind=wanted.kind,
+        # The host name of its own origin: not a secret, but not to be guessed from a name either.
+        origin=f"n{secrets.token_hex(6)}",
+        created_by=by.person,
+    )
+    _fill(workload, gpu_class, wanted)
+    workload.save(force_insert=True)
+    return workload
+
+
+def _start(workload: Workload, *, number: int, by: Actor) -> Run:
+    spec = frozen_spec(workload, number)
+    return Run.objects.create(workload=workload, number=number, spec=spec.to_json(), requested_by=by.person)
+
+
+def frozen_spec(workload: Workload, number: int) -> RunSpec:
+    """Everything that the run's objects are made of, as it is at this moment."""
+    gpu_class = workload.gpu_class
+    memory_gib = workload.units * gpu_class.memory_gib_per_unit
+    return RunSpec(
+        owner=owner_label(workload),
+        namespace=workload.namespace.name,
+        workload=workload.name,
+        number=number,
+        kind=workload.kind,
+        gpu_class=gpu_class.slug,
+        units=workload.units,
+        interface=gpu_class.interface,
+        resource=gpu_class.resource,
+        device_class=gpu_class.device_class,
+        device_selector=gpu_class.device_selector,
+        node_labels=gpu_class.node_labels,
+        tolerations=tuple(gpu_class.tolerations),
+        weight=str(gpu_class.weight),
+        price_per_unit_hour=str(gpu_class.price_per_unit_hour),
+        image=workload.image,
+        command=tuple(workload.command),
+        cpu=workload.units * gpu_class.cpu_per_unit,
+        memory_gib=memory_gib,
+        # Counts against the memory limit; data loaders of PyTorch need more than the runtime's 64 MiB.
+        shared_memory_gib=max(1, memory_gib // 4),
+        claim=workload.volume.name if workload.volume else "",
+    )
+
+
+def _workload(by: Actor, namespace: Namespace, name: str) -> Workload:
+    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
+    return get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+
+
+def _ask_to_stop(workload: Workload) -> bool:
+    alive = Run.objects.filter(workload=workload, ended_at=None, stop_requested_at=None)
+    return bool(alive.update(stop_requested_at=Now()))
+
+
+def _summary(run: Run) -> dict[str, object]:
+    return {"run": run.number, **{key: run.spec[key] for key in ("kind", "gpu_class", "units", "image", "command")}}
+
+
+def _wanted_summary(workload: Workload) -> dict[str, object]:
+    return {
+        "kind": workload.kind,
+        "gpu_class": workload.gpu_class.slug,
+        "units": workload.units,
+        "image": workload.image,
+        "command": list(workload.command),
+        "volume": workload.volume.name if workload.volume else "",
+    }

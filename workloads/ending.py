@@ -1,0 +1,67 @@
+"""How a run ended, from what was seen of its Job and pods. Pure; the words stay in the Run for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cluster.observed import Pod
+from workloads.phase import ended_badly
+from workloads.seen import Seen, container
+
+SUCCEEDED, FAILED, STOPPED, LOST_OUTCOME = "succeeded", "failed", "stopped", "lost"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """`at` None: now, on the database's clock."""
+
+    outcome: str
+    reason: str
+    message: str
+    exit_code: int | None = None
+    at: datetime | None = None
+
+
+LOST = Ending(
+    LOST_OUTCOME,
+    "job_deleted",
+    "Its job was deleted in the cluster, not through the portal; how it ended is not known.",
+)
+NEVER_SENT = Ending(STOPPED, "stopped", "Stopped before it was handed to the cluster.")
+
+
+def stopped(was_admitted: bool) -> Ending:
+    return Ending(STOPPED, "stopped", "Stopped." if was_admitted else "Stopped while it waited in the queue.")
+
+
+def of(seen: Seen, *, kind: str) -> Ending | None:
+    """None while the Job has not come to its end."""
+    if seen.job is None:
+        return None
+    if seen.job.is_true("Complete"):
+        done = seen.job.condition("Complete")
+        at = done.since if done else None
+        if kind == "notebook":
+            return Ending(STOPPED, "shut_down", "Stopped by you: JupyterLab was shut down from inside.", 0, at)
+        return Ending(SUCCEEDED, "completed", "It ended with exit code 0.", 0, at)
+    if seen.job.is_true("Failed"):
+        return _failed(seen)
+    return None
+
+
+def _failed(seen: Seen) -> Ending:
+    condition = seen.job.condition("Failed") if seen.job else None
+    at = condition.since if condition else None
+    pod = _failed_pod(seen.pods)
+    if pod is None:
+        message = condition.message if condition else ""
+        return Ending(FAILED, "failed", f"It failed. The cluster says: {message}"[:500], None, at)
+    told = ended_badly(pod)
+    main = container(pod)
+    return Ending(FAILED, told.reason, told.sentence, main.exit_code if main else None, at)
+
+
+def _failed_pod(pods: tuple[Pod, ...]) -> Pod | None:
+    failed = [pod for pod in pods if pod.phase == "Failed"]
+    return failed[-1] if failed else None

@@ -1,0 +1,233 @@
+"""Who may do what with workloads, and which launches can never start. Pure: (actor, facts, wanted) → Refusal or None.
+
+A launch is refused only if it can never start; everything else is accepted and queues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accounts.actor import Actor
+from accounts.models import Role, Scope
+from cluster import names
+from cluster.run_spec import JOB, NOTEBOOK
+from portal.errors import NOT_FOUND, Refusal
+
+NAME_LIMIT = 40
+WORKLOADS_LIMIT = 200
+VOLUME_GIB_LIMIT = 2048
+COMMAND_WORDS_LIMIT = 64
+COMMAND_WORD_LENGTH_LIMIT = 4096
+
+OWNER, MANAGER, MEMBER = "owner", "manager", "member"
+LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`."""
+
+    name: str
+    kind: str
+    gpu_class: str
+    units: int
+    image: str
+    command: tuple[str, ...] = ()
+    volume: str = ""
+    volume_gib: int = 10
+
+
+@dataclass(frozen=True)
+class TeamFacts:
+    """`role`: of the actor in the team, "" for staff who are no member. `workloads`: not deleted ones."""
+
+    team: str
+    role: str
+    namespace_wanted: str
+    workloads: int
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """`granted`: the most units promised at any instant from now on. `node_units`: the most that one node has, None
+    when the cluster was not read."""
+
+    slug: str
+    name: str
+    life_cycle: str
+    granted: int
+    borrowing_limit: int
+    units_per_workload: int
+    node_units: int | None
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Of the last run; `is_over` is True when there is none."""
+
+    is_over: bool
+    is_stopping: bool
+    is_ready: bool
+    is_deleting: bool
+    created_by: int
+
+
+def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
+    """Anything at all, whatever the class."""
+    if not by.has_scope(Scope.LAUNCH):
+        return Refusal("missing_scope", "This token lacks the scope 'launch'.", status=403)
+    if team.role not in LAUNCHERS:
+        return Refusal(
+            "not_allowed", f"Only members of {team.team} may launch here; viewers and staff look on.", status=403
+        )
+    if team.namespace_wanted != "active":
+        word = "closed" if team.namespace_wanted == "closed" else "suspended"
+        text = f"{team.team} is {word}: nothing can start. Ask the operators."
+        return Refusal("namespace_suspended", text, status=409)
+    if team.workloads >= WORKLOADS_LIMIT:
+        return Refusal(
+            "too_many_workloads",
+            f"{team.team} has {team.workloads} workloads, at most {WORKLOADS_LIMIT} are possible. Delete some first.",
+            status=409,
+        )
+    return None
+
+
+def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
+    """Numbers only: would the cluster take it, however long it waits?"""
+    if found.life_cycle != "active":
+        return Refusal(
+            "class_not_active",
+            f"{found.name} is {found.life_cycle}: nothing new starts on it. Choose another class.",
+            "gpu_class",
+        )
+    if units < 1:
+        return Refusal("bad_units", f"Ask for 1 unit at least; {units} is not possible.", "units")
+    if units > found.units_per_workload:
+        return Refusal(
+            "too_many_units",
+            f"{units} units of {found.name} asked, at most {found.units_per_workload} per workload. Ask for fewer.",
+            "units",
+        )
+    possible = found.granted + found.borrowing_limit
+    if possible == 0:
+        return Refusal(
+            "not_granted",
+            f"Your team holds no {found.name} and may not borrow any. Request quota for it, or choose another class.",
+            "gpu_class",
+        )
+    if units > possible:
+        borrowing = f"{found.borrowing_limit} by borrowing" if found.borrowing_limit else "no borrowing"
+        return Refusal(
+            "exceeds_grant",
+            f"{units} of {found.name} asked, at most {possible} possible here ({found.granted} granted, {borrowing}). "
+            "Ask for fewer, or request more quota.",
+            "units",
+        )
+    if found.node_units is not None and units > found.node_units:
+        return Refusal(
+            "exceeds_node",
+            f"{units} of {found.name} asked, but no node has more than {found.node_units}. Ask for fewer.",
+            "units",
+        )
+    return None
+
+
+def may_be_called(wanted: Wanted) -> Refusal | None:
+    """The shape of what was typed."""
+    if not names.is_dns_label(wanted.name, limit=NAME_LIMIT):
+        return Refusal(
+            "bad_name",
+            f"Use lower-case letters, digits and single hyphens inside, up to {NAME_LIMIT} characters; "
+            f"'{wanted.name[:NAME_LIMIT]}' is not possible.",
+            "name",
+        )
+    if wanted.kind not in (NOTEBOOK, JOB):
+        return Refusal("bad_kind", f"A workload is a notebook or a job, not '{wanted.kind[:20]}'.", "kind")
+    if wanted.kind == NOTEBOOK and wanted.command:
+        return Refusal("no_command", "A notebook runs JupyterLab and takes no command; a job does.", "command")
+    if len(wanted.command) > COMMAND_WORDS_LIMIT or any(
+        len(word) > COMMAND_WORD_LENGTH_LIMIT or "\0" in word for word in wanted.command
+    ):
+        return Refusal(
+            "bad_command",
+            f"A command has at most {COMMAND_WORDS_LIMIT} words of {COMMAND_WORD_LENGTH_LIMIT} characters. "
+            "Put more into a script in the image.",
+            "command",
+        )
+    if wanted.volume and not names.is_dns_label(wanted.volume, limit=NAME_LIMIT):
+        return Refusal(
+            "bad_volume",
+            f"A volume's name has lower-case letters, digits and single hyphens, up to {NAME_LIMIT} characters.",
+            "volume",
+        )
+    if wanted.volume and not 1 <= wanted.volume_gib <= VOLUME_GIB_LIMIT:
+        return Refusal(
+            "bad_volume_size",
+            f"A volume has 1 to {VOLUME_GIB_LIMIT} GiB; {wanted.volume_gib} is not possible.",
+            "volume_gib",
+        )
+    return None
+
+
+def may_launch(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal | None:
+    return may_launch_in(by, team) or may_be_called(wanted) or may_ever_start(found, wanted.units)
+
+
+def may_start(by: Actor, team: TeamFacts, found: ClassFacts, units: int, run: RunFacts) -> Refusal | None:
+    """Another run of a workload that exists."""
+    if run.is_deleting:
+        return NOT_FOUND
+    if not run.is_over:
+        return Refusal("still_running", "The last run has not ended yet; stop it first.", status=409)
+    return may_launch_in(by, team) or may_ever_start(found, units)
+
+
+def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: Wanted) -> Refusal | None:
+    """Declare a workload that exists differently."""
+    if refusal := _may_manage(by, team, run, "change"):
+        return refusal
+    if kind != wanted.kind:
+        return Refusal("kind_fixed", f"'{wanted.name}' is a {kind}; a {wanted.kind} needs another name.", "kind", 409)
+    return None
+
+
+def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    if refusal := _may_manage(by, team, run, "stop"):
+        return refusal
+    if run.is_over:
+        return Refusal("not_running", "Nothing of it runs or waits; there is nothing to stop.", status=409)
+    return None
+
+
+def may_delete(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    return _may_manage(by, team, run, "delete")
+
+
+def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | None:
+    """A notebook runs code as the team: members only, staff included only where they are members."""
+    if kind != NOTEBOOK:
+        return Refusal("not_a_notebook", "A job has no page of its own; read its log instead.", status=409)
+    if team.role not in LAUNCHERS:
+        return Refusal("not_allowed", f"Only members of {team.team} may open its notebooks.", status=403)
+    if run.is_over or run.is_stopping:
+        return Refusal("not_running", "This notebook does not run. Start it first.", status=409)
+    if not run.is_ready:
+        return Refusal("not_ready", "This notebook is not ready yet; it opens when it is.", status=409)
+    return None
+
+
+def _may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal | None:
+    if run.is_deleting:
+        return NOT_FOUND
+    if not by.has_scope(Scope.LAUNCH):
+        return Refusal("missing_scope", "This token lacks the scope 'launch'.", status=403)
+    if by.user is None or team.role in (OWNER, MANAGER) or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
+        return None
+    if team.role == MEMBER and run.created_by == by.user_id:
+        return None
+    return Refusal(
+        "not_allowed",
+        f"Only who launched it, owners and managers of {team.team}, and operators may {verb} it.",
+        status=403,
+    )

@@ -1,0 +1,261 @@
+"""Reads about workloads: facts for policy, and one frozen row for page, stream and API alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from accounts.actor import Actor
+from catalog.models import GpuClass
+from cluster import names
+from cluster import queries as mirror
+from cluster.models import AppliedObject, MirrorNode
+from cluster.observed import Job, Pod, Warning
+from cluster.observed import Workload as Queued
+from portal.due import label
+from portal.errors import get_or_refuse
+from tenants import promises
+from tenants.models import Grant, Membership, Namespace
+from tenants.queries import promise_of
+from workloads import policy, progress
+from workloads.models import Run, Workload
+from workloads.phase import Status, Wish, status
+from workloads.seen import Seen
+
+KINDS_NEEDED = ("Job", "Pod")
+
+
+# ---- facts for policy ----------------------------------------------------------------------------------------------
+
+
+def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
+    """The namespace that work of this tenant goes to, and who `by` is there. One query. Raises Refused (404)."""
+    role = Membership.objects.filter(tenant=OuterRef("tenant"), user_id=by.user_id or 0).values("role")
+    alive = Workload.objects.filter(namespace=OuterRef("pk"), deleted_at=None).order_by().values("namespace")
+    rows = (
+        Namespace.objects.visible_to(by)
+        .select_related("tenant", "cluster")
+        .annotate(
+            role=Coalesce(Subquery(role), ""),
+            workload_count=Coalesce(Subquery(alive.annotate(total=Count("pk")).values("total")), 0),
+        )
+    )
+    namespace: Any = get_or_refuse(rows, tenant__slug=slug)
+    facts = policy.TeamFacts(
+        team=namespace.tenant.name,
+        role=namespace.role,
+        namespace_wanted=namespace.wanted,
+        workloads=namespace.workload_count,
+    )
+    return namespace, facts
+
+
+def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int) -> policy.ClassFacts:
+    """One query, two when the units might not fit on one node."""
+    return policy.ClassFacts(
+        slug=gpu_class.slug,
+        name=gpu_class.name,
+        life_cycle=gpu_class.life_cycle,
+        granted=most_promised(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0),
+        borrowing_limit=gpu_class.borrowing_limit,
+        units_per_workload=gpu_class.units_per_workload,
+        node_units=node_units(gpu_class) if units > 1 else None,
+    )
+
+
+def most_promised(tenant_id: int, class_ids: Sequence[int]) -> dict[int, int]:
+    """By class id: the most units that the tenant is promised at any instant from now on. One query."""
+    now = timezone.now()
+    found: dict[int, list[promises.Promise]] = {}
+    for grant in Grant.objects.filter(tenant_id=tenant_id, gpu_class_id__in=class_ids, period__endswith__gt=now):
+        found.setdefault(grant.gpu_class_id, []).append(promise_of(grant))
+    return {pk: promises.peak(theirs, now, max(promise.end for promise in theirs)) for pk, theirs in found.items()}
+
+
+def node_units(gpu_class: GpuClass) -> int | None:
+    """The most units that one node of the class has, in use or not; None when nobody knows. Two queries.
+
+    No node at all is unknown as well: one may come, or come back.
+    """
+    is_counted = gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN
+    if not is_counted or not mirror.is_known(gpu_class.cluster_id, "Node"):
+        return None
+    statement = f"""
+        SELECT max((record -> 'capacity' ->> %s)::bigint) FROM {MirrorNode._meta.db_table}
+         WHERE cluster_id = %s AND record -> 'labels' @> %s::jsonb"""
+    with connection.cursor() as cursor:
+        labels = GpuClass._meta.get_field("node_labels").get_db_prep_value(gpu_class.node_labels, connection)
+        cursor.execute(statement, [gpu_class.resource, gpu_class.cluster_id, labels])
+        found = cursor.fetchone()[0]
+    return int(found) if found else None
+
+
+def run_facts(workload: Workload, run: Run | None) -> policy.RunFacts:
+    return policy.RunFacts(
+        is_over=run is None or run.ended_at is not None,
+        is_stopping=run is not None and run.stop_requested_at is not None,
+        is_ready=run is not None and run.ready_at is not None and run.ended_at is None,
+        is_deleting=workload.delete_requested_at is not None,
+        created_by=workload.created_by_id,
+    )
+
+
+def last_run(workload: Workload) -> Run | None:
+    return Run.objects.filter(workload=workload).order_by("-number").first()
+
+
+# ---- what is shown -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WorkloadRow:
+    """A workload with its current run's status: what list, page, stream and API show."""
+
+    workload: Workload
+    run: Run | None
+    status: Status
+    steps: tuple[progress.Step, ...]
+    pod: Pod | None
+
+
+def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
+    """Undeleted workloads of a tenant that the actor may see; a stranger's list is empty."""
+    return Workload.objects.visible_to(by).filter(tenant__slug=slug)
+
+
+def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
+    return rows.select_related("gpu_class", "namespace", "tenant", "created_by", "volume")
+
+
+def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
+    """Status of each, all of one namespace, whatever their number, in eight queries. They come `with_names`."""
+    found = list(workloads)
+    if not found:
+        return []
+    runs = last_runs(found)
+    sent = _sent(found)
+    now = timezone.now()
+    seen = see(found[0].namespace, {w.pk: _run_name(w, runs.get(w.pk)) for w in found})
+    shown = []
+    for workload in found:
+        run = runs.get(workload.pk)
+        wish = wish_of(workload, run, sent.get(workload.pk))
+        theirs = None if seen is None else seen.get(workload.pk, Seen())
+        told = status(wish, theirs, now=now)
+        pod = theirs.pod if theirs else None
+        shown.append(WorkloadRow(workload, run, told, progress.steps(wish, theirs, told), pod))
+    return shown
+
+
+def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
+    """By workload id. One query."""
+    ids = [workload.pk for workload in workloads]
+    found = Run.objects.filter(workload_id__in=ids).order_by("workload_id", "-number").distinct("workload_id")
+    return {run.workload_id: run for run in found}
+
+
+def see(namespace: Namespace, runs: Mapping[int, str]) -> dict[int, Seen] | None:
+    """By workload id: what the mirror shows of its run of that name; None while the mirror is unknown. Five queries."""
+    cluster_id, name = namespace.cluster_id, namespace.name
+    if not mirror.is_known(cluster_id, *KINDS_NEEDED):
+        return None
+    owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
+    every_job = mirror.jobs(cluster_id, namespace=name)
+    jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
+    queued = {workload.job_uid: workload for workload in mirror.workloads(cluster_id, namespace=name)}
+    pods: dict[int, list[Pod]] = {}
+    for pod in mirror.pods(cluster_id, namespace=name):
+        if _is_of(pod, owners, runs):
+            pods.setdefault(owners[pod.owner], []).append(pod)
+    warnings = _warnings(cluster_id, jobs, pods)
+    positions = in_line(every_job, queued)
+    return {
+        pk: Seen(
+            job=jobs.get(pk),
+            queue=queued.get(jobs[pk].uid) if pk in jobs else None,
+            pods=tuple(pods.get(pk, ())),
+            warnings=tuple(warnings.get(pk, ())),
+            position=positions.get(jobs[pk].uid) if pk in jobs else None,
+        )
+        for pk in runs
+    }
+
+
+def in_line(jobs: Iterable[Job], queued: Mapping[str, Queued]) -> dict[str, int]:
+    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order."""
+    lines: dict[str, list[Queued]] = {}
+    for job in jobs:
+        waits = queued.get(job.uid)
+        if waits is not None and waits.active and not waits.is_true("QuotaReserved") and not waits.is_true("Finished"):
+            lines.setdefault(job.labels.get("gpu-portal/class", ""), []).append(waits)
+    return {
+        waits.job_uid: place
+        for line in lines.values()
+        for place, waits in enumerate(sorted(line, key=lambda waits: (-waits.priority, waits.created_at)))
+    }
+
+
+def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:
+    return thing.owner in owners and thing.run == runs[owners[thing.owner]]
+
+
+def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[Pod]]) -> dict[int, list[Warning]]:
+    uids = {job.uid: pk for pk, job in jobs.items()}
+    uids |= {pod.uid: pk for pk, theirs in pods.items() for pod in theirs}
+    found: dict[int, list[Warning]] = {}
+    for warning in mirror.warnings(cluster_id, object_uids=list(uids), limit=1000) if uids else ():
+        found.setdefault(uids[warning.object_uid], []).append(warning)
+    return found
+
+
+def wish_of(workload: Workload, run: Run | None, sent: AppliedObject | None) -> Wish | None:
+    if run is None:
+        return None
+    return Wish(
+        kind=workload.kind,
+        class_name=workload.gpu_class.name,
+        class_slug=run.spec["gpu_class"],
+        units=run.spec["units"],
+        image=run.spec["image"],
+        number=run.number,
+        requested_at=run.requested_at,
+        is_deleting=workload.delete_requested_at is not None,
+        has_volume=bool(run.spec["claim"]),
+        sent=sent.result if sent else "",
+        sent_at=sent.sent_at if sent else None,
+        sent_text=sent.text if sent else "",
+        problem=_PROBLEMS.get(workload.error_code, ""),
+        stop_requested_at=run.stop_requested_at,
+        admitted_at=run.admitted_at,
+        started_at=run.started_at,
+        ready_at=run.ready_at,
+        ended_at=run.ended_at,
+        outcome=run.outcome,
+        reason=run.reason,
+        message=run.message,
+        exit_code=run.exit_code,
+        preemptions=run.preemptions,
+    )
+
+
+# What the worker's last failure means to people; the cluster's own text is for staff.
+_PROBLEMS = {"cluster_unavailable": "The cluster did not answer."}
+
+
+def job_name(workload: Workload, run: Run) -> str:
+    return names.run_name(workload.name, run.number)
+
+
+def _run_name(workload: Workload, run: Run | None) -> str:
+    return job_name(workload, run) if run else ""
+
+
+def _sent(workloads: Sequence[Workload]) -> dict[int, AppliedObject]:
+    owners = {f"{label(Workload)}.{workload.pk}": workload.pk for workload in workloads}
+    return {owners[row.owner]: row for row in AppliedObject.objects.filter(owner__in=list(owners), kind="Job")}

@@ -1,0 +1,296 @@
+"""Make the cluster match one workload: its current run has a Job, an ended one has none, and a Run says what happened.
+
+A Job is created once. The Job comes first and its Secret right after: the place in the queue is what people wait for,
+and a kubelet waits for a Secret by itself. Columns of a Run are filled from the mirror once each. Nothing is concluded
+from absence while the mirror is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import F
+from django.db.models.functions import Coalesce, Greatest, Now
+from django.utils import timezone
+
+from cluster import apply, names
+from cluster import queries as mirror
+from cluster.kube import Kube, NotFound
+from cluster.manifests import OWNER_LABEL
+from cluster.manifests import run as manifests
+from cluster.models import AppliedObject, Cluster
+from cluster.run_spec import JOB, ClaimSpec, RunSpec
+from portal.due import Deadline, Outcome, TryLater, owner_label
+from portal.hints import page_hint
+from workloads import ending
+from workloads.models import Run, Volume, Workload
+from workloads.notebook_token import notebook_token
+from workloads.seen import Seen, running_since, since
+
+Result = AppliedObject.Result
+RUN_KINDS = ("Job", "Secret", "ResourceClaimTemplate")
+# What the watcher reports wakes the row at once; this is for a wake-up that was lost.
+ALIVE_AGAIN_S = 60.0
+ENDING_AGAIN_S = 2.0
+IDLE_AGAIN_S = 24 * 3600.0
+# The mirror follows the API server within a fraction of this.
+MIRROR_LAG = timedelta(seconds=1.5)
+REFUSED_AGAIN = timedelta(seconds=300)
+# A finished job's pod keeps its log readable for a while; it holds no units.
+KEEP_FINISHED_JOB = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One pass over one workload: the client, the rows, and what was sent for it before (by kind and name)."""
+
+    kube: Kube
+    deadline: Deadline
+    workload: Workload
+    cluster: Cluster
+    owner: str
+    sent: dict[tuple[str, str], AppliedObject]
+
+
+def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
+    run = (
+        Run.objects.filter(workload=workload, ended_at=None)
+        .select_related("workload__namespace__cluster", "workload__volume")
+        .first()
+    )
+    if run is not None:
+        workload = run.workload
+    owner = owner_label(workload)
+    cluster = workload.namespace.cluster
+    rows = AppliedObject.objects.filter(cluster=cluster, owner=owner)
+    work = _Work(kube, deadline, workload, cluster, owner, {(row.kind, row.name): row for row in rows})
+    if run is None:
+        return _tidy(work)
+    if run.stop_requested_at is not None or workload.delete_requested_at is not None:
+        return _stop(work, run)
+    if ("Job", names.run_name(workload.name, run.number)) not in work.sent:
+        return _create(work, run)
+    return _follow(work, run)
+
+
+# ---- a run that is wanted --------------------------------------------------------------------------------------------
+
+
+def _create(work: _Work, run: Run) -> Outcome:
+    spec = RunSpec.from_json(run.spec)
+    if spec.interface == "dra":
+        # Kueue reads the template when it sees the Job, and would put a Job without one aside.
+        _send(work, manifests.claim_template(spec))
+    job = _send(work, manifests.job(spec))
+    if job.result == Result.APPLIED:
+        _complete(work, run, spec, job)
+    elif job.code == "NotFound":
+        job.delete()
+        raise TryLater("namespace_missing", "The team's namespace is not in the cluster yet.")
+    page_hint(spec.namespace)
+    return Outcome(again_in_s=ALIVE_AGAIN_S)
+
+
+def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
+    """What the Job's pod waits for by itself."""
+    if spec.kind != JOB and ("Secret", job.name) not in work.sent:
+        token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=work.workload.pk, run_number=run.number)
+        secret = manifests.token_secret(spec, token=token, job_uid=job.uid)
+        work.deadline.check()
+        apply.send(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=secret, row=None)
+    if spec.claim and work.workload.volume is not None:
+        _ensure_claim(work, work.workload.volume)
+
+
+def _ensure_claim(work: _Work, volume: Volume) -> None:
+    """A volume belongs to its namespace, not to the first workload that used it: its owner label names the volume."""
+    owner = f"workloads.volume.{volume.pk}"
+    if AppliedObject.objects.filter(owner=owner, result=Result.APPLIED).exists():
+        return
+    spec = ClaimSpec(owner=owner, namespace=work.workload.namespace.name, name=volume.name, size_gib=volume.size_gib)
+    work.deadline.check()
+    apply.create_once(kube=work.kube, cluster=work.cluster, owner=owner, manifest=manifests.volume_claim(spec))
+
+
+def _follow(work: _Work, run: Run) -> Outcome:
+    """The Job was created: record what the mirror shows of it."""
+    spec = RunSpec.from_json(run.spec)
+    job = work.sent["Job", manifests.run_name(spec)]
+    if job.result in (Result.REFUSED, Result.FOREIGN):
+        return _try_again_later(work, run, job)
+    _complete(work, run, spec, job)
+    seen = _look(work, run)
+    if seen is None:
+        return Outcome(again_in_s=ALIVE_AGAIN_S)
+    _record(run, seen)
+    end = ending.of(seen, kind=run.workload.kind)
+    if end is None and seen.job is None and _is_gone(work, job):
+        end = ending.LOST
+    if end is None:
+        return Outcome(again_in_s=ALIVE_AGAIN_S)
+    _end(run, end)
+    return _tidy(work)
+
+
+def _try_again_later(work: _Work, run: Run, job: AppliedObject) -> Outcome:
+    """A refusal is not hammered: sent again when some time has passed, since quotas and policies change."""
+    age = timezone.now() - job.sent_at
+    if age < REFUSED_AGAIN:
+        return Outcome(again_in_s=(REFUSED_AGAIN - age).total_seconds() + 1)
+    job.delete()
+    return _create(work, run)
+
+
+def _is_gone(work: _Work, job: AppliedObject) -> bool:
+    """The mirror does not show it: is it really gone? Only the API server knows."""
+    if timezone.now() - job.sent_at < MIRROR_LAG:
+        return False
+    try:
+        found = work.kube.get("Job", name=job.name, namespace=job.namespace)
+    except NotFound:
+        return True
+    return found.uid != job.uid
+
+
+# ---- a run that is to end --------------------------------------------------------------------------------------------
+
+
+def _stop(work: _Work, run: Run) -> Outcome:
+    """Delete the Job, then wait until the mirror shows neither it nor a pod: until then units are held."""
+    seen = _look(work, run)
+    if seen is not None:
+        _record(run, seen)
+        if (end := ending.of(seen, kind=run.workload.kind)) is not None:
+            _end(run, end)
+            return _tidy(work)
+    if not _delete_job(work, run):
+        _end(run, ending.NEVER_SENT)
+        return _tidy(work)
+    if seen is None or seen.job is not None or seen.pods:
+        return Outcome(again_in_s=ENDING_AGAIN_S)
+    asked = work.sent["Job", names.run_name(work.workload.name, run.number)]
+    if timezone.now() - asked.sent_at < MIRROR_LAG:
+        return Outcome(again_in_s=MIRROR_LAG.total_seconds())
+    _end(run, ending.stopped(run.admitted_at is not None))
+    return _tidy(work)
+
+
+def _delete_job(work: _Work, run: Run) -> bool:
+    """Ask for its deletion once; False when there never was one. A worker may have died between POST and its record."""
+    name = names.run_name(work.workload.name, run.number)
+    namespace = work.workload.namespace.name
+    known = work.sent.get(("Job", name))
+    if known is not None and known.result == Result.TERMINATING:
+        return True
+    if known is not None and known.result in (Result.REFUSED, Result.FOREIGN):
+        return False
+    if known is None:
+        try:
+            found = work.kube.get("Job", name=name, namespace=namespace)
+        except NotFound:
+            return False
+        if found.labels.get(OWNER_LABEL) != work.owner:
+            return False
+        known = AppliedObject(
+            cluster=work.cluster, owner=work.owner, kind="Job", namespace=namespace, name=name, uid=found.uid
+        )
+    work.deadline.check()
+    work.kube.delete("Job", name=name, namespace=namespace, uid=known.uid)
+    known.result = Result.TERMINATING
+    known.sent_at = timezone.now()
+    known.save()
+    work.sent["Job", name] = known
+    return True
+
+
+# ---- what is left ----------------------------------------------------------------------------------------------------
+
+
+def _tidy(work: _Work) -> Outcome:
+    """No run is alive: its objects go; a finished job's after a while. A deleted workload goes when nothing is left."""
+    kept = _finished_jobs(work) if work.workload.delete_requested_at is None else {}
+    for (kind, name), row in list(work.sent.items()):
+        if kind in RUN_KINDS and name not in kept:
+            work.deadline.check()
+            apply.delete_row(work.kube, row)
+            del work.sent[kind, name]
+    if kept:
+        return Outcome(clock=min(kept.values()))
+    if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
+        return Outcome(again_in_s=IDLE_AGAIN_S)
+    if not mirror.is_known(work.cluster.pk, "Job", "Pod"):
+        return Outcome(again_in_s=ENDING_AGAIN_S)
+    if mirror.jobs(work.cluster.pk, owner=work.owner) or mirror.pods(work.cluster.pk, owner=work.owner):
+        return Outcome(again_in_s=ENDING_AGAIN_S)
+    Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
+    page_hint(work.workload.namespace.name)
+    return Outcome(again_in_s=IDLE_AGAIN_S)
+
+
+def _finished_jobs(work: _Work) -> dict[str, datetime]:
+    """Names of Jobs whose pod's log is still worth keeping → until when."""
+    if work.workload.kind != JOB or not work.sent:
+        return {}
+    recent = Run.objects.filter(
+        workload=work.workload,
+        ended_at__gt=timezone.now() - KEEP_FINISHED_JOB,
+        outcome__in=[Run.Outcome.SUCCEEDED, Run.Outcome.FAILED],
+    )
+    by_name = {
+        names.run_name(work.workload.name, run.number): run.ended_at + KEEP_FINISHED_JOB
+        for run in recent
+        if run.ended_at is not None
+    }
+    return {name: until for name, until in by_name.items() if ("Job", name) in work.sent}
+
+
+# ---- the mirror → columns of the Run ---------------------------------------------------------------------------------
+
+
+def _look(work: _Work, run: Run) -> Seen | None:
+    """What the mirror shows of this run; None while it is unknown."""
+    cluster_id = work.cluster.pk
+    if not mirror.is_known(cluster_id, "Job", "Pod"):
+        return None
+    name = names.run_name(work.workload.name, run.number)
+    job = next((job for job in mirror.jobs(cluster_id, owner=work.owner) if job.run == name), None)
+    queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
+    pods = mirror.pods(cluster_id, owner=work.owner, run=name)
+    return Seen(job=job, queue=queued[0] if queued else None, pods=tuple(pods))
+
+
+def _record(run: Run, seen: Seen) -> None:
+    """Each column once, from the first time it was seen; an attempt that was preempted does not count again."""
+    found = {
+        "admitted_at": since(seen.queue, "Admitted"),
+        "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
+        "ready_at": min((at for at in (since(pod, "Ready") for pod in seen.pods) if at is not None), default=None),
+    }
+    new = {column: at for column, at in found.items() if at is not None and getattr(run, column) is None}
+    preemptions = seen.queue.preemptions if seen.queue else 0
+    if not new and preemptions <= run.preemptions:
+        return
+    changes: dict[str, object] = {column: Coalesce(F(column), at) for column, at in new.items()}
+    Run.objects.filter(pk=run.pk).update(preemptions=Greatest(F("preemptions"), preemptions), **changes)
+    for column, at in new.items():
+        setattr(run, column, at)
+    page_hint(run.workload.namespace.name)
+
+
+def _end(run: Run, end: ending.Ending) -> None:
+    changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
+        ended_at=end.at or Now(),
+        outcome=end.outcome,
+        reason=end.reason[:60],
+        message=end.message[:500],
+        exit_code=end.exit_code,
+    )
+    if changed:
+        page_hint(run.workload.namespace.name)
+
+
+def _send(work: _Work, manifest: apply.Manifest) -> AppliedObject:
+    work.deadline.check()
+    return apply.create_once(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=manifest)

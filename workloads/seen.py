@@ -1,0 +1,48 @@
+"""What was seen of one run in the cluster: its Job, Kueue's Workload, its pods and the warnings about them. Pure.
+
+No mirror at all is None for the whole, never an empty Seen: "nothing is there" and "nobody looked" are different.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cluster.observed import Container, Job, Pod, Warning, WithConditions, Workload
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown."""
+
+    job: Job | None = None
+    queue: Workload | None = None
+    pods: tuple[Pod, ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    position: int | None = None
+
+    @property
+    def pod(self) -> Pod | None:
+        """The one that matters: the newest that is not on its way out, else the newest."""
+        staying = [pod for pod in self.pods if pod.deleting_since is None]
+        found = staying or self.pods
+        return found[-1] if found else None
+
+    def warning(self, *reasons: str, kind: str) -> Warning | None:
+        return next((w for w in self.warnings if w.reason in reasons and w.object_kind == kind), None)
+
+
+def since(thing: WithConditions | None, condition: str) -> datetime | None:
+    """Since when the condition is true; None when it is not, or nothing is there."""
+    found = thing.condition(condition) if thing is not None else None
+    return found.since if found is not None and found.is_true else None
+
+
+def container(pod: Pod) -> Container | None:
+    """A run's pod has one; None until the kubelet has spoken."""
+    return pod.containers[0] if pod.containers else None
+
+
+def running_since(pod: Pod | None) -> datetime | None:
+    found = container(pod) if pod is not None else None
+    return found.since if found is not None else None
