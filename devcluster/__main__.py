@@ -16,8 +16,8 @@ def main(argv: list[str]) -> int:
     if rest and not arguments.passes_on:
         _parser().error(f"unknown arguments: {' '.join(rest)}")
     interrupt_on_signals()
-    module = importlib.import_module(f"devcluster.{arguments.module}")  # each command imports only what it needs
     try:
+        module = importlib.import_module(f"devcluster.{arguments.module}")  # each command imports only what it needs
         run = getattr(module, arguments.function)
         return int((run(arguments, rest) if arguments.passes_on else run(arguments)) or 0)
     except Problem as problem:

@@ -1,24 +1,25 @@
 """No process is left behind, and what does not start says why."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from devcluster.processes import Command, Supervisor, free_port, is_free
 from devcluster.say import Problem
+from tests.devcluster.conftest import Until
 
 # A child that starts a grandchild of its own, both deaf to SIGTERM.
 DEAF_FAMILY = """
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-grandchild = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"])
+deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+grandchild = subprocess.Popen([sys.executable, "-c", deaf])
 print(grandchild.pid, flush=True)
 time.sleep(600)
 """
@@ -26,6 +27,7 @@ time.sleep(600)
 SUPERVISOR = """
 import json, sys, time
 from pathlib import Path
+from typing import Any
 from devcluster.processes import Command, Supervisor, interrupt_on_signals
 interrupt_on_signals()
 family = sys.argv[2]
@@ -45,29 +47,24 @@ def alive(pid: int) -> bool:
         return False
 
 
-def until(true: Callable[[], object], *, within_s: float = 10.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if true():
-            return True
-        os.sched_yield()
-    return False
-
-
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
     with Supervisor(tmp_path / "log") as supervisor:
         yield supervisor
 
 
-def python(name: str, text: str, **fields: object) -> Command:
-    return Command(name, [sys.executable, "-c", text], **fields)  # type: ignore[arg-type]  # keywords of a dataclass
+def python(name: str, text: str, **fields: Any) -> Command:
+    return Command(name, [sys.executable, "-c", text], **fields)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_however_the_supervisor_goes_children_and_grandchildren_go_too(tmp_path: Path, number: signal.Signals) -> None:
+def test_however_the_supervisor_goes_children_and_grandchildren_go_too(
+    tmp_path: Path, number: signal.Signals, until: Until
+) -> None:
     started = subprocess.Popen(
-        [sys.executable, "-c", SUPERVISOR, str(tmp_path), DEAF_FAMILY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", SUPERVISOR, str(tmp_path), DEAF_FAMILY],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert started.stdout is not None
     child, grandchild = json.loads(started.stdout.readline())
@@ -78,20 +75,21 @@ def test_however_the_supervisor_goes_children_and_grandchildren_go_too(tmp_path:
     started.wait(timeout=10)
     started.stdout.close()
 
-    assert until(lambda: not alive(child) and not alive(grandchild))
+    until(lambda: not alive(child) and not alive(grandchild))
 
 
-def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path) -> None:
+def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path, until: Until) -> None:
     order = tmp_path / "order"
-    polite = "import signal, sys, time\ndef end(*_):\n open({!r}, 'a').write({!r})\n sys.exit()\nsignal.signal(15, end)\nprint('up', flush=True)\ntime.sleep(600)"
+    polite = "import signal, sys, time\ndef end(*_):\n open({!r}, 'a').write({!r})\n sys.exit()\nsignal.signal(15, end)"
+    polite += "\nprint('up', flush=True)\ntime.sleep(600)"
     with Supervisor(tmp_path / "log") as supervisor:
         pids = []
         for name in ("a", "b"):
             running = supervisor.start(python(name, polite.format(str(order), name)))
-            assert until(running.log.read_text)
+            until(running.log.read_text)
             pids.append(running.pid)
         deaf = supervisor.start(python("deaf", DEAF_FAMILY, stop_within_s=0.2))
-        assert until(deaf.log.read_text)
+        until(deaf.log.read_text)
 
     assert order.read_text() == "ba"
     assert not any(alive(pid) for pid in [*pids, deaf.pid])
@@ -106,7 +104,7 @@ def test_a_child_that_dies_at_its_start_is_reported_with_its_last_words(supervis
 
 def test_a_child_that_never_gets_ready_is_reported_in_time(supervisor: Supervisor) -> None:
     supervisor.start(python("slow", "import time; time.sleep(600)", ready=lambda: False, ready_within_s=0.2))
-    with pytest.raises(Problem, match="slow was not ready within 0.2 s"):
+    with pytest.raises(Problem, match=r"slow was not ready within 0\.2 s"):
         supervisor.until_ready("slow")
 
 
@@ -115,11 +113,11 @@ def test_a_program_that_is_missing_is_one_sentence(supervisor: Supervisor) -> No
         supervisor.start(Command("gone", ["/no/such/program"]))
 
 
-def test_a_restart_keeps_the_log_of_the_run_before(supervisor: Supervisor) -> None:
+def test_a_restart_keeps_the_log_of_the_run_before(supervisor: Supervisor, until: Until) -> None:
     first = supervisor.start(python("one", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"))
-    assert until(first.log.read_text)
+    until(first.log.read_text)
     second = supervisor.restart("one")
-    assert until(second.log.read_text)
+    until(second.log.read_text)
     assert second.pid != first.pid
     assert second.log.with_suffix(".previous.log").read_text().split() == [str(first.pid)]
 
