@@ -48,7 +48,10 @@ class GpuClass(models.Model):
     replicas = models.PositiveIntegerField(default=1)
     interface = models.CharField(max_length=15, choices=Interface, default=Interface.DEVICE_PLUGIN)
     resource = models.CharField(
-        max_length=120, blank=True, default="", help_text="Extended resource, e.g. nvidia.com/gpu"
+        max_length=120,
+        blank=True,
+        default="",
+        help_text="What quota counts: an extended resource (nvidia.com/gpu), or Kueue's name of a DRA device class",
     )
     device_class = models.CharField(max_length=120, blank=True, default="")
     device_selector = models.TextField(max_length=10240, blank=True, default="", help_text="CEL; DRA only")
@@ -85,7 +88,7 @@ class GpuClass(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(interface="device-plugin", resource__contains="/", device_class="")
-                | (Q(interface="dra", resource="") & ~Q(device_class="") & ~Q(device_selector=""))
+                | (Q(interface="dra", resource__contains="/") & ~Q(device_class="") & ~Q(device_selector=""))
                 | Q(interface="none", resource="", device_class=""),
                 name="gpu_class_interface",
             ),
@@ -126,7 +129,7 @@ constraint_sentence(
 constraint_sentence(
     "gpu_class_interface",
     "interface",
-    "A device-plugin class needs a resource name with a slash; a DRA class needs a device class and a CEL selector.",
+    "A class with GPUs needs a resource name with a slash; a DRA class also a device class and a CEL selector.",
     field="interface",
 )
 constraint_sentence(

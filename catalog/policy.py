@@ -1,0 +1,85 @@
+"""Who may edit the catalog, and which classes can exist beside each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from accounts.actor import Actor
+from accounts.models import Role, Scope
+from portal.errors import Refusal
+
+# Kueue's limits for one ClusterQueue: groups (one per resource name), and flavors in a group.
+GROUPS_MAX = 16
+FLAVORS_MAX = 64
+# A ResourceFlavor's.
+LABELS_MAX = 8
+
+# From where to where a class may go. A retired class may come back: nodes are repaired.
+STEPS: Mapping[str, Collection[str]] = {
+    "draft": ("active",),
+    "active": ("retiring",),
+    "retiring": ("active", "retired"),
+    "retired": ("active",),
+}
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A class of the same cluster that is in the catalog already."""
+
+    slug: str
+    resource: str
+    node_labels: Mapping[str, str]
+
+
+def may_edit(by: Actor) -> Refusal | None:
+    if not by.has_scope(Scope.ADMIN):
+        return Refusal("missing_scope", "This token lacks the scope 'admin'.", status=403)
+    if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
+        return None
+    return Refusal("not_allowed", "Only operators and administrators change the catalog.", status=403)
+
+
+def may_move(slug: str, *, before: str, to: str) -> Refusal | None:
+    if to in STEPS.get(before, ()):
+        return None
+    text = f"{slug} is {before}; from there it cannot become {to}. Possible: {', '.join(STEPS.get(before, ()))}."
+    return Refusal("bad_step", text, "life_cycle", status=409)
+
+
+def selector_refusal(one: Neighbour, others: Collection[Neighbour], *, has_topology: bool) -> Refusal | None:
+    """Would the scheduler and Kueue still tell this class from the others?
+
+    Of two classes with the same resource name, neither's node labels may contain the other's: a pod of the wider one
+    could land on a node of the narrower, charged to the wrong quota.
+    """
+    if has_topology and not one.node_labels:
+        return Refusal("no_labels", "Say by which node labels the nodes of this class are found.", "node_labels")
+    if len(one.node_labels) > LABELS_MAX:
+        return Refusal("many_labels", f"A class selects nodes by at most {LABELS_MAX} labels.", "node_labels")
+    for other in others:
+        if other.resource != one.resource or not one.resource or other.slug == one.slug:
+            continue
+        mine, theirs = one.node_labels.items(), other.node_labels.items()
+        if mine <= theirs or theirs <= mine:
+            text = (
+                f"{one.slug} and {other.slug} are both counted as {one.resource}, and a node of one matches the labels "
+                "of the other. Add a label that tells their nodes apart."
+            )
+            return Refusal("selector_overlaps", text, "node_labels")
+    return None
+
+
+def queue_refusal(one: Neighbour, others: Collection[Neighbour]) -> Refusal | None:
+    """Would a tenant who has some of everything still fit into one ClusterQueue?"""
+    by_resource: dict[str, set[str]] = {}
+    for neighbour in (one, *others):
+        if neighbour.resource:
+            by_resource.setdefault(neighbour.resource, set()).add(neighbour.slug)
+    if len(by_resource) > GROUPS_MAX:
+        text = f"A queue counts at most {GROUPS_MAX} resource names; this would be number {len(by_resource)}."
+        return Refusal("too_many_resources", text, "resource")
+    if one.resource and len(by_resource[one.resource]) > FLAVORS_MAX:
+        return Refusal("too_many_classes", f"At most {FLAVORS_MAX} classes share one resource name.", "resource")
+    return None

@@ -1,0 +1,201 @@
+"""A tenant's namespace as Kubernetes objects: walls, limits, rights, and the queue in front of them."""
+
+from __future__ import annotations
+
+from cluster import names
+from cluster.manifests import Manifest, meta
+from cluster.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
+
+PORTAL_NAMESPACE = "gpu-portal"
+SERVICE_ACCOUNT = "gpu-portal"
+NOTEBOOK_PORT = 8888
+KUEUE_API = "kueue.x-k8s.io/v1beta2"
+# What a container gets that asks for nothing: the quota counts cpu and memory, so every container has to ask.
+CONTAINER_DEFAULT = {"cpu": "1", "memory": "2Gi"}
+
+
+def objects(spec: NamespaceSpec) -> list[Manifest]:
+    """In the order in which it can exist. The queue comes last: nothing is admitted before its walls stand."""
+    return [*walls(spec), *queue(spec)]
+
+
+def walls(spec: NamespaceSpec) -> list[Manifest]:
+    return [
+        namespace(spec),
+        limit_range(spec),
+        resource_quota(spec),
+        network_ingress(spec),
+        network_egress(spec),
+        service_account(spec),
+        tenant_binding(spec),
+        logs_binding(spec),
+    ]
+
+
+def queue(spec: NamespaceSpec) -> list[Manifest]:
+    return [] if spec.cells is None else [cluster_queue(spec, spec.cells), local_queue(spec)]
+
+
+def namespace(spec: NamespaceSpec) -> Manifest:
+    # "warn" as well: a Job whose pods would be refused then answers with a warning, before any pod exists.
+    security = {
+        "pod-security.kubernetes.io/enforce": "restricted",
+        "pod-security.kubernetes.io/warn": "restricted",
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta(spec.name, owner=spec.owner, labels=security)}
+
+
+def limit_range(spec: NamespaceSpec) -> Manifest:
+    """Defaults for cpu and memory only: a maximum for GPUs would hand that many to every container that names none."""
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": _meta(spec, names.QUOTA),
+        "spec": {
+            "limits": [{"type": "Container", "default": CONTAINER_DEFAULT, "defaultRequest": CONTAINER_DEFAULT}],
+        },
+    }
+
+
+def resource_quota(spec: NamespaceSpec) -> Manifest:
+    """Only `requests.` and DRA device keys for devices: other spellings are accepted and never enforced."""
+    hard = {
+        **{key: str(units) for key, units in spec.quota.devices.items()},
+        **{key: str(count) for key, count in OBJECT_COUNTS.items()},
+        "requests.cpu": str(spec.quota.cpu),
+        "requests.memory": f"{spec.quota.memory_gib}Gi",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": _meta(spec, names.QUOTA),
+        "spec": {"hard": dict(sorted(hard.items()))},
+    }
+
+
+def network_ingress(spec: NamespaceSpec) -> Manifest:
+    """Nobody comes in but the namespace's own pods and the gateway, which has asked who it is."""
+    gateway = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": PORTAL_NAMESPACE}},
+        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "gateway"}},
+    }
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _meta(spec, "gpu-portal-ingress"),
+        "spec": {
+            "podSelector": {},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {"from": [{"podSelector": {}}]},
+                {"from": [gateway], "ports": [{"protocol": "TCP", "port": NOTEBOOK_PORT}]},
+            ],
+        },
+    }
+
+
+def network_egress(spec: NamespaceSpec) -> Manifest:
+    """Out to everywhere but link-local addresses: there clouds answer any pod with the node's own credentials.
+
+    Data sets and package indexes live at addresses that we cannot know, so nothing else is closed; other tenants are
+    closed by their own ingress policies. Pods are named apart from address blocks: several network plugins do not
+    match pods by block.
+    """
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _meta(spec, "gpu-portal-egress"),
+        "spec": {
+            "podSelector": {},
+            "policyTypes": ["Egress"],
+            "egress": [
+                {"to": [{"namespaceSelector": {}}]},
+                {
+                    "to": [
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}},
+                        {"ipBlock": {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}},
+                    ]
+                },
+            ],
+        },
+    }
+
+
+def service_account(spec: NamespaceSpec) -> Manifest:
+    """What workloads run as. No token: code of a tenant has nothing to ask of the API server."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": _meta(spec, SERVICE_ACCOUNT),
+        "automountServiceAccountToken": False,
+    }
+
+
+def tenant_binding(spec: NamespaceSpec) -> Manifest:
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": spec.group}
+    return _role_binding(spec, names.TENANT_ROLE, subject)
+
+
+def logs_binding(spec: NamespaceSpec) -> Manifest:
+    """The one thing that the doors process may do in the cluster: follow the logs of this namespace's pods."""
+    subject = {"kind": "ServiceAccount", "name": "doors", "namespace": PORTAL_NAMESPACE}
+    return _role_binding(spec, names.LOGS_ROLE, subject)
+
+
+def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest:
+    """One resource group per resource name. Promised units are taken back from borrowers at once (reclaim: Any)."""
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "ClusterQueue",
+        "metadata": meta(spec.name, owner=spec.owner),
+        "spec": {
+            "cohortName": spec.cohort,
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": spec.name}},
+            "queueingStrategy": "BestEffortFIFO",
+            "resourceGroups": resource_groups(cells),
+            "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+            "stopPolicy": "Hold" if spec.is_held else "None",
+        },
+    }
+
+
+def local_queue(spec: NamespaceSpec) -> Manifest:
+    """Never named `default`: that one would capture pods without a queue label."""
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "LocalQueue",
+        "metadata": _meta(spec, names.LOCAL_QUEUE),
+        "spec": {"clusterQueue": spec.name, "stopPolicy": "None"},
+    }
+
+
+def resource_groups(cells: tuple[QuotaCell, ...]) -> list[Manifest]:
+    """Groups by resource name, flavors by name: the same quota is always the same object, in any order of rows."""
+    by_resource: dict[str, list[QuotaCell]] = {}
+    for cell in sorted(cells):
+        by_resource.setdefault(cell.resource, []).append(cell)
+    return [
+        {"coveredResources": [resource], "flavors": [_flavor_quota(cell) for cell in group]}
+        for resource, group in by_resource.items()
+    ]
+
+
+def _flavor_quota(cell: QuotaCell) -> Manifest:
+    quota = {"name": cell.resource, "nominalQuota": str(cell.nominal)}
+    if cell.borrowing_limit is not None:
+        quota["borrowingLimit"] = str(cell.borrowing_limit)
+    return {"name": cell.flavor, "resources": [quota]}
+
+
+def _role_binding(spec: NamespaceSpec, role: str, subject: Manifest) -> Manifest:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": _meta(spec, role),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [subject],
+    }
+
+
+def _meta(spec: NamespaceSpec, name: str) -> Manifest:
+    return meta(name, owner=spec.owner, namespace=spec.name)

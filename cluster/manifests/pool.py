@@ -1,0 +1,35 @@
+"""The cluster-wide half of the catalog: a ResourceFlavor per class and the Cohort that all queues borrow from."""
+
+from __future__ import annotations
+
+from cluster import names
+from cluster.manifests import CLASS_LABEL, Manifest, meta
+from cluster.manifests.namespace import KUEUE_API, resource_groups
+from cluster.specs import CohortSpec, FlavorSpec
+
+
+def resource_flavor(spec: FlavorSpec) -> Manifest:
+    """The taint stands on the flavor alone, nodes do not have it: it decides which quota a pod is charged to.
+
+    Labels cannot: Kueue takes the first flavor that does not contradict the pod.
+    """
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "ResourceFlavor",
+        "metadata": meta(spec.name, owner=spec.owner),
+        "spec": {
+            **({"nodeLabels": dict(spec.node_labels)} if spec.node_labels else {}),
+            "nodeTaints": [{"key": CLASS_LABEL, "value": spec.slug, "effect": "NoSchedule"}],
+            **({"tolerations": [dict(toleration) for toleration in spec.tolerations]} if spec.tolerations else {}),
+            **({"topologyName": names.TOPOLOGY} if spec.has_topology else {}),
+        },
+    }
+
+
+def cohort(spec: CohortSpec) -> Manifest:
+    return {
+        "apiVersion": KUEUE_API,
+        "kind": "Cohort",
+        "metadata": meta(spec.name, owner=spec.owner),
+        "spec": {"resourceGroups": resource_groups(spec.cells)},
+    }

@@ -1,0 +1,79 @@
+"""What manifests are built from: plain values, computed from rows elsewhere. No database, no cluster, no Django."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# A fuse for objects that cost nothing one by one. A launch that would reach one is refused before it is filed.
+OBJECT_COUNTS: Mapping[str, int] = {
+    "count/jobs.batch": 500,
+    "count/resourceclaims.resource.k8s.io": 500,
+    "count/resourceclaimtemplates.resource.k8s.io": 500,
+    "configmaps": 20,
+    "persistentvolumeclaims": 100,
+    "pods": 1000,
+    "secrets": 1000,
+    "services": 20,
+    "services.loadbalancers": 0,
+    "services.nodeports": 0,
+}
+
+
+@dataclass(frozen=True, order=True)
+class QuotaCell:
+    """One flavor's share of one resource in a ClusterQueue or Cohort, in whole units.
+
+    `borrowing_limit` None is for Cohorts only: in a ClusterQueue an absent limit would mean unlimited.
+    """
+
+    resource: str
+    flavor: str
+    nominal: int
+    borrowing_limit: int | None = None
+
+
+@dataclass(frozen=True)
+class QuotaSpec:
+    """The ResourceQuota behind the queue, a fuse: hard limits by quota key, in whole units (memory in GiB)."""
+
+    devices: Mapping[str, int]
+    cpu: int
+    memory_gib: int
+
+
+@dataclass(frozen=True)
+class NamespaceSpec:
+    """Everything that a tenant's namespace is made of. `cells` is None in a cluster without a queue system."""
+
+    name: str
+    owner: str
+    group: str
+    cohort: str
+    quota: QuotaSpec
+    cells: tuple[QuotaCell, ...] | None
+    is_held: bool
+
+
+@dataclass(frozen=True)
+class FlavorSpec:
+    """How Kueue recognises a class: the taint on the flavor that only pods of this class tolerate.
+
+    `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA no).
+    """
+
+    name: str
+    owner: str
+    slug: str
+    node_labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    has_topology: bool
+
+
+@dataclass(frozen=True)
+class CohortSpec:
+    """Capacity that nobody was promised, for everybody to borrow."""
+
+    name: str
+    owner: str
+    cells: tuple[QuotaCell, ...]

@@ -1,0 +1,396 @@
+"""The verbs of tenants: the only code that changes teams, members, requests, grants, and what namespaces shall be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from accounts.actions import deliver, record
+from accounts.actor import Actor
+from accounts.models import User
+from catalog import queries as catalog
+from catalog.models import GpuClass, Pool
+from cluster.models import Cluster
+from cluster.names import dns_label
+from portal.due import touch, wake
+from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse, refuse_if
+from portal.hints import page_hint
+from portal.transitions import move
+from tenants import letters, policy, queries
+from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
+from tenants.policy import Asked, Excess
+from tenants.promises import Promise
+from tenants.queries import requests
+
+State = QuotaLine.State
+LOCK_TIMEOUT = "2s"
+
+
+# ---- tenants and members -----------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def create_tenant(
+    *,
+    slug: str,
+    name: str,
+    owner: User,
+    by: Actor,
+    purpose: str = "",
+    namespace: str = "",
+    cluster: Cluster | None = None,
+) -> Tenant:
+    """A team with its owner and its namespace, which a worker makes at once, empty of quota.
+
+    Raises Refused: not_allowed (403), bad_name, reserved (422), slug_taken (409).
+    """
+    refuse_if(policy.may_create_tenant(by))
+    refuse_if(policy.slug_refusal(slug))
+    if not name.strip():
+        raise refuse("bad_name", "Give the team a name that people will recognise.", field="name")
+    tenant = Tenant.objects.create(slug=slug, name=" ".join(name.split())[:80], purpose=purpose[:300])
+    Membership.objects.create(tenant=tenant, user=owner, role=Membership.Role.OWNER)
+    row = Namespace.objects.create(
+        tenant=tenant, cluster=cluster or catalog.cluster(), name=namespace or dns_label(slug), observed_generation=0
+    )
+    touch(Namespace, row.pk)
+    record(by, "tenant.created", tenant, tenant=slug, after={"name": tenant.name, "owner": owner.email})
+    return tenant
+
+
+@transaction.atomic
+def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Membership:
+    """Raises Refused: not_found (404), not_allowed (403), unknown_person, unknown_role (422), already_member (409)."""
+    tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
+    standing = queries.standing(by, tenant)
+    refuse_if(policy.may_manage_members(by, standing))
+    refuse_if(policy.may_give_role(by, standing, role))
+    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    if user is None:
+        text = f"Nobody here has the address '{email[:80]}'. People appear when they have signed in once."
+        raise refuse("unknown_person", text, field="email")
+    membership = Membership.objects.create(tenant=tenant, user=user, role=role)
+    event = record(by, "member.added", tenant, tenant=tenant.slug, after={"user": user.email, "role": role})
+    deliver(event, [user], subject=f"You are {role} of {tenant.name}", body=_page(f"/teams/{tenant.slug}"))
+    _hint_pages(tenant)
+    return membership
+
+
+@transaction.atomic
+def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
+    """Raises Refused: not_found (404), not_allowed (403), last_owner (409)."""
+    tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
+    # Locked together and in order: two owners who leave at once must not both be "not the last one".
+    members = list(Membership.objects.select_for_update(of=("self",)).filter(tenant=tenant).order_by("pk"))
+    gone = next((member for member in members if member.user_id == user_id), None)
+    if gone is None:
+        raise Refused(NOT_FOUND)
+    refuse_if(
+        policy.may_remove_member(
+            by,
+            queries.standing(by, tenant),
+            role=gone.role,
+            is_self=by.user_id == user_id,
+            owners=sum(member.role == Membership.Role.OWNER for member in members),
+        )
+    )
+    email = gone.user.email
+    gone.delete()
+    record(by, "member.removed", tenant, tenant=tenant.slug, before={"user": email, "role": gone.role})
+    _hint_pages(tenant)
+
+
+# ---- requests ----------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str, by: Actor) -> QuotaRequest:
+    """Ask for new totals and boosts. Approvers of the classes are told; a worker tries what would change (Plan).
+
+    Raises Refused: not_found (404), not_allowed (403), already_pending, closed (409), the rest 422 with its field.
+    """
+    tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
+    refuse_if(policy.may_file(by, queries.standing(by, tenant)))
+    refuse_if(policy.request_refusal(lines, justification))
+    now = queries.now()
+    facts = queries.class_facts(tenant, [line.gpu_class for line in lines], at=now)
+    for asked in lines:
+        known = facts.get(asked.gpu_class)
+        refuse_if(policy.line_refusal(asked, known.facts if known else None, now=now))
+    request = QuotaRequest.objects.create(tenant=tenant, filed_by=by.person, justification=justification.strip())
+    QuotaLine.objects.bulk_create(
+        QuotaLine(
+            request=request,
+            tenant=tenant,
+            gpu_class_id=facts[asked.gpu_class].pk,
+            kind=asked.kind,
+            asked_units=asked.units,
+            asked_from=max(asked.starts, now),
+            asked_until=asked.ends,
+        )
+        for asked in lines
+    )
+    plan = Plan.objects.create(request=request)
+    touch(Plan, plan.pk)
+    event = record(by, "request.filed", request, tenant=tenant.slug, after={"lines": [asdict(line) for line in lines]})
+    class_ids = [facts[line.gpu_class].pk for line in lines]
+    deliver(
+        event,
+        queries.approvers_of(class_ids, tenant=tenant),
+        subject=f"{tenant.name} asks for quota",
+        body=f"{justification.strip()}\n\n" + _page(f"/requests/{request.pk}"),
+    )
+    _hint_pages(tenant)
+    return request
+
+
+@transaction.atomic
+def withdraw(request_id: int, *, by: Actor) -> QuotaRequest:
+    """Take back every pending line. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
+    request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
+    standing = queries.standing(by, request.tenant)
+    refuse_if(policy.may_withdraw(by, standing, filed_by=request.filed_by_id))
+    pending = QuotaLine.objects.filter(request=request, state=State.PENDING).order_by("pk")
+    moved = pending.update(state=State.WITHDRAWN, decided_at=queries.now(), decided_by=by.user)
+    if not moved:
+        raise refuse("already_decided", "No line of this request is pending any more; nothing was changed.", status=409)
+    Plan.objects.filter(request=request).update(due_at=None)
+    record(by, "request.withdrawn", request, tenant=request.tenant.slug, after={"lines": moved})
+    _hint_pages(request.tenant)
+    return request
+
+
+# ---- decisions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One line's answer. `units`, `starts` and `ends` None: as asked. `reason` is compulsory when it is no."""
+
+    line_id: int
+    approve: bool
+    units: int | None = None
+    starts: datetime | None = None
+    ends: datetime | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class OverPromise:
+    """The approver's tick and reason for promising more than a class can give."""
+
+    is_ticked: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _Settled:
+    line: QuotaLine
+    decision: Decision
+    units: int
+    starts: datetime
+    ends: datetime
+
+
+@transaction.atomic
+def decide(
+    request_id: int, decisions: Sequence[Decision], *, by: Actor, over_promise: OverPromise | None = None
+) -> QuotaRequest:
+    """Decide lines of a request, all of those named or none.
+
+    Class rows are locked in id order, then the namespace: whoever decides about the same class waits for us, at most
+    2 s. Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided,
+    over_promised, busy, grant_overlaps (409), the rest 422 with its field.
+    """
+    request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
+    if not decisions or len({decision.line_id for decision in decisions}) < len(decisions):
+        raise refuse("bad_lines", "Decide at least one line, each of them once.", field="lines")
+    wanted = {decision.line_id for decision in decisions}
+    lines = {line.pk: line for line in QuotaLine.objects.filter(request=request, pk__in=wanted)}
+    if lines.keys() != wanted:
+        raise Refused(NOT_FOUND)
+    classes = _lock(request.tenant, {line.gpu_class_id for line in lines.values()})
+    # Read again: somebody may have decided or withdrawn while we waited for the locks.
+    lines = QuotaLine.objects.in_bulk(wanted)
+    now = queries.now()
+    role, decides = queries.standing(by, request.tenant).role, queries.decides(by)
+    settled = []
+    for decision in decisions:
+        line = lines[decision.line_id]
+        gpu_class = classes[line.gpu_class_id]
+        met = requests.line_facts(line, gpu_class, request.filed_by_id, role, decides)
+        refuse_if(policy.may_decide(by, met))
+        settled.append(_settle(by, line, decision, now))
+    excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
+    over_promise = over_promise or OverPromise()
+    refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
+    figures = queries.figures(request.tenant, list(classes.values()), at=now)
+    for one in settled:
+        facts = _plain(figures[one.line.gpu_class_id])
+        _carry_out(one, by=by, now=now, facts=facts, over_promise=over_promise)
+    _after_decision(request, settled, excesses, over_promise, by=by)
+    return request
+
+
+def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    rows = GpuClass.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=class_ids).order_by("pk")
+    classes = {row.pk: row for row in rows}
+    list(Namespace.objects.select_for_update(of=("self",), no_key=True).filter(tenant=tenant).order_by("pk"))
+    return classes
+
+
+def _settle(by: Actor, line: QuotaLine, decision: Decision, now: datetime) -> _Settled:
+    if not decision.approve:
+        refuse_if(policy.may_deny(reason=decision.reason))
+    units = line.asked_units if decision.units is None else decision.units
+    starts = max(decision.starts or line.asked_from, now)
+    ends = decision.ends or line.asked_until
+    if decision.approve:
+        refuse_if(policy.may_approve(by, units=units, starts=starts, ends=ends, now=now))
+    return _Settled(line, decision, units, starts, ends)
+
+
+def _excesses(tenant: Tenant, approved: list[_Settled], classes: dict[int, GpuClass], now: datetime) -> list[Excess]:
+    """Where the approved lines would promise more than the class can give, and more than was promised before."""
+    limits = catalog.promise_limits([classes[one.line.gpu_class_id] for one in approved])
+    found = [
+        queries.excess_of(
+            tenant.pk,
+            classes[one.line.gpu_class_id],
+            Promise(one.units, one.starts, one.ends),
+            is_base=one.line.kind == QuotaLine.Kind.BASE,
+            limit=limits[one.line.gpu_class_id],
+            at=now,
+        )
+        for one in approved
+    ]
+    return [excess for excess in found if excess]
+
+
+def _plain(figures: queries.Figures) -> dict[str, Any]:
+    return {**asdict(figures), "as_of": figures.as_of.isoformat() if figures.as_of else None}
+
+
+def _carry_out(one: _Settled, *, by: Actor, now: datetime, facts: dict[str, Any], over_promise: OverPromise) -> None:
+    line = one.line
+    decided: dict[str, Any] = {"decided_by": by.user, "decided_at": now, "reason": one.decision.reason[:500]}
+    if not one.decision.approve:
+        move(QuotaLine, line.pk, to=State.DENIED, facts=facts, **decided)
+        return
+    if over_promise.is_ticked:
+        facts = {**facts, "over_promise": over_promise.reason[:500]}
+    move(
+        QuotaLine,
+        line.pk,
+        to=State.APPROVED,
+        facts=facts,
+        decided_units=one.units,
+        decided_from=one.starts,
+        decided_until=one.ends,
+        **decided,
+    )
+    if line.kind == QuotaLine.Kind.BASE:
+        _end_running(line, one)
+    # A new total of nothing is the end of the running grant, and no grant of its own.
+    if one.units:
+        Grant.objects.create(
+            tenant_id=line.tenant_id,
+            gpu_class_id=line.gpu_class_id,
+            kind=line.kind,
+            units=one.units,
+            period=DateTimeTZRange(one.starts, one.ends),
+            line=line,
+        )
+
+
+def _end_running(line: QuotaLine, one: _Settled) -> None:
+    """Bring the running base grant's end forward to the new one's start: the only change a grant may have."""
+    overlapping = Grant.objects.filter(
+        tenant_id=line.tenant_id,
+        gpu_class_id=line.gpu_class_id,
+        kind=Grant.Kind.BASE,
+        period__overlap=DateTimeTZRange(one.starts, one.ends),
+    )
+    for grant in overlapping:
+        if grant.period.lower >= one.starts:
+            text = (
+                f"A total of {grant.units} is granted from {grant.period.lower:%d %b %Y, %H:%M %Z} on already. "
+                "End this one before that, or start it later."
+            )
+            raise refuse("grant_overlaps", text, field="until", status=409)
+        Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(grant.period.lower, one.starts))
+
+
+def _after_decision(
+    request: QuotaRequest, settled: list[_Settled], excesses: list[Excess], over_promise: OverPromise, *, by: Actor
+) -> None:
+    tenant = request.tenant
+    for namespace in Namespace.objects.filter(tenant=tenant).order_by("pk"):
+        touch(Namespace, namespace.pk)
+        # Woken, not touched: what is lent to everybody changes with promises, the catalog does not.
+        wake(Pool, Pool.objects.filter(cluster_id=namespace.cluster_id).values_list("pk", flat=True))
+        page_hint(namespace.name)
+    answers = [_answer(one) for one in settled]
+    after: dict[str, Any] = {"lines": answers}
+    if excesses:
+        after |= {"over_promised": [asdict(excess) for excess in excesses], "because": over_promise.reason}
+    event = record(by, "request.decided", request, tenant=tenant.slug, after=after)
+    deliver(
+        event,
+        [request.filed_by, *queries.managers_of(tenant)],
+        subject=f"Decided: quota for {tenant.name}",
+        body=letters.decided(answers) + _page(f"/requests/{request.pk}"),
+    )
+
+
+def _answer(one: _Settled) -> dict[str, Any]:
+    common = {"line": one.line.pk, "class": one.line.gpu_class.slug, "reason": one.decision.reason}
+    if not one.decision.approve:
+        return {**common, "approved": False}
+    return {**common, "approved": True, "units": one.units, "from": one.starts, "until": one.ends}
+
+
+# ---- namespaces --------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def set_wanted(namespace_id: int, *, to: str, by: Actor) -> Namespace:
+    """Suspend (nothing new starts), resume or close (everything goes). Closing is not taken back.
+
+    Raises Refused: not_found (404), not_allowed (403), closed (409).
+    """
+    namespace = get_or_refuse(Namespace.objects.visible_to(by).select_related("tenant"), pk=namespace_id)
+    refuse_if(policy.may_operate(by))
+    before = namespace.wanted
+    rows = Namespace.objects.filter(pk=namespace.pk).exclude(wanted=Namespace.Wanted.CLOSED)
+    if not rows.update(wanted=Namespace.Wanted(to)):
+        raise refuse("closed", "This namespace is being closed already.", status=409)
+    touch(Namespace, namespace.pk)
+    record(
+        by,
+        "namespace.changed",
+        namespace,
+        tenant=namespace.tenant.slug,
+        before={"wanted": before},
+        after={"wanted": to},
+    )
+    page_hint(namespace.name)
+    namespace.refresh_from_db()
+    return namespace
+
+
+def _hint_pages(tenant: Tenant) -> None:
+    for name in tenant.namespaces.values_list("name", flat=True):
+        page_hint(name)
+
+
+def _page(path: str) -> str:
+    return f"{settings.PORTAL_URL}{path}"

@@ -1,0 +1,108 @@
+"""What a tenant's units of each class mean in the cluster: queue cells and hard limits. Pure; one definition for all.
+
+The ClusterQueue is the scale; the ResourceQuota is a fuse behind it, twice as high as what may be admitted, because a
+pod counts until it is gone while its successor is admitted already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from cluster.live_queue import LiveQueue
+from cluster.specs import QuotaCell, QuotaSpec
+
+FUSE = 2
+
+
+@dataclass(frozen=True)
+class Share:
+    """One class for one tenant. `resource` is "" for a class without GPUs: the queue does not count it, the fuse does.
+
+    `is_flavor_ready`: a queue that names a flavor that does not exist stops admitting anything.
+    """
+
+    slug: str
+    resource: str
+    flavor: str
+    device_class: str
+    cpu_per_unit: int
+    memory_gib_per_unit: int
+    borrowing_limit: int
+    in_force: int
+    is_flavor_ready: bool = True
+
+
+def queue_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, ...]:
+    """Only what the tenant has or may borrow, and whatever still runs: removing a flavor in use would hide its use.
+
+    Units that run on a class's former flavor (its nodes were relabelled) are taken from the new one's, so that a
+    change of labels promises nothing twice.
+    """
+    by_slug = {share.slug: share for share in shares}
+    wanted = {(share.resource, share.flavor) for share in shares if _is_queued(share)}
+    former: dict[str, int] = {}
+    cells = []
+    for (resource, flavor), cell in live.cells.items():
+        if (resource, flavor) in wanted or not cell.used:
+            continue
+        slug = flavor.rpartition("-")[0]
+        left = by_slug[slug].in_force - former.get(slug, 0) if slug in by_slug else 0
+        kept = max(0, min(cell.used, left))
+        former[slug] = former.get(slug, 0) + kept
+        cells.append(QuotaCell(resource, flavor, kept, 0))
+    cells += [
+        QuotaCell(share.resource, share.flavor, share.in_force - former.get(share.slug, 0), share.borrowing_limit)
+        for share in shares
+        if _is_queued(share)
+    ]
+    return tuple(sorted(cells))
+
+
+def lowered(cells: Iterable[QuotaCell], live: LiveQueue) -> tuple[QuotaCell, ...]:
+    """The cells with no number above what the queue has now: sent first, so that limits fall before others rise.
+
+    Flavors that are still in the queue and not wanted any more are gone already here; new ones come with 0.
+    """
+    return tuple(
+        QuotaCell(
+            cell.resource,
+            cell.flavor,
+            min(cell.nominal, now.nominal) if now else 0,
+            min(cell.borrowing_limit or 0, now.borrowing_limit or 0) if now else 0,
+        )
+        for cell, now in ((cell, live.cells.get((cell.resource, cell.flavor))) for cell in cells)
+    )
+
+
+def quota(shares: Collection[Share], live: LiveQueue) -> QuotaSpec:
+    """Every name of the catalog is there: a name that a ResourceQuota does not mention is unlimited."""
+    devices: dict[str, int] = {}
+    cpu = memory_gib = 0
+    for share in shares:
+        units = _admissible(share, live)
+        cpu += units * share.cpu_per_unit
+        memory_gib += units * share.memory_gib_per_unit
+        if key := quota_key(share):
+            devices[key] = devices.get(key, 0) + FUSE * units
+    return QuotaSpec(devices=dict(sorted(devices.items())), cpu=FUSE * cpu, memory_gib=FUSE * memory_gib)
+
+
+def quota_key(share: Share) -> str:
+    if share.device_class:
+        return f"{share.device_class}.deviceclass.resource.k8s.io/devices"
+    return f"requests.{share.resource}" if share.resource else ""
+
+
+def _admissible(share: Share, live: LiveQueue) -> int:
+    """Units that may be admitted now, or are: a quota below them would only keep pods from coming back."""
+    admitted = sum(
+        cell.used
+        for (resource, flavor), cell in live.cells.items()
+        if resource == share.resource and flavor.rpartition("-")[0] == share.slug
+    )
+    return max(share.in_force + share.borrowing_limit, admitted)
+
+
+def _is_queued(share: Share) -> bool:
+    return bool(share.resource and share.is_flavor_ready and (share.in_force or share.borrowing_limit))

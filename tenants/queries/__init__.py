@@ -1,0 +1,262 @@
+"""Reads about tenants, quota and requests: frozen dataclasses for page and API alike.
+
+Nothing stores a quota: what is in force is computed from grants at an instant, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Min, Q, Sum
+from django.db.models.functions import Lower, Upper
+
+from accounts.actor import Actor
+from accounts.models import Role, User
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from cluster.live_queue import LiveQueue
+from cluster.models import AppliedObject, Cluster
+from cluster.specs import NamespaceSpec
+from portal.due import owner_label
+from tenants import entitlements, policy, promises
+from tenants.entitlements import Share
+from tenants.models import ApproverFor, Grant, Membership, Namespace, QuotaLine, Tenant
+from tenants.promises import Promise
+
+
+def now() -> datetime:
+    """The database's clock at this instant: not the transaction's start, which may lie before a lock was waited for."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        instant: datetime = cursor.fetchone()[0]
+    return instant
+
+
+# ---- who stands where --------------------------------------------------------------------------------------------
+
+
+def standing(by: Actor, tenant: Tenant) -> policy.Standing:
+    """One query: the actor's role in the tenant and what is wanted of its namespace."""
+    role = (
+        Membership.objects.filter(tenant=tenant, user=by.user).values_list("role", flat=True).first()
+        if by.user is not None
+        else None
+    )
+    wanted = tenant.namespaces.values_list("wanted", flat=True).first()
+    return policy.Standing(role=role or "", wanted=wanted or "active")
+
+
+def decides(by: Actor) -> frozenset[str] | None:
+    """Slugs of the classes that the actor decides, None for all of them."""
+    if by.user is None or not by.has_role(Role.APPROVER):
+        return frozenset()
+    slugs = list(ApproverFor.objects.filter(user=by.user).values_list("gpu_class__slug", flat=True))
+    return None if None in slugs else frozenset(slug for slug in slugs if slug)
+
+
+def approvers_of(class_ids: Collection[int], *, tenant: Tenant) -> list[User]:
+    """Who may decide about at least one of these classes; the tenant's own members are left out."""
+    return list(
+        User.objects.filter(
+            Q(approver_for__gpu_class=None) | Q(approver_for__gpu_class__in=class_ids),
+            is_active=True,
+            roles__contains=[Role.APPROVER],
+            approver_for__isnull=False,
+        )
+        .exclude(memberships__tenant=tenant)
+        .distinct()
+        .order_by("pk")
+    )
+
+
+def managers_of(tenant: Tenant) -> list[User]:
+    roles = [Membership.Role.OWNER, Membership.Role.MANAGER]
+    return list(User.objects.filter(memberships__tenant=tenant, memberships__role__in=roles).order_by("pk"))
+
+
+# ---- what is in force --------------------------------------------------------------------------------------------
+
+
+def units_in_force(tenant_id: int, at: datetime) -> dict[int, int]:
+    """Units by class id at that instant. One query."""
+    rows = Grant.objects.filter(tenant_id=tenant_id, period__contains=at).values("gpu_class_id")
+    return {row["gpu_class_id"]: row["total"] for row in rows.annotate(total=Sum("units"))}
+
+
+def promised_units(cluster: Cluster, at: datetime) -> dict[int, int]:
+    """Units by class id in force at that instant, over all tenants of the cluster. One query."""
+    rows = Grant.objects.filter(gpu_class__cluster=cluster, period__contains=at).values("gpu_class_id")
+    return {row["gpu_class_id"]: row["total"] for row in rows.annotate(total=Sum("units"))}
+
+
+def next_clock(after: datetime, *, tenant_id: int | None = None, cluster: Cluster | None = None) -> datetime | None:
+    """When what is in force changes next by itself: the next start or end of a grant. One query."""
+    grants = Grant.objects.filter(period__endswith__gt=after)
+    grants = grants.filter(tenant_id=tenant_id) if tenant_id else grants.filter(gpu_class__cluster=cluster)
+    found = grants.aggregate(
+        starts=Min(Lower("period"), filter=Q(period__startswith__gt=after)), ends=Min(Upper("period"))
+    )
+    return min((at for at in found.values() if at is not None), default=None)
+
+
+def promises_of(class_ids: Collection[int], *, after: datetime) -> dict[int, list[Promise]]:
+    """Everything promised of these classes from `after` on, over all tenants. One query."""
+    found: dict[int, list[Promise]] = defaultdict(list)
+    for grant in Grant.objects.filter(gpu_class_id__in=class_ids, period__endswith__gt=after):
+        found[grant.gpu_class_id].append(promise_of(grant))
+    return found
+
+
+def promise_of(grant: Grant) -> Promise:
+    return Promise(grant.units, grant.period.lower, grant.period.upper)
+
+
+# ---- what a namespace is made of ---------------------------------------------------------------------------------
+
+
+def members_group(namespace: str) -> str:
+    """The group that a site's login gives to the tenant's members for kubectl."""
+    return f"gpu-portal:{namespace}"
+
+
+def shares(namespace: Namespace, units: dict[int, int], *, planned: bool = False) -> list[Share]:
+    """Every class of the cluster with what the tenant has of it. Two queries.
+
+    `planned`: as if flavors that are still being made were there already.
+    """
+    ready = set(
+        AppliedObject.objects.filter(
+            cluster_id=namespace.cluster_id, kind="ResourceFlavor", result=AppliedObject.Result.APPLIED
+        ).values_list("name", flat=True)
+    )
+    classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id).exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
+    return [_share(gpu_class, units.get(gpu_class.pk, 0), ready, planned) for gpu_class in classes.order_by("slug")]
+
+
+def _share(gpu_class: GpuClass, in_force: int, ready: set[str], planned: bool) -> Share:
+    flavor = catalog.flavor_name(gpu_class)
+    is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
+    return Share(
+        slug=gpu_class.slug,
+        resource=gpu_class.resource,
+        flavor=flavor,
+        device_class=gpu_class.device_class,
+        cpu_per_unit=gpu_class.cpu_per_unit,
+        memory_gib_per_unit=gpu_class.memory_gib_per_unit,
+        borrowing_limit=gpu_class.borrowing_limit if is_active else 0,
+        in_force=in_force,
+        is_flavor_ready=planned or flavor in ready,
+    )
+
+
+def namespace_spec(namespace: Namespace, found: list[Share], live: LiveQueue, *, is_held: bool) -> NamespaceSpec:
+    has_queue = namespace.cluster.queue_system == Cluster.QueueSystem.KUEUE
+    return NamespaceSpec(
+        name=namespace.name,
+        owner=owner_label(namespace),
+        group=members_group(namespace.name),
+        cohort=namespace.cluster.cohort,
+        quota=entitlements.quota(found, live),
+        cells=entitlements.queue_cells(found, live) if has_queue else None,
+        is_held=is_held,
+    )
+
+
+@dataclass(frozen=True)
+class AskedClass:
+    """A class by its id with what a line about it has to respect."""
+
+    pk: int
+    facts: policy.ClassFacts
+
+
+def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict[str, AskedClass]:
+    """By slug; unknown slugs are left out. Three queries."""
+    classes = GpuClass.objects.filter(cluster__namespaces__tenant=tenant, slug__in=slugs).distinct()
+    held = units_in_force(tenant.pk, at)
+    pending = set(
+        QuotaLine.objects.filter(tenant=tenant, state=QuotaLine.State.PENDING).values_list("gpu_class_id", flat=True)
+    )
+    return {
+        found.slug: AskedClass(
+            found.pk,
+            policy.ClassFacts(found.slug, found.name, found.life_cycle, held.get(found.pk, 0), found.pk in pending),
+        )
+        for found in classes
+    }
+
+
+# ---- what decisions rest on --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One class for one tenant, as an approver sees it. None: the mirror does not know.
+
+    `limit`: units that may be promised at one time (staff's limit, else allocatable). `promised`: in force now, all
+    tenants together.
+    """
+
+    held: int
+    used: int | None
+    allocatable: int | None
+    free: int | None
+    promised: int
+    limit: int | None
+    as_of: datetime | None
+
+
+def figures(tenant: Tenant, classes: Collection[GpuClass], *, at: datetime) -> dict[int, Figures]:
+    """By class id. About ten queries, whatever the number of classes."""
+    if not classes:
+        return {}
+    target = tenant.namespaces.select_related("cluster").get()
+    capacities = catalog.capacities(target.cluster, classes)
+    used = catalog.units_used(target.cluster, classes, namespace=target.name)
+    held = units_in_force(tenant.pk, at)
+    promised = promised_units(target.cluster, at)
+    return {
+        gpu_class.pk: Figures(
+            held=held.get(gpu_class.pk, 0),
+            used=used.get(gpu_class.pk),
+            allocatable=(capacity := capacities[gpu_class.pk]).allocatable,
+            free=capacity.free,
+            promised=promised.get(gpu_class.pk, 0),
+            limit=capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit,
+            as_of=capacity.as_of,
+        )
+        for gpu_class in classes
+    }
+
+
+def excess_of(
+    tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, limit: int | None, at: datetime
+) -> policy.Excess | None:
+    """Would this promise take the class over its limit at some instant, and higher than it is promised already?
+
+    A new base total ends the tenant's running one when it starts. `limit` None: any growth is a promise in the dark.
+    """
+    grants = Grant.objects.filter(gpu_class=gpu_class, period__endswith__gt=at)
+    before, after = [], [promised]
+    for grant in grants:
+        found = promise_of(grant)
+        before.append(found)
+        is_replaced = is_base and grant.tenant_id == tenant_id and grant.kind == Grant.Kind.BASE
+        if is_replaced and found.start < promised.start:
+            found = Promise(found.units, found.start, min(found.end, promised.start))
+        after.append(found)
+    units = promises.adds_excess(before, after, limit or 0, promised.start, promised.end)
+    return policy.Excess(gpu_class.name, units, limit) if units else None
+
+
+# ---- objects in the cluster --------------------------------------------------------------------------------------
+
+
+def namespace_objects(namespace: Namespace) -> list[AppliedObject]:
+    """What was sent for this namespace and what came of it, in a fixed order."""
+    rows = AppliedObject.objects.filter(cluster_id=namespace.cluster_id, owner=owner_label(namespace))
+    return list(rows.order_by("namespace", "kind", "name"))

@@ -1,0 +1,227 @@
+"""Makes the cluster match a Namespace, a Plan and, knowing what was promised, a Pool. Says when to look again.
+
+What Kueue has admitted is read from the queue itself, not from the mirror: provisioning goes on without the watcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from catalog import reconcile as catalog
+from catalog.models import Pool
+from catalog.reconcile import Promises
+from cluster import live_queue
+from cluster.apply import OWNER_LABEL, Converged, Manifest, converge, delete_owned
+from cluster.dry_run import Planned, dry_run
+from cluster.kube import Kube, NotFound
+from cluster.live_queue import LiveQueue
+from cluster.manifests import namespace as manifests
+from cluster.models import AppliedObject, Cluster
+from cluster.specs import NamespaceSpec, QuotaCell
+from portal.due import DONE, Deadline, Outcome, owner_label, wake
+from portal.hints import page_hint
+from tenants import entitlements, queries
+from tenants.models import Namespace, Plan, QuotaLine
+
+# Looking again while something is on its way: a flavor being made, Workloads ending, a namespace terminating.
+SOON_S = 3.0
+PLAN_NAMESPACE = "gpu-portal-plan"
+Wanted = Namespace.Wanted
+
+
+# ---- Namespace ---------------------------------------------------------------------------------------------------
+
+
+def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
+    if row.wanted == Wanted.CLOSED:
+        return _close(row, deadline, kube=kube)
+    now = queries.now()
+    shares = queries.shares(row, queries.units_in_force(row.tenant_id, now))
+    live = _live_queue(row, kube)
+    is_suspended = row.wanted == Wanted.SUSPENDED
+    # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
+    spec = queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
+    if not _is_ours(row):
+        first = _send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
+        if first.foreign or first.refused:
+            # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
+            page_hint(row.name)
+            return Outcome()
+    done = _converge(row, spec, live, deadline, kube=kube)
+    if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
+        done = _send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
+    Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
+    page_hint(row.name)
+    is_waiting = bool(done.terminating) or any(_is_coming(share) for share in shares)
+    return Outcome(again_in_s=SOON_S if is_waiting else None, clock=queries.next_clock(now, tenant_id=row.tenant_id))
+
+
+def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: Deadline, *, kube: Kube) -> Converged:
+    """Lower first, raise last: queue numbers that fall, then everything else, then queue numbers that rise."""
+    if spec.cells is not None and live.cells:
+        lowered = entitlements.lowered(spec.cells, live)
+        if lowered != spec.cells and any(_is_lower(cell, live) for cell in lowered):
+            _send(row, [manifests.cluster_queue(spec, lowered)], deadline, kube=kube, is_all=False)
+    return _send(row, manifests.objects(spec), deadline, kube=kube)
+
+
+def _is_lower(cell: QuotaCell, live: LiveQueue) -> bool:
+    now = live.cells.get((cell.resource, cell.flavor))
+    return now is not None and (cell.nominal < now.nominal or (cell.borrowing_limit or 0) < (now.borrowing_limit or 0))
+
+
+def _send(
+    row: Namespace, wanted: Sequence[Manifest], deadline: Deadline, *, kube: Kube, is_all: bool = True
+) -> Converged:
+    return converge(
+        kube=kube,
+        cluster=row.cluster,
+        owner=owner_label(row),
+        manifests=wanted,
+        deadline=deadline,
+        delete_unwanted=is_all,
+    )
+
+
+def _live_queue(row: Namespace, kube: Kube) -> LiveQueue:
+    """The queue as it is; absent when it was never made or is somebody else's (converge will say so)."""
+    if row.cluster.queue_system != Cluster.QueueSystem.KUEUE:
+        return live_queue.ABSENT
+    try:
+        answer = kube.get("ClusterQueue", name=row.name)
+    except NotFound:
+        return live_queue.ABSENT
+    return live_queue.read(answer.body) if answer.labels.get(OWNER_LABEL) == owner_label(row) else live_queue.ABSENT
+
+
+def _is_ours(row: Namespace) -> bool:
+    return _applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED).exists()
+
+
+def _applied(row: Namespace) -> QuerySet[AppliedObject]:
+    return AppliedObject.objects.filter(cluster=row.cluster, owner=owner_label(row))
+
+
+def _all_applied(row: Namespace) -> bool:
+    rows = _applied(row)
+    return not rows.exclude(result=AppliedObject.Result.APPLIED).exists()
+
+
+def _is_coming(share: entitlements.Share) -> bool:
+    return bool(share.flavor and not share.is_flavor_ready and (share.in_force or share.borrowing_limit))
+
+
+def _close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """Hold → Jobs → their Workloads → LocalQueue → ClusterQueue → namespace, one step at a look.
+
+    In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
+    """
+    soon = Outcome(again_in_s=SOON_S)
+    page_hint(row.name)
+    live = _live_queue(row, kube)
+    if live is not live_queue.ABSENT:
+        if live.is_terminating:
+            return soon
+        if live.is_open:
+            spec = queries.namespace_spec(row, queries.shares(row, {}), live, is_held=True)
+            _send(row, manifests.queue(spec)[:1], deadline, kube=kube, is_all=False)
+        for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
+            deadline.check()
+            kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
+        # What was admitted a moment before the hold shows with the next look.
+        if live.is_open or live.admitted or live.pending:
+            return soon
+        deadline.check()
+        delete_owned(kube=kube, cluster=row.cluster, owner=owner_label(row), kinds=["LocalQueue"])
+        deadline.check()
+        delete_owned(kube=kube, cluster=row.cluster, owner=owner_label(row), kinds=["ClusterQueue"])
+        return soon
+    return soon if _namespace_remains(row, deadline, kube=kube) else DONE
+
+
+def _namespace_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
+    """Its row stays until it is gone, so that the page can show what blocks it; the rest goes with it."""
+    ours = _applied(row).filter(kind="Namespace").first()
+    if ours is not None and ours.uid:
+        deadline.check()
+        kube.delete("Namespace", name=row.name, uid=ours.uid)
+        try:
+            if kube.get("Namespace", name=row.name).uid == ours.uid:
+                return True
+        except NotFound:
+            pass
+    _applied(row).delete()
+    return False
+
+
+# ---- Plan --------------------------------------------------------------------------------------------------------
+
+
+def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """The objects as if the pending lines were approved as asked, each tried on the API server and changed nowhere."""
+    lines = list(QuotaLine.objects.filter(request=row.request, state=QuotaLine.State.PENDING))
+    if not lines:
+        return DONE
+    target = row.request.tenant.namespaces.select_related("cluster").get()
+    units = queries.units_in_force(target.tenant_id, queries.now())
+    for line in lines:
+        before = units.get(line.gpu_class_id, 0) if line.kind == QuotaLine.Kind.BOOST else 0
+        units[line.gpu_class_id] = before + line.asked_units
+    live = _live_queue(target, kube)
+    is_held = target.wanted != Wanted.ACTIVE
+    spec = queries.namespace_spec(target, queries.shares(target, units, planned=True), live, is_held=is_held)
+    planned = _try(target, spec, deadline, kube=kube)
+    Plan.objects.filter(pk=row.pk).update(objects_planned=[one.as_json() for one in planned], made_at=Now())
+    page_hint(target.name)
+    return Outcome()
+
+
+def _try(target: Namespace, spec: NamespaceSpec, deadline: Deadline, *, kube: Kube) -> list[Planned]:
+    wanted = manifests.objects(spec)
+    if _is_ours(target):
+        return dry_run(kube=kube, cluster=target.cluster, owner=spec.owner, manifests=wanted, deadline=deadline)
+    _ensure_plan_namespace(target.cluster, spec, deadline, kube=kube)
+    moved = [_in_plan_namespace(manifest) for manifest in wanted]
+    planned = dry_run(kube=kube, cluster=target.cluster, owner=spec.owner, manifests=moved, deadline=deadline)
+    return [_back_home(one, target.name) for one in planned]
+
+
+def _ensure_plan_namespace(cluster: Cluster, spec: NamespaceSpec, deadline: Deadline, *, kube: Kube) -> None:
+    """A standing empty namespace with our label, where objects are tried whose own namespace does not exist yet."""
+    owner = f"{cluster._meta.label_lower}.{cluster.pk}"
+    empty = manifests.namespace(replace(spec, name=PLAN_NAMESPACE, owner=owner))
+    converge(kube=kube, cluster=cluster, owner=owner, manifests=[empty], deadline=deadline, delete_unwanted=False)
+
+
+def _in_plan_namespace(manifest: Manifest) -> Manifest:
+    if "namespace" not in manifest["metadata"]:
+        return manifest
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": PLAN_NAMESPACE}}
+
+
+def _back_home(one: Planned, namespace: str) -> Planned:
+    if one.namespace != PLAN_NAMESPACE:
+        return one
+    note = f"Tried in the empty namespace {PLAN_NAMESPACE}, because {namespace} does not exist yet."
+    return replace(one, namespace=namespace, text=f"{one.text} {note}".strip())
+
+
+# ---- Pool --------------------------------------------------------------------------------------------------------
+
+
+def pool(row: Pool, deadline: Deadline, *, kube: Kube) -> Outcome:
+    return catalog.pool(row, deadline, kube=kube, promises=_promises, queues_may_change=_wake_queues)
+
+
+def _promises(cluster: Cluster) -> Promises:
+    now = queries.now()
+    return Promises(queries.promised_units(cluster, now), queries.next_clock(now, cluster=cluster), now)
+
+
+def _wake_queues(cluster: Cluster) -> None:
+    open_rows = Namespace.objects.filter(cluster=cluster).exclude(wanted=Wanted.CLOSED)
+    wake(Namespace, open_rows.values_list("pk", flat=True))
