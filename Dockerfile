@@ -16,7 +16,7 @@ ENV PATH=/opt/venv/bin:$PATH \
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin portal
 COPY --from=packages /opt/venv /opt/venv
 WORKDIR /srv/portal
-COPY manage.py ./
+COPY manage.py gunicorn.conf.py ./
 COPY portal portal
 COPY accounts accounts
 COPY cluster cluster
@@ -33,4 +33,4 @@ RUN mkdir .static \
 # By number: Kubernetes can only then verify runAsNonRoot.
 USER 10001:10001
 EXPOSE 8000 8001 9090
-CMD ["gunicorn", "portal.wsgi:application", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "4", "--worker-tmp-dir", "/tmp"]
+CMD ["gunicorn", "portal.wsgi:application", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "4", "--worker-tmp-dir", "/tmp", "--no-control-socket"]

@@ -1,0 +1,70 @@
+"""The image: built from pinned bases, as nobody, with everything that the portal needs and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from django.conf import settings
+
+from tests.deploy.shipped import PINNED, ROOT
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+FINAL_STAGE = DOCKERFILE[DOCKERFILE.rindex("FROM ") :]
+
+
+def copied() -> list[str]:
+    """Files and folders of the repository in the final image."""
+    lines = [line.split()[1:] for line in FINAL_STAGE.splitlines() if line.startswith("COPY ")]
+    return [source for words in lines if not words[0].startswith("--from") for source in words[:-1]]
+
+
+def test_bases_are_pinned_and_packages_are_checked() -> None:
+    assert all(PINNED.match(base) for base in re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    assert "--require-hashes" in DOCKERFILE
+    assert "dev.txt" not in DOCKERFILE
+
+
+def test_it_runs_as_nobody() -> None:
+    users = re.findall(r"^USER (\S+)", FINAL_STAGE, re.MULTILINE)
+
+    assert users == ["10001:10001"]
+
+
+def test_every_app_of_ours_is_in_it() -> None:
+    ours = {app.split(".")[0] for app in settings.INSTALLED_APPS if (ROOT / app.split(".")[0]).is_dir()}
+
+    assert ours <= set(copied())
+    assert not {"devcluster", "tests", "run.py", "tools", ".", "secrets"} & set(copied())
+
+
+def test_the_build_sees_what_is_copied_and_nothing_else() -> None:
+    rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+
+    assert rules[0] == "*"
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == {*copied(), "requirements/run.txt"}
+
+
+def test_static_files_are_collected_from_what_is_copied(tmp_path: Path) -> None:
+    """The step of the build that fails when a page's file is missing; it also loads every app."""
+    for source in copied():
+        copy = shutil.copytree if (ROOT / source).is_dir() else shutil.copy
+        copy(ROOT / source, tmp_path / source)
+    (tmp_path / ".static").mkdir()
+    environment = {"SECRET_KEY": "build", "DATABASE_URL": "postgres://build/build", "REDIS_URL": "redis://build"}
+
+    subprocess.run(
+        [sys.executable, "manage.py", "collectstatic", "--noinput", "--verbosity=0"],
+        cwd=tmp_path,
+        env=environment | {"PATH": os.environ["PATH"]},
+        check=True,
+        timeout=100,
+    )
+
+    manifest = (tmp_path / ".static" / "staticfiles.json").read_text()
+    assert '"portal/' in manifest
+    assert '"vendor/' in manifest
