@@ -175,3 +175,15 @@ class MirrorWarning(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint("cluster_id", "namespace", "name", name="mirror_warning_once")]
         indexes = [models.Index(fields=["cluster_id", "object_uid"], name="mirror_warning_object")]
+
+
+class MirrorNews(models.Model):
+    """What was seen and must still be told: wake `owner`, note `difference` at the AppliedObject of that uid.
+
+    Written with the rows that it is about and removed when told, so that a watcher that dies in between tells it later.
+    """
+
+    cluster_id = models.BigIntegerField(db_index=True)
+    owner = models.CharField(max_length=120)
+    object_uid = models.CharField(max_length=36, default="")
+    difference = models.JSONField(default=dict)

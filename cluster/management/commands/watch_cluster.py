@@ -1,0 +1,67 @@
+"""`manage.py watch_cluster`: follow one Kubernetes cluster and keep its mirror, until told to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import OperationalError, connection
+
+from cluster.kube import connect
+from cluster.models import Cluster
+from cluster.watch import Limits
+from cluster.watcher import Options, Watcher
+from portal.due import owner_label
+
+# Rows with a `cluster` that want to know when nodes and devices change; by name, since this app knows no catalog.
+WAKE_ON_CAPACITY = "catalog.Pool"
+CLUSTER_AGAIN_S = 2.0
+
+
+class Command(BaseCommand):
+    help = "Follow the Kubernetes cluster CLUSTER_NAME and keep its mirror. One per cluster; a second one waits."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--cluster", default=settings.CLUSTER_NAME, help="name of the Cluster row")
+        parser.add_argument("--silence", type=float, default=Limits.silence_s, help="seconds until a watch is reopened")
+
+    def handle(self, *args: Any, cluster: str, silence: float, **options: Any) -> None:
+        stopped = threading.Event()
+        row = self._find(cluster, stopped)
+        if row is None:
+            return
+        watcher = Watcher(
+            row, connect(), Options(limits=Limits(silence_s=silence), capacity_owners=lambda: _capacity_owners(row.pk))
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: watcher.stop())
+        watcher.run()
+
+    def _find(self, name: str, stopped: threading.Event) -> Cluster | None:
+        """The row may not be seeded yet, the database not be up yet: wait, and say so once."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        has_said = False
+        while not stopped.is_set():
+            try:
+                row = Cluster.objects.filter(name=name).first()
+            except OperationalError:
+                row = None
+                connection.close()
+            if row is not None:
+                return row
+            if not has_said:
+                self.stderr.write(f"There is no cluster named {name} in the database yet; waiting for it.")
+                has_said = True
+            stopped.wait(CLUSTER_AGAIN_S)
+        return None
+
+
+def _capacity_owners(cluster_id: int) -> Iterable[str]:
+    rows = apps.get_model(WAKE_ON_CAPACITY)._base_manager.filter(cluster_id=cluster_id)
+    return [owner_label(row) for row in rows]

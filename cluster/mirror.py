@@ -1,0 +1,382 @@
+"""The only writer of the mirror: notes of the watches in, rows out, one short transaction a batch.
+
+Of each object it remembers uid, resource version and a digest, never the record: an event that is not newer is ignored,
+one that changes nothing that we show writes nothing. Every batch touches `MirrorEpoch` first; when that row is gone,
+PostgreSQL has emptied the unlogged tables and everything begins again (`EpochLost`).
+
+What rows must hear is written beside them as `MirrorNews` and told after the commit, in a transaction of its own: a row
+that somebody has locked does not hold up the mirror, and a watcher that dies in between tells it when it is back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import structlog
+from django.db import OperationalError, connection, transaction
+from django.db.models.functions import Now
+
+from cluster import kinds, mirror_rows, object_records, ownership, records
+from cluster.kinds import KINDS, Kind
+from cluster.models import AppliedObject, MirrorEpoch, MirrorKind, MirrorNews
+from cluster.records import Seen
+from cluster.watch import Note, What
+from portal.due import wake_owners
+
+log = structlog.get_logger(__name__)
+
+# Hints about what belongs to no namespace: nodes, capacity, flavors.
+CLUSTER_CHANNEL = "cluster"
+STARTING = "The watcher has just started and is listing the cluster."
+# Kinds whose every change the owner wants to know; of others only a difference, a deletion's begin and its end.
+_TELLING = {"Pod", "Job", "Workload", "PersistentVolumeClaim"}
+_CAPACITY = {"Node", "ResourceSlice"}
+# Uids of deleted objects, so that an event that arrives late does not bring one back.
+_REMEMBERED_DELETIONS = 10_000
+_HEARD_EVERY_S = 1.0
+_TELL_AGAIN_AFTER_S = 1.0
+
+
+class EpochLost(Exception):
+    """The tables were emptied, or the cluster is not the one that was mirrored: everything has to be listed again."""
+
+
+@dataclass(slots=True)
+class _Known:
+    version: int
+    digest: int = 0
+    difference: int = 0
+
+
+@dataclass
+class _KindState:
+    known: dict[str, _Known] = field(default_factory=dict)
+    deleted: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    # uids in the list that is being read; None between lists
+    listing: set[str] | None = None
+    heard_written_at: float = 0.0
+    has_problem: bool = False
+
+
+@dataclass
+class _Mark:
+    is_listed: bool = False
+    is_heard: bool = False
+    version: str = ""
+    problem: str | None = None
+
+
+@dataclass
+class _Batch:
+    upserts: dict[tuple[str, str, str], Seen] = field(default_factory=dict)
+    deletes: dict[str, set[str]] = field(default_factory=dict)
+    marks: dict[str, _Mark] = field(default_factory=dict)
+    jobs: dict[str, str] = field(default_factory=dict)
+    strangers: set[str] = field(default_factory=set)
+    owners: set[str] = field(default_factory=set)
+    gone: list[tuple[str, str, str]] = field(default_factory=list)
+    differences: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    channels: set[str] = field(default_factory=set)
+
+
+def record_format() -> str:
+    """Digest of the code that makes records: rows of another version of it are not mixed with ours."""
+    digest = hashlib.blake2b(digest_size=8)
+    for module in (records, object_records, ownership, kinds):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
+
+
+class Mirror:
+    """One cluster's mirror for one run of the watcher. Not thread-safe; any database error ends its life.
+
+    `capacity_owners` returns the owner labels to wake when nodes or devices change.
+    """
+
+    def __init__(self, cluster_id: int, *, capacity_owners: Callable[[], Iterable[str]] = tuple) -> None:
+        self._cluster_id = cluster_id
+        self._capacity_owners = capacity_owners
+        self._epoch = 0
+        self._kinds = {name: _KindState() for name in KINDS}
+        self._job_owners: dict[str, str] = {}
+        self._strangers: set[str] = set()
+        self._has_news = True
+        self._tell_after = 0.0
+
+    # ---- the watcher's calls ---------------------------------------------------------------------------------
+
+    @transaction.atomic
+    def open(self) -> None:
+        """Go on with the rows that are there, or begin a new epoch where they are gone or of another format."""
+        row = MirrorEpoch.objects.select_for_update().filter(cluster_id=self._cluster_id).first()
+        if row is None or row.format != record_format():
+            mirror_rows.forget_everything(self._cluster_id)
+            epoch = max(row.epoch + 1 if row else 0, int(time.time() * 1000))
+            values = {"epoch": epoch, "heard_at": Now(), "beat_at": Now(), "format": record_format()}
+            row, _ = MirrorEpoch.objects.update_or_create(cluster_id=self._cluster_id, defaults=values)
+        self._epoch = row.epoch
+        # Rows may be as old as the last watcher: known, but not current until they are listed.
+        MirrorKind.objects.filter(cluster_id=self._cluster_id).update(problem=STARTING)
+
+    def write(self, notes: Sequence[tuple[Note, Seen | None]]) -> set[str]:
+        """One transaction. Returns the page channels to hint. Raises EpochLost."""
+        batch = _Batch()
+        try:
+            with transaction.atomic():
+                self._touch(heard=True)
+                for note, seen in notes:
+                    if note.what is What.LISTING:
+                        # It reads what is there, so what came before has to be there.
+                        self._flush(batch)
+                        batch = _Batch(channels=batch.channels)
+                    self._take(note, seen, batch)
+                self._flush(batch)
+        except EpochLost:
+            MirrorEpoch.objects.filter(cluster_id=self._cluster_id).delete()
+            raise
+        return batch.channels
+
+    def beat(self) -> None:
+        """The watcher lives. Raises EpochLost."""
+        self._touch(heard=False)
+
+    def tell(self) -> None:
+        """Note differences and wake the owners of what changed. What cannot be told now is told at the next call."""
+        if not self._has_news or time.monotonic() < self._tell_after:
+            return
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute("SET LOCAL lock_timeout = '200ms'")
+                news = mirror_rows.take_news(self._cluster_id)
+                for _owner, uid, difference in news:
+                    if difference:
+                        rows = AppliedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
+                        rows.update(difference=difference)
+                wake_owners({owner for owner, _uid, _difference in news if owner})
+        except OperationalError as error:
+            # Somebody holds the row, or we died in each other's arms: the news are still there. A lost connection
+            # shows at the next statement.
+            log.warning("news_delayed", error=str(error).split("\n")[0])
+            self._tell_after = time.monotonic() + _TELL_AGAIN_AFTER_S
+            return
+        self._has_news = False
+
+    # ---- one note --------------------------------------------------------------------------------------------
+
+    def _take(self, note: Note, seen: Seen | None, batch: _Batch) -> None:
+        state = self._kinds[note.kind.name]
+        mark = batch.marks.setdefault(note.kind.name, _Mark())
+        mark.is_heard = mark.is_heard or note.what is not What.TROUBLE
+        match note.what:
+            case What.LISTING:
+                self._begin_list(note.kind, state, note.resource_version)
+            case What.SEEN if seen is not None:
+                self._see(note.kind, state, seen, batch)
+            case What.REMOVED if seen is not None:
+                self._remove(note.kind, state, seen, batch)
+            case What.LISTED:
+                self._end_list(note.kind, state, batch)
+                mark.is_listed, mark.problem = True, ""
+            case What.HEARD if state.listing is None:
+                mark.problem = ""
+            case What.TROUBLE:
+                mark.problem = note.text
+        if note.what in (What.LISTED, What.HEARD) or (note.what is not What.LISTING and state.listing is None):
+            mark.version = note.resource_version or mark.version
+        if note.what in (What.SEEN, What.REMOVED) and state.listing is None:
+            mark.problem = ""
+
+    def _begin_list(self, kind: Kind, state: _KindState, version: str) -> None:
+        row = MirrorKind.objects.filter(cluster_id=self._cluster_id, kind=kind.name).first()
+        if row and row.resource_version.isdigit() and version.isdigit() and int(version) < int(row.resource_version):
+            raise EpochLost(f"{kind.name} was seen at {row.resource_version} and is now at {version}: another cluster.")
+        known = mirror_rows.versions(self._cluster_id, kind)
+        # What we remember is kept where it agrees with the row: it saves writing what has not changed.
+        state.known = {
+            uid: state.known[uid] if uid in state.known else _Known(version) for uid, version in known.items()
+        }
+        state.listing = set()
+
+    def _end_list(self, kind: Kind, state: _KindState, batch: _Batch) -> None:
+        if state.listing is None:
+            return
+        for uid in [uid for uid in state.known if uid not in state.listing]:
+            del state.known[uid]
+            self._job_owners.pop(uid, None)
+            batch.deletes.setdefault(kind.name, set()).add(uid)
+        state.listing = None
+
+    def _see(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> None:
+        seen = self._learn(kind, state, seen, batch)
+        if state.listing is not None:
+            state.listing.add(seen.uid)
+        known = state.known.get(seen.uid)
+        if seen.uid in state.deleted or (known is not None and seen.resource_version <= known.version):
+            return
+        if not self._is_kept(kind, seen):
+            if known is not None:
+                self._forget(kind, state, seen, batch)
+            return
+        if seen.ownership is not None:
+            seen = replace(seen, record={**seen.record, "own": seen.ownership.baseline()})
+        known = state.known.setdefault(seen.uid, _Known(0))
+        digest, is_new = seen.digest(), known.version == 0
+        known.version = seen.resource_version
+        if digest == known.digest:
+            return
+        known.digest = digest
+        self._put(seen, batch)
+        batch.channels |= channels(seen.kind, seen.namespace, seen.name, is_ours=bool(seen.owner))
+        if seen.owner and (kind.name in _TELLING or (seen.deleting_since and not is_new)):
+            batch.owners.add(seen.owner)
+
+    def _learn(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> Seen:
+        """What other kinds need to know: whose Job it is, whose namespace."""
+        if kind.name == "Namespace":
+            if seen.is_ours:
+                self._strangers.discard(seen.name)
+            elif seen.name not in self._strangers:
+                self._strangers.add(seen.name)
+                if state.listing is None:
+                    batch.strangers.add(seen.name)
+        elif kind.name == "Job" and seen.owner and seen.uid not in self._job_owners:
+            self._job_owners[seen.uid] = batch.jobs[seen.uid] = seen.owner
+        elif kind.name == "Workload" and not seen.owner:
+            return replace(seen, owner=self._job_owners.get(str(seen.columns["job_uid"]), ""))
+        return seen
+
+    def _is_kept(self, kind: Kind, seen: Seen) -> bool:
+        # A namespace that we have not heard of may be ours: its own event is on its way.
+        return seen.is_kept and (kind.is_everywhere or seen.is_ours or seen.namespace not in self._strangers)
+
+    def _put(self, seen: Seen, batch: _Batch) -> None:
+        key = (seen.kind, seen.namespace, seen.name)
+        other = batch.upserts.get(key)
+        if other is None or other.resource_version <= seen.resource_version:
+            batch.upserts[key] = seen
+
+    def _remove(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> None:
+        state.deleted[seen.uid] = None
+        if len(state.deleted) > _REMEMBERED_DELETIONS:
+            state.deleted.popitem(last=False)
+        if state.listing is not None:
+            state.listing.discard(seen.uid)
+        if kind.name == "Namespace":
+            self._strangers.discard(seen.name)
+        elif kind.name == "Job":
+            self._job_owners.pop(seen.uid, None)
+        if seen.uid in state.known:
+            self._forget(kind, state, seen, batch)
+
+    def _forget(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> None:
+        del state.known[seen.uid]
+        key = (seen.kind, seen.namespace, seen.name)
+        if key in batch.upserts and batch.upserts[key].uid == seen.uid:
+            del batch.upserts[key]
+        batch.deletes.setdefault(kind.name, set()).add(seen.uid)
+
+    # ---- one batch -------------------------------------------------------------------------------------------
+
+    def _touch(self, *, heard: bool) -> None:
+        stamps = {"beat_at": Now(), **({"heard_at": Now()} if heard else {})}
+        if not MirrorEpoch.objects.filter(cluster_id=self._cluster_id, epoch=self._epoch).update(**stamps):
+            raise EpochLost("The mirror's tables were emptied.")
+
+    def _flush(self, batch: _Batch) -> None:
+        if batch.strangers:
+            mirror_rows.forget_namespaces(self._cluster_id, batch.strangers)
+        for name, uids in batch.deletes.items():
+            self._delete(KINDS[name], uids, batch)
+        self._compare(batch)
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for seen in batch.upserts.values():
+            rows.setdefault(KINDS[seen.kind].table, []).append(mirror_rows.row(self._cluster_id, seen))
+        for table, found in rows.items():
+            mirror_rows.upsert(table, found)
+        if batch.jobs:
+            for (namespace,) in mirror_rows.adopt_workloads(self._cluster_id, batch.jobs):
+                batch.channels.add(namespace)
+        self._mark(batch)
+        self._write_news(batch, any(seen.kind in _CAPACITY for seen in batch.upserts.values()))
+
+    def _delete(self, kind: Kind, uids: set[str], batch: _Batch) -> None:
+        for uid, namespace, name, owner in mirror_rows.delete(self._cluster_id, kind, uids):
+            batch.channels |= channels(kind.name, namespace, name, is_ours=bool(owner))
+            if owner:
+                batch.gone.append((owner, uid, kind.name))
+
+    def _compare(self, batch: _Batch) -> None:
+        """Fields of our objects that others wrote or removed; each difference is told once."""
+        owned = {seen.uid: seen for seen in batch.upserts.values() if seen.ownership is not None}
+        before = mirror_rows.baselines(owned) if owned else {}
+        for uid, seen in owned.items():
+            assert seen.ownership is not None
+            fields = [
+                *seen.ownership.fields,
+                *(
+                    group
+                    for group in seen.ownership.removed_since(before.get(uid))
+                    if not any(path.startswith(group) for path in seen.ownership.fields)
+                ),
+            ]
+            known = self._kinds[seen.kind].known[uid]
+            known.difference, seen_before = hash((*fields, seen.ownership.since)) if fields else 0, known.difference
+            if fields and known.difference != seen_before:
+                since = seen.ownership.since or _now_text()
+                text = {"fields": fields, "manager": seen.ownership.manager, "since": since}
+                batch.differences.append((seen.owner, uid, text))
+
+    def _mark(self, batch: _Batch) -> None:
+        for name, mark in batch.marks.items():
+            state = self._kinds[name]
+            problem = mark.problem
+            if problem == "" and not mark.is_listed and not state.has_problem:
+                problem = None
+            is_due = time.monotonic() - state.heard_written_at >= _HEARD_EVERY_S
+            if not (mark.is_listed or is_due or problem is not None):
+                continue
+            state.heard_written_at = time.monotonic()
+            state.has_problem = bool(problem) if problem is not None else state.has_problem
+            mirror_rows.mark_kind(
+                self._cluster_id,
+                name,
+                self._epoch,
+                is_listed=mark.is_listed,
+                is_heard=mark.is_heard,
+                version=mark.version,
+                problem=problem,
+            )
+
+    def _write_news(self, batch: _Batch, capacity_changed: bool) -> None:
+        gone = {"gone": True, "fields": [], "manager": "", "since": _now_text()}
+        news = [MirrorNews(owner=owner, object_uid=uid, difference=gone) for owner, uid, _kind in batch.gone]
+        news += [MirrorNews(owner=owner, object_uid=uid, difference=text) for owner, uid, text in batch.differences]
+        owners = set(batch.owners)
+        if capacity_changed or any(name in _CAPACITY for name in batch.deletes):
+            owners.update(self._capacity_owners())
+        news += [MirrorNews(owner=owner) for owner in sorted(owners - {one.owner for one in news})]
+        for one in news:
+            one.cluster_id = self._cluster_id
+        if news:
+            MirrorNews.objects.bulk_create(news)
+            self._has_news = True
+
+
+def channels(kind: str, namespace: str, name: str, *, is_ours: bool) -> set[str]:
+    """Whose pages show it. Our pods take capacity as strangers' do; a ClusterQueue is named like its namespace."""
+    if kind in ("Pod", "ResourceClaim"):
+        return {CLUSTER_CHANNEL, namespace} if is_ours else {CLUSTER_CHANNEL}
+    if kind in ("Namespace", "ClusterQueue"):
+        return {name}
+    return {namespace or CLUSTER_CHANNEL}
+
+
+def _now_text() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,205 @@
+"""Follow one kind in the API server: three nested generators, one concern each.
+
+`follow` never ends: whatever went wrong, it says so and begins again. `_list_then_watch` lists, marks the end of the
+list, then keeps a watch open from there, connection after connection. `_one_connection` turns the lines of one
+connection into notes. None of them knows records, rows or threads; `watcher.py` connects them to the mirror.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+import structlog
+
+from cluster.kinds import Kind
+from cluster.kube import ClusterRefused, ClusterUnavailable, Gone
+from cluster.records import Raw
+
+_FAILURES = (ClusterUnavailable, ClusterRefused, ValueError)
+log = structlog.get_logger(__name__)
+
+
+class Source(Protocol):
+    """The two calls of `cluster.kube.Kube` that following needs."""
+
+    def list_page(
+        self, path: str, *, limit: int = ..., continue_token: str = ..., field_selector: str = ...
+    ) -> dict[str, Any]: ...
+
+    def watch_lines(
+        self, path: str, *, resource_version: str, timeout_s: float, field_selector: str = ...
+    ) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bookmarks come about once a minute, so 90 s without a line is a connection that died without saying so."""
+
+    silence_s: float = 90
+    page: int = 500
+    compare_every_s: float = 24 * 3600
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 30
+
+
+class What(StrEnum):
+    LISTING = "listing"  # a list begins; what is not in it when it ends is gone
+    SEEN = "seen"
+    REMOVED = "removed"
+    LISTED = "listed"  # the list is complete
+    HEARD = "heard"  # nothing happened, and the server said so
+    TROUBLE = "trouble"  # `text` is for people
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    kind: Kind
+    what: What
+    resource_version: str = ""
+    raw: Raw | None = None
+    text: str = ""
+
+
+Pause = Callable[[float], bool]
+
+
+def follow(source: Source, kind: Kind, *, pause: Pause, limits: Limits = Limits()) -> Iterator[Note]:
+    """Notes of one kind, until `pause(seconds)`, which waits, says that it is time to stop."""
+    wait = _Wait(pause, limits)
+    while not wait.is_to_stop:
+        try:
+            # It returns when the whole list is to be compared again.
+            yield from _list_then_watch(source, kind, wait, limits)
+        except Gone:
+            # Normal after a long interruption; a server that says it after every list must not be asked in a circle.
+            wait.after_failure()
+        except _FAILURES as error:
+            yield Note(kind, What.TROUBLE, text=_sentence(error))
+            wait.after_failure()
+
+
+def _list_then_watch(source: Source, kind: Kind, wait: _Wait, limits: Limits) -> Iterator[Note]:
+    version = ""
+    for note in _list(source, kind, limits):
+        version = note.resource_version or version
+        yield note
+    compare_at = time.monotonic() + limits.compare_every_s * random.uniform(0.9, 1.1)
+    while time.monotonic() < compare_at and not wait.is_to_stop:
+        opened_at = time.monotonic()
+        try:
+            for note in _one_connection(source, kind, version, limits):
+                wait.succeeded()
+                # A repeated or late event must not turn the clock back.
+                version = _later(version, note.resource_version)
+                yield note
+                if time.monotonic() >= compare_at:
+                    return
+        except _FAILURES as error:
+            yield Note(kind, What.TROUBLE, text=_sentence(error))
+            yield from _until_it_answers(source, kind, wait)
+        else:
+            if time.monotonic() - opened_at < limits.first_wait_s:
+                # The server ends watches after minutes; one that ends them at once is not well.
+                wait.after_failure()
+
+
+def _list(source: Source, kind: Kind, limits: Limits) -> Iterator[Note]:
+    token = ""
+    version = ""
+    while True:
+        page = source.list_page(kind.path, limit=limits.page, continue_token=token, field_selector=kind.field_selector)
+        metadata = page.get("metadata") or {}
+        if not version:
+            version = str(metadata.get("resourceVersion", ""))
+            if not version:
+                raise ValueError("A list without a resource version.")
+            yield Note(kind, What.LISTING, version)
+        for raw in page.get("items") or []:
+            yield Note(kind, What.SEEN, raw=raw)
+        token = metadata.get("continue") or ""
+        if not token:
+            yield Note(kind, What.LISTED, version)
+            return
+
+
+def _one_connection(source: Source, kind: Kind, version: str, limits: Limits) -> Iterator[Note]:
+    lines = source.watch_lines(
+        kind.path, resource_version=version, timeout_s=limits.silence_s, field_selector=kind.field_selector
+    )
+    for line in lines:
+        if not line.strip():
+            continue
+        event, raw = _parse(line)
+        version = str((raw.get("metadata") or {}).get("resourceVersion", ""))
+        match event:
+            case "ADDED" | "MODIFIED":
+                yield Note(kind, What.SEEN, version, raw)
+            case "DELETED":
+                yield Note(kind, What.REMOVED, version, raw)
+            case "BOOKMARK":
+                yield Note(kind, What.HEARD, version)
+            case "ERROR" if raw.get("code") == 410:
+                raise Gone(str(raw.get("message", "")))
+            case "ERROR":
+                raise ClusterUnavailable(str(raw.get("message") or "The watch ended with an error."))
+            case unknown:
+                log.warning("watch_event_unknown", kind=kind.name, type=unknown[:40])
+
+
+def _parse(line: bytes) -> tuple[str, Raw]:
+    event = json.loads(line)
+    if not isinstance(event, dict) or not isinstance(event.get("object"), dict):
+        raise ValueError("A line of a watch holds no object.")
+    return str(event.get("type", "")), event["object"]
+
+
+def _until_it_answers(source: Source, kind: Kind, wait: _Wait) -> Iterator[Note]:
+    """Asks for one object. Without this a healed connection would look broken until its next event or bookmark."""
+    while not wait.after_failure():
+        try:
+            source.list_page(kind.path, limit=1, field_selector=kind.field_selector)
+        except _FAILURES as error:
+            yield Note(kind, What.TROUBLE, text=_sentence(error))
+        else:
+            yield Note(kind, What.HEARD)
+            return
+
+
+def _later(one: str, other: str) -> str:
+    """The later of two resource versions, which are comparable numbers; text that is no number is taken as it comes."""
+    if one.isdigit() and other.isdigit():
+        return one if int(one) >= int(other) else other
+    return other or one
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ClusterRefused):
+        return f"The API server refused to show it ({error.status}): {error.text}"[:300]
+    if isinstance(error, ClusterUnavailable):
+        return str(error)[:300]
+    return f"The API server's answer could not be read: {type(error).__name__}."
+
+
+class _Wait:
+    """Longer with every failure in a row, up to a limit, never the same for two kinds."""
+
+    def __init__(self, pause: Pause, limits: Limits) -> None:
+        self._pause = pause
+        self._limits = limits
+        self._failures = 0
+        self.is_to_stop = False
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    def after_failure(self) -> bool:
+        seconds = min(self._limits.first_wait_s * 2 ** min(self._failures, 10), self._limits.longest_wait_s)
+        self._failures += 1
+        self.is_to_stop = self._pause(seconds * random.uniform(0.5, 1.0))
+        return self.is_to_stop
