@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -104,6 +104,22 @@ BARS = [
 ]
 
 
+@dataclass(frozen=True)
+class PromiseStep:
+    at: datetime
+    units: int
+
+
+@dataclass(frozen=True)
+class Promises:
+    before: tuple[PromiseStep, ...]
+    after: tuple[PromiseStep, ...]
+    limit: int
+    start: datetime
+    end: datetime
+    unit: str = "card"
+
+
 @login_required
 def styleguide(request: HttpRequest) -> HttpResponse:
     if not request.user.is_staff:
@@ -120,6 +136,7 @@ def sample() -> dict[str, Any]:
     return {
         "statuses": list(STATUSES),
         "bars": BARS,
+        "curve": promises(now),
         "form": SampleForm(auto_id="clean-%s"),
         "wrong_form": wrong,
         "refusal": NO_GRANT,
@@ -144,7 +161,15 @@ def sample() -> dict[str, Any]:
     }
 
 
-def steps(now: Any) -> list[Step]:
+def promises(now: datetime) -> Promises:
+    first, second = now + timedelta(days=17), now + timedelta(days=44)
+    before = (PromiseStep(now, 32), PromiseStep(first, 28), PromiseStep(second, 24))
+    asked = now + timedelta(days=5)
+    after = (PromiseStep(now, 32), PromiseStep(asked, 36), PromiseStep(first, 32), PromiseStep(second, 28))
+    return Promises(before, after, 32, now, now + timedelta(days=74))
+
+
+def steps(now: datetime) -> list[Step]:
     asked = now - timedelta(minutes=40)
     return [
         Step("Requested", "done", "by Alice", asked),
@@ -166,7 +191,7 @@ def steps(now: Any) -> list[Step]:
     ]
 
 
-def objects(now: Any) -> list[Object]:
+def objects(now: datetime) -> list[Object]:
     changed = (
         Line(" ", "flavor a100-80gb-7f3c, nvidia.com/gpu"),
         Line("-", "nominalQuota: 12"),

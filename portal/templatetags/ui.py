@@ -16,6 +16,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from portal.promise_curve import Curve
+from portal.promise_curve import promise_curve as promise_geometry
 from portal.quota_bar import QuotaBar, plural
 from portal.quota_bar import quota_bar as geometry
 
@@ -77,6 +79,21 @@ def quota_bar(
     granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit"
 ) -> dict[str, QuotaBar]:
     return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
+
+
+@register.inclusion_tag("components/_promise_curve.html")
+def promise_curve(curve: Any) -> dict[str, Curve]:
+    """`curve` has before, after (steps), limit, start, end and unit; see portal/promise_curve.py."""
+    return {
+        "curve": promise_geometry(
+            before=curve.before,
+            after=curve.after,
+            limit=curve.limit,
+            start=curve.start,
+            end=curve.end,
+            unit=curve.unit,
+        )
+    }
 
 
 @register.filter
