@@ -74,6 +74,18 @@ class Watch:
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
+class _Kept:
+    """A thread's connection, closed when its thread ends."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+        self.pid = os.getpid()
+        self.used_at = time.monotonic()
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
 class Api:
     """One identity on one cluster. Safe to share between threads; every thread has its own kept-alive connection."""
 
@@ -209,28 +221,28 @@ class Api:
         """(status, body) of any path, not taken apart: for logs, health and metrics."""
         payload = None if body is None else json.dumps(body).encode()
         headers = self._headers() | ({} if payload is None else {"Content-Type": content_type})
-        connection, reused = self._kept_alive()
+        kept, reused = self._kept_alive()
+        connection = kept.connection
         try:
             connection.request(method, _with(path, params or {}), body=payload, headers=headers)
             response = connection.getresponse()
             data = response.read()
         except (http.client.HTTPException, OSError):
-            self._local.connection = None
+            self._local.kept = None
             connection.close()
             if reused and method != "POST":
                 return self.raw(method, path, body, params=params, content_type=content_type)
             raise
-        self._local.used_at = time.monotonic()
+        kept.used_at = time.monotonic()
         return response.status, data
 
-    def _kept_alive(self) -> tuple[http.client.HTTPConnection, bool]:
-        connection = getattr(self._local, "connection", None)
-        mine = getattr(self._local, "pid", 0) == os.getpid()  # a forked child must not speak on its parent's socket
-        if connection is not None and mine and time.monotonic() - self._local.used_at < IDLE_S:
-            return connection, True
-        self._local.connection = self.connect(self.timeout_s)
-        self._local.pid, self._local.used_at = os.getpid(), time.monotonic()
-        return self._local.connection, False
+    def _kept_alive(self) -> tuple[_Kept, bool]:
+        kept: _Kept | None = getattr(self._local, "kept", None)
+        # A forked child must not speak on its parent's socket.
+        if kept is not None and kept.pid == os.getpid() and time.monotonic() - kept.used_at < IDLE_S:
+            return kept, True
+        kept = self._local.kept = _Kept(self.connect(self.timeout_s))
+        return kept, False
 
     def connect(self, timeout_s: float) -> http.client.HTTPConnection:
         host, port = self.server.hostname or "127.0.0.1", self.server.port

@@ -27,7 +27,6 @@ from devcluster.follow import Follow
 
 SCRIPTED = "devcluster/scripted"
 SIMULATED = "kwok.x-k8s.io/node"
-POLICY = "devcluster-scripted"
 # Where a claim's own dry run is tried: no policy of the portal looks there.
 PROBE_NAMESPACE = "default"
 POD_IP = "127.0.0.1"
@@ -43,6 +42,10 @@ class Claim:
     labels: dict[str, str] = field(default_factory=dict)
     script: Script | None = None
     stuck: bool = False  # deleted pods stay Terminating, as on a node that does not answer
+
+    @property
+    def selector(self) -> str:
+        return ",".join(f"{key}={value}" for key, value in self.labels.items())
 
 
 class Kubelet:
@@ -60,20 +63,23 @@ class Kubelet:
     ) -> Iterator[Claim]:
         """`script(kubelet, pod)` runs in a thread of its own for each pod as it is bound."""
         claim = Claim(namespace, labels or {}, script, stuck)
-        binding = _bind(self.api, claim)
-        selector = ",".join(f"{key}={value}" for key, value in claim.labels.items())
-        pods = Follow(self.api, "v1/pods", namespace=namespace, labels=selector)
+        policy = _bind(self.api, claim)
+        pods = Follow(self.api, "v1/pods", namespace=namespace, labels=claim.selector)
         thread = threading.Thread(target=self._follow, args=(claim, pods), daemon=True)
         thread.start()
         try:
             yield claim
         finally:
-            self.api.delete("admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings", binding)
-            claim.stuck = False
-            for pod in self.api.list("v1/pods", namespace=namespace, labels=selector):
-                self._finish_deleted(claim, pod)
+            _unbind(self.api, policy)
+            self.unstick(claim)
             pods.stop()
             thread.join()
+
+    def unstick(self, claim: Claim) -> None:
+        """Pods that were deleted end now, and later ones at once."""
+        claim.stuck = False
+        for pod in self.api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
+            self._finish_deleted(claim, pod)
 
     def bound(self, namespace: str, *, labels: str = "", timeout_s: float = 20.0) -> Json:
         """The newest pod there that is on a node and neither finished nor going. Raises TimeoutError."""
@@ -285,54 +291,58 @@ def _play(kubelet: Kubelet, script: Script, pod: Json) -> None:
 
 
 def _bind(api: Api, claim: Claim) -> str:
-    """From here on the API server itself annotates the claim's pods as they are created; the binding's name."""
-    api.apply(_policy())
-    name = f"{POLICY}-{uuid.uuid4().hex[:8]}"
+    """From here on the API server itself annotates the claim's pods as they are created; the policy's name.
+
+    A policy for each claim, and its name in the annotation of a dry run: one that ends at the same time proves nothing.
+    """
+    name = f"devcluster-scripted-{uuid.uuid4().hex[:8]}"
+    api.create(_policy(name))
     api.create(_binding(name, claim))
     trial = _trial_pod(claim, name)
     deadline = time.monotonic() + 15
     path = f"/api/v1/namespaces/{PROBE_NAMESPACE}/pods"
     while time.monotonic() < deadline:
         tried = api.request("POST", path, trial, params={"dryRun": "All"})
-        if tried["metadata"].get("annotations", {}).get(SCRIPTED) == "true":
+        if _claim_annotation(name) in tried["metadata"].get("annotations", {}):
             break
         time.sleep(0.05)
     else:
         raise TimeoutError("The API server did not take up the claim's admission policy within 15 s.")
-    for pod in api.list("v1/pods", namespace=claim.namespace):
-        if claim.labels.items() <= pod["metadata"].get("labels", {}).items():
-            body = {"metadata": {"annotations": {SCRIPTED: "true"}}}
-            api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
+    for pod in api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
+        body = {"metadata": {"annotations": {SCRIPTED: "true"}}}
+        api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
     return name
 
 
-def _policy() -> Json:
+def _unbind(api: Api, name: str) -> None:
+    for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
+        api.delete(f"admissionregistration.k8s.io/v1/{kind}", name)
+
+
+def _claim_annotation(name: str) -> str:
+    return f"devcluster/{name}"
+
+
+def _policy(name: str) -> Json:
+    annotations = f'{{"{SCRIPTED}": "true", "{_claim_annotation(name)}": "true"}}'
+    created_pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    expression = f"Object{{metadata: Object.metadata{{annotations: {annotations}}}}}"
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": POLICY},
+        "metadata": {"name": name},
         "spec": {
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
-            "matchConstraints": {
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
-                ]
-            },
+            "matchConstraints": {"resourceRules": [created_pods]},
             "mutations": [
-                {
-                    "patchType": "ApplyConfiguration",
-                    "applyConfiguration": {
-                        "expression": f'Object{{metadata: Object.metadata{{annotations: {{"{SCRIPTED}": "true"}}}}}}'
-                    },
-                }
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}},
             ],
         },
     }
 
 
 def _binding(name: str, claim: Claim) -> Json:
-    """The trial pod is matched by a label that only this claim's has, so that the default namespace stays as it is."""
     namespaces = [claim.namespace, PROBE_NAMESPACE]
     where = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
     matching: Json = {"namespaceSelector": {"matchExpressions": [where]}}
@@ -342,7 +352,7 @@ def _binding(name: str, claim: Claim) -> Json:
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingAdmissionPolicyBinding",
         "metadata": {"name": name},
-        "spec": {"policyName": POLICY, "matchResources": matching},
+        "spec": {"policyName": name, "matchResources": matching},
     }
 
 

@@ -79,7 +79,7 @@ def status(
         ],
     }
     if pod_ip:
-        found |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+        found |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}, {"$patch": "replace"}]}  # else merged by address
     return found | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
 
 

@@ -34,10 +34,12 @@ def call_of(method: str, target: str, content_type: str = "") -> Call:
     group = ""
     if words[:1] == ["api"]:
         words = words[2:]
-    elif words[:1] == ["apis"] and len(words) > 3 - (method == "GET"):
-        group, words = words[1], words[3:]
+    elif words[:1] == ["apis"]:
+        group, words = "".join(words[1:2]), words[3:]
     else:
-        return Call(verb=method.lower(), path=parts.path)
+        words = []
+    if not words:  # health, discovery
+        return Call(verb=method.lower(), group=group, path=parts.path)
     namespace = ""
     if words[:1] == ["namespaces"] and len(words) > 2:
         namespace, words = words[1], words[2:]
