@@ -17,7 +17,7 @@ def move(model: type[models.Model], pk: int, *, to: str, **changes: Any) -> None
     transitions: dict[str, set[str]] = model.TRANSITIONS  # type: ignore[attr-defined]
     sources = [source for source, targets in transitions.items() if to in targets]
     if not sources:
-        raise ValueError(f"No state of {model.__name__} leads to {to!r}.")
+        raise ValueError(f"No state of {model.__name__} leads to '{to}'.")
     rows = model._base_manager.filter(pk=pk)
     if rows.filter(state__in=sources).update(state=to, **changes):
         return
