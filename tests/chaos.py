@@ -1,29 +1,36 @@
-"""Workers that die at random before and after they touch the cluster, while what is wanted keeps changing.
+"""What is wanted keeps changing while workers die at random before and after they touch the cluster.
 
 The claim that is tested: whatever dies, no two workers are on one row at a time, and when the dying stops every row
 settles and the cluster holds exactly what the rows want. A short form runs in the suite, 24 workers in `run.py soak`.
-
-A zygote imports Django once and forks the workers, so that a death costs milliseconds instead of an interpreter start.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-# Short leases, so that a row whose worker died is taken up again within the test's time.
-SHORT = {"LEASE_S": 6, "RECONCILE_BUDGET_S": 3, "KUBE_TIMEOUT_S": 2}
-DIED = 9
-OVERLAP = 17
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from catalog import actions as catalog
+from catalog.models import GpuClass, Pool
+from cluster.kube import Kube
+from cluster.models import Cluster
+from devcluster.api import Api
+from portal import due
+from tenants import reconcile
+from tenants.models import Grant, Namespace
+from tests import make
+from tests.plugin import process_environment
+
+ROOT = Path(__file__).parent.parent
 
 
 @dataclass
@@ -32,22 +39,24 @@ class Zygote:
 
     process: subprocess.Popen[str]
     log: Path
-    overlaps: list[str] = field(default_factory=list)
 
     def stop(self) -> dict[str, int]:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(20)
+        return self.told()
+
+    def told(self) -> dict[str, int]:
         lines = self.log.read_text().splitlines()
         return {word: sum(line.startswith(word) for line in lines) for word in ("died", "overlap", "crashed")}
 
 
 def start(*, workers: int, death_rate: float, kubeconfig: str, log: Path, seed: int = 1) -> Zygote:
     """`death_rate`: probability that a worker dies at one of the two moments around each of its writes."""
-    command = [sys.executable, "-m", "tests.chaos", "--workers", str(workers), "--death-rate", str(death_rate)]
+    command = [sys.executable, "-m", "tests.chaos_workers", "--workers", str(workers), "--death-rate", str(death_rate)]
     command += ["--kubeconfig", kubeconfig, "--seed", str(seed)]
     stream = log.open("w")
     process = subprocess.Popen(
-        command, stdout=stream, stderr=subprocess.STDOUT, text=True, cwd=Path(__file__).parent.parent
+        command, stdout=stream, stderr=subprocess.STDOUT, text=True, cwd=ROOT, env=process_environment()
     )
     stream.close()
     return Zygote(process, log)
@@ -62,119 +71,92 @@ def wait_until(is_true: Callable[[], bool], *, within_s: float, what: str) -> No
         time.sleep(0.05)
 
 
-# ---- in the zygote and its children ------------------------------------------------------------------------------
+# ---- what keeps changing, and what has to be true in the end ---------------------------------------------------
 
 
-def main(argv: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", type=int, required=True)
-    parser.add_argument("--death-rate", type=float, required=True)
-    parser.add_argument("--kubeconfig", required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    arguments = parser.parse_args(argv)
+@dataclass(frozen=True)
+class World:
+    """Teams with one class each to hold; all rows committed, so that other processes see them."""
 
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    import django
+    namespaces: list[Namespace]
+    gpu_class: GpuClass
+    kube: Kube
 
-    django.setup()
-    from django.conf import settings
 
-    for name, value in SHORT.items():
-        setattr(settings, name, value)
+def build_world(*, cluster: Cluster, gpu_class: GpuClass, teams: int, kube: Kube, unique: str) -> World:
+    """The flavor is there before the chaos begins; namespaces are made in the middle of it."""
+    catalog.ensure_pool(cluster)
+    rows = [make.tenant(cluster, slug=f"team-{n}", namespace=f"chaos-{unique}-{n}") for n in range(teams)]
+    due.work(Pool, lambda row, deadline: reconcile.pool(row, deadline, kube=kube), for_s=5)
+    namespaces = [row.namespaces.get() for row in rows]
+    for namespace in namespaces:
+        due.touch(Namespace, namespace.pk)
+    return World(namespaces, gpu_class, kube)
 
-    children: set[int] = set()
-    is_over = False
 
-    def end(*_: object) -> None:
-        nonlocal is_over
-        is_over = True
+def change_something(world: World, dice: random.Random) -> None:
+    """Somebody changes their mind about one team: suspended or not, another number of units."""
+    namespace = dice.choice(world.namespaces)
+    with transaction.atomic():
+        if dice.random() < 0.3:
+            wanted = dice.choice([Namespace.Wanted.ACTIVE, Namespace.Wanted.SUSPENDED])
+            Namespace.objects.filter(pk=namespace.pk).update(wanted=wanted)
+        else:
+            Grant.objects.filter(tenant=namespace.tenant_id).delete()
+            make.grant(namespace.tenant, world.gpu_class, units=dice.randrange(9))
+        due.touch(Namespace, namespace.pk)
 
-    signal.signal(signal.SIGTERM, end)
-    born = 0
-    parent = os.getpid()
-    while not is_over:
-        while len(children) < arguments.workers:
-            born += 1
-            children.add(_fork(arguments, seed=arguments.seed * 100_000 + born, parent=parent))
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
-            time.sleep(0.01)
+
+def is_settled() -> bool:
+    """Nobody is on a row, none is due, and each was applied in the generation that is wanted."""
+    return not Namespace.objects.exclude(
+        leased_until=None, due_at__gt=timezone.now(), observed_generation=F("generation"), error_code=""
+    ).exists()
+
+
+def differences(world: World, admin: Api) -> list[str]:
+    """Where the cluster, seen by an independent client, is not what the rows want."""
+    found = []
+    for namespace in Namespace.objects.select_related("tenant"):
+        queue = admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", namespace.name)
+        quota = admin.find("v1/resourcequotas", "gpu-portal", namespace=namespace.name)
+        if queue is None or quota is None:
+            found.append(f"{namespace.name}: {'queue' if queue is None else 'quota'} is missing")
             continue
-        children.discard(pid)
-        code = os.waitstatus_to_exitcode(status)
-        sys.stdout.write({DIED: "died", OVERLAP: "overlap"}.get(code, f"crashed {code}") + "\n")
-        sys.stdout.flush()
-    for pid in children:
-        os.kill(pid, signal.SIGKILL)
-    for pid in children:
-        os.waitpid(pid, 0)
+        units = sum(grant.units for grant in Grant.objects.filter(tenant=namespace.tenant))
+        groups = queue["spec"].get("resourceGroups", [])
+        nominal = sum(int(cell["nominalQuota"]) for g in groups for f in g["flavors"] for cell in f["resources"])
+        is_held = queue["spec"].get("stopPolicy", "None") == "Hold"
+        hard = int(quota["spec"]["hard"][f"requests.{world.gpu_class.resource}"])
+        wanted = (units, namespace.wanted == Namespace.Wanted.SUSPENDED, 2 * units)
+        if (nominal, is_held, hard) != wanted:
+            found.append(f"{namespace.name}: wanted {wanted}, found {(nominal, is_held, hard)}")
+    return found
 
 
-def _fork(arguments: argparse.Namespace, *, seed: int, parent: int) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def run(
+    world: World, *, admin: Api, kubeconfig: str, log: Path, workers: int, death_rate: float, for_s: float, deaths: int
+) -> dict[str, int]:
+    """Chaos for a while and until so many died, then calm. Returns how many died and overlapped."""
+    dice = random.Random(7)
+    zygote = start(workers=workers, death_rate=death_rate, kubeconfig=kubeconfig, log=log)
     try:
-        _live(arguments, random.Random(seed), parent)
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
-    os._exit(0)
-
-
-def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> None:
-    """Drain the namespaces' table until death, or until the zygote is gone."""
-    from cluster.kube import Kube
-    from portal import due
-    from tenants import reconcile
-    from tenants.models import Namespace
-
-    class MortalKube(Kube):
-        def _send(self, method: str, *args: Any, **kwargs: Any) -> Any:
-            if method == "GET":
-                return super()._send(method, *args, **kwargs)
-            if dice.random() < arguments.death_rate:
-                os._exit(DIED)
-            answer = super()._send(method, *args, **kwargs)
-            if dice.random() < arguments.death_rate:
-                os._exit(DIED)
-            return answer
-
-    kube = MortalKube(arguments.kubeconfig)
-
-    def alone(row: Namespace, deadline: due.Deadline) -> due.Outcome:
-        with _only_one(row.pk):
-            return reconcile.reconcile(row, deadline, kube=kube)
-
-    while os.getppid() == parent:
-        if due.work(Namespace, alone, for_s=1) == 0:
+        ends, gives_up = time.monotonic() + for_s, time.monotonic() + for_s + 60
+        while time.monotonic() < ends or zygote.told()["died"] < deaths:
+            assert time.monotonic() < gives_up, f"only {zygote.told()} in {for_s + 60:.0f} s"
+            change_something(world, dice)
             time.sleep(0.05)
+    finally:
+        told = zygote.stop()
+    calm = start(workers=2, death_rate=0.0, kubeconfig=kubeconfig, log=log.with_suffix(".calm"))
+    try:
+        wait_until(is_settled, within_s=60, what=f"every row settled; {list(unsettled())}")
+    finally:
+        told["crashed"] += calm.stop()["crashed"]
+    assert differences(world, admin) == []
+    return told
 
 
-class _only_one:
-    """A session lock of PostgreSQL for one row: dies with its worker, and tells when two are on the row."""
-
-    def __init__(self, pk: int) -> None:
-        self.pk = pk
-
-    def __enter__(self) -> None:
-        from django.db import connection
-
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_try_advisory_lock(77, %s)", [self.pk])
-            if not cursor.fetchone()[0]:
-                os._exit(OVERLAP)
-
-    def __exit__(self, *_: object) -> None:
-        from django.db import connection
-
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(77, %s)", [self.pk])
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def unsettled() -> Iterator[str]:
+    for row in Namespace.objects.exclude(observed_generation=F("generation"), leased_until=None):
+        yield f"{row.name}: {row.generation}/{row.observed_generation} {row.error_code} {row.error_text}"

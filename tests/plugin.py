@@ -28,6 +28,12 @@ def database_url(url: str, name: str) -> str:
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
+def process_environment() -> dict[str, str]:
+    """For a process that a test starts: the portal's settings, on the test's own database."""
+    url = os.environ["DATABASE_URL"]
+    return {**os.environ, "DATABASE_URL": database_url(url, f"test_{urlsplit(url).path.lstrip('/')}")}
+
+
 def _settle_environment() -> None:
     services = read_services()
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
