@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth.hashers import make_password
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
@@ -19,9 +21,19 @@ PASSWORD = "correct horse battery staple"
 
 
 def user(name: str, *, roles: Sequence[Role] = (), **fields: Any) -> User:
-    return User.objects.create_user(
-        email=f"{name.lower()}@example.org", name=name, password=PASSWORD, roles=[str(role) for role in roles], **fields
+    return User.objects.create(
+        email=f"{name.lower()}@example.org",
+        name=name,
+        password=_hashed(PASSWORD),
+        roles=[str(role) for role in roles],
+        **fields,
     )
+
+
+@functools.cache
+def _hashed(password: str) -> str:
+    """Once for the whole run: a good hash costs a tenth of a second, and every test has its cast."""
+    return make_password(password)
 
 
 def approver(name: str, *, gpu_class: GpuClass | None = None) -> User:
