@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -68,3 +70,11 @@ def wait_for_default_account(admin: Api, name: str) -> None:
         if account["metadata"].get("name") == "default":
             return
     raise AssertionError(f"no default ServiceAccount in {name} after {DEADLINE_S:.0f} s")
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline, pause = time.monotonic() + DEADLINE_S, threading.Event()
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {DEADLINE_S:.0f} s")
+        pause.wait(0.05)

@@ -13,7 +13,6 @@ import os
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,13 +25,14 @@ import uvicorn
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from tests.deploy.conftest import DEADLINE_S, until
+
 Json = dict[str, Any]
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 CADDYFILE = Path(__file__).parents[2] / "deploy" / "Caddyfile"
 TOKEN = "token of-the-notebook"
-DEADLINE_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,6 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _until(holds: Callable[[], bool], what: str) -> None:
-    deadline, pause = time.monotonic() + DEADLINE_S, threading.Event()
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} not within {DEADLINE_S:.0f} s")
-        pause.wait(0.05)
-
-
 @contextmanager
 def _serving(app: Recorder) -> Iterator[str]:
     """host:port of a uvicorn in a thread."""
@@ -162,7 +154,7 @@ def _serving(app: Recorder) -> Iterator[str]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
     thread.start()
-    _until(lambda: server.started, f"{app.name} up")
+    until(lambda: server.started, f"{app.name} up")
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
     finally:
@@ -200,7 +192,7 @@ def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         }
         with _caddy(Path(services["bin_dir"]) / "caddy", environment, log):
             gateway = Gateway(port, web, doors, pod, evil, evil_at, log)
-            _until(lambda: _lives(gateway), "gateway up")
+            until(lambda: _lives(gateway), "gateway up")
             yield gateway
 
 
@@ -407,7 +399,7 @@ def test_the_access_log_holds_no_secret(gateway: Gateway) -> None:
     gateway.notebook(f"/gateway/open?ticket={secrets[0]}&{marker}=1", headers=headers)
     gateway.notebook(f"/lab?token={secrets[0]}&{marker}=2", headers=headers)
 
-    _until(lambda: gateway.log.read_text().count(marker) >= 2, "two requests in the access log")
+    until(lambda: gateway.log.read_text().count(marker) >= 2, "two requests in the access log")
     log = gateway.log.read_text()
     assert not [secret for secret in secrets if secret in log]
     [line] = [json.loads(line) for line in log.splitlines() if f"{marker}=1" in line]
