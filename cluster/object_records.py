@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.records import TEXT_LIMIT, Content, Raw, amount, conditions
+from cluster.records import Content, Raw, amount, conditions, short
 
 
 def _content(**record: Any) -> Content:
@@ -243,7 +243,7 @@ def warning(raw: Raw) -> Content:
         "object_name": about.get("name", ""),
         "object_uid": str(about.get("uid", ""))[:36],
         "reason": str(raw.get("reason") or "")[:120],
-        "message": str(raw.get("message") or "")[:TEXT_LIMIT],
+        "message": short(raw.get("message")),
         "count": series.get("count") or raw.get("count") or 1,
         "first_at": first_at,
         "last_at": series.get("lastObservedTime") or raw.get("lastTimestamp") or first_at,

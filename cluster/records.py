@@ -115,7 +115,7 @@ def node(raw: Raw) -> Content:
         "allocatable": amounts(status.get("allocatable") or {}),
         "ready_since": ready.get("lastTransitionTime"),
         "ready_reason": ready.get("reason", ""),
-        "ready_message": _short(ready.get("message")),
+        "ready_message": short(ready.get("message")),
         "pressure": sorted(name for name, c in by_type.items() if name != "Ready" and c.get("status") == "True"),
         "kubelet": (status.get("nodeInfo") or {}).get("kubeletVersion", ""),
     }
@@ -148,7 +148,7 @@ def pod(raw: Raw) -> Content:
         "labels": {key: value for key, value in labels.items() if key.startswith(_POD_LABELS)},
         "conditions": conditions(status),
         "reason": status.get("reason", ""),
-        "message": _short(status.get("message")),
+        "message": short(status.get("message")),
         "containers": [_container(entry) for entry in status.get("containerStatuses") or []],
         "init_containers": [_container(entry) for entry in status.get("initContainerStatuses") or []],
         "ip": status.get("podIP", ""),
@@ -177,7 +177,7 @@ def _container(raw: Raw) -> dict[str, Any]:
         "restarts": raw.get("restartCount", 0),
         "state": state_name,
         "reason": state.get("reason", ""),
-        "message": _short(state.get("message")),
+        "message": short(state.get("message")),
         "since": state.get("startedAt"),
         "exit_code": state.get("exitCode"),
         "ended_at": state.get("finishedAt"),
@@ -295,7 +295,7 @@ def conditions(status: Raw, *, text_limit: int = TEXT_LIMIT) -> list[dict[str, A
             "type": condition["type"],
             "status": condition.get("status", "Unknown"),
             "reason": condition.get("reason", ""),
-            "message": _short(condition.get("message"), text_limit),
+            "message": short(condition.get("message"), text_limit),
             "since": condition.get("lastTransitionTime"),
         }
         for condition in status.get("conditions") or []
@@ -329,5 +329,6 @@ def _counts(resource: str) -> bool:
     return resource in ("cpu", "memory", "pods") or "/" in resource
 
 
-def _short(text: Any, limit: int = TEXT_LIMIT) -> str:
-    return str(text or "")[:limit]
+def short(text: Any, limit: int = TEXT_LIMIT) -> str:
+    # PostgreSQL cannot hold NUL in a text.
+    return str(text or "").replace("\x00", "")[:limit]
