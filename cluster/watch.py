@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -69,7 +69,7 @@ class Note:
 Pause = Callable[[float], bool]
 
 
-def follow(source: Source, kind: Kind, *, pause: Pause, limits: Limits = Limits()) -> Iterator[Note]:
+def follow(source: Source, kind: Kind, *, pause: Pause, limits: Limits = Limits()) -> Generator[Note, None, None]:
     """Notes of one kind, until `pause(seconds)`, which waits, says that it is time to stop."""
     wait = _Wait(pause, limits)
     while not wait.is_to_stop:
