@@ -55,6 +55,7 @@ def make_random(folder: Path) -> list[str]:
     made += [
         write(folder / "database_url", f"postgres://portal:{database}@postgres:5432/portal"),
         write(folder / "redis_url", f"redis://:{redis}@redis:6379/0"),
+        write(folder / "mail_url", "consolemail://"),
     ]
     return [name for name in made if name]
 
@@ -107,7 +108,7 @@ def write(path: Path, content: str) -> str:
             file.write(content)
     except FileExistsError:
         return ""
-    path.chmod(0o444)
+    path.chmod(0o644)
     return path.name
 
 

@@ -252,7 +252,7 @@ CACHES = {
 }
 
 # ---- mail ------------------------------------------------------------------------------------------------------
-EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
+EMAIL_CONFIG = environ.Env.email_url_config(secret("EMAIL_URL", default="consolemail://"))
 vars().update(EMAIL_CONFIG)
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localhost>")
@@ -291,7 +291,8 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
     "loggers": {
         "django.server": {"handlers": [], "propagate": True},
-        "django.request": {"level": "ERROR"},
+        # The request's own line has the traceback already.
+        "django.request": {"level": "CRITICAL"},
         # A wrong Host header is a scanner, not an error of ours.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

@@ -70,7 +70,7 @@ def test_secrets_are_files_outside_the_repository() -> None:
 @pytest.mark.parametrize("service", SERVICES)
 def test_no_secret_stands_in_the_environment(service: str) -> None:
     for name, value in environment(service).items():
-        if any(word in name for word in ("KEY", "PASSWORD", "DATABASE_URL", "REDIS_URL", "KUBECONFIG")):
+        if any(word in name for word in ("KEY", "PASSWORD", "DATABASE_URL", "REDIS_URL", "KUBECONFIG", "EMAIL_URL")):
             assert value.removeprefix("/run/secrets/") in SERVICES[service]["secrets"], name
 
 

@@ -32,7 +32,7 @@ def test_others_cannot_look_in_and_containers_can_read(tmp_path: Path) -> None:
     run("--folder", str(folder))
 
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o444}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
 
 
 def test_addresses_hold_the_passwords_of_their_servers(tmp_path: Path) -> None:

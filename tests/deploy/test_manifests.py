@@ -72,6 +72,7 @@ def test_the_notebook_key_goes_to_worker_and_doors_only() -> None:
         return {source["secret"]["name"] for source in projected}
 
     assert {name for name in PODS if "notebooks" in secrets(name)} == {"worker", "doors"}
+    assert {name for name in PODS if "mail" in secrets(name)} == {"worker"}
     assert {name for name in PODS if secrets(name)} == PROCESSES | {"migrate"}
 
 
