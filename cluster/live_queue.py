@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.records import amount
+
 Key = tuple[str, str]  # resource, flavor
 
 
@@ -37,11 +39,11 @@ def read(body: Mapping[str, Any]) -> LiveQueue:
     used: dict[Key, int] = {}
     for flavor in status.get("flavorsReservation") or []:
         for resource in flavor.get("resources") or []:
-            used[(resource["name"], flavor["name"])] = int(resource.get("total") or 0)
+            used[(resource["name"], flavor["name"])] = amount(resource["name"], resource.get("total") or 0)
     cells = {
         (quota["name"], flavor["name"]): LiveCell(
-            nominal=int(quota.get("nominalQuota") or 0),
-            borrowing_limit=int(quota["borrowingLimit"]) if "borrowingLimit" in quota else None,
+            nominal=amount(quota["name"], quota.get("nominalQuota") or 0),
+            borrowing_limit=amount(quota["name"], quota["borrowingLimit"]) if "borrowingLimit" in quota else None,
             used=used.get((quota["name"], flavor["name"]), 0),
         )
         for group in spec.get("resourceGroups") or []
