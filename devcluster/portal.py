@@ -53,10 +53,8 @@ class Portal:
         worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         caddy = [self.caddy, "run", "--config", "deploy/Caddyfile", "--adapter", "caddyfile"]
         return [
-            self._command("web", gunicorn, ready=lambda: _answers_http(self.ports["web"])),
-            self._command(
-                "doors", uvicorn, identity="doors", notebooks=True, ready=lambda: answers(self.ports["doors"])
-            ),
+            self._command("web", gunicorn),
+            self._command("doors", uvicorn, identity="doors", notebooks=True),
             self._command("worker", worker, identity="worker", notebooks=True),
             self._command("beat", [*celery, "beat"]),
             self._command("watcher", [python, "manage.py", "watch_cluster"], identity="watcher"),
@@ -86,7 +84,7 @@ class Portal:
             "ALLOWED_HOSTS": "localhost,127.0.0.1",
             "PORTAL_URL": self.url,
             "NOTEBOOKS_DOMAIN": self.notebooks_domain,
-            "EMAIL_URL": f"filemail://{self.state / 'mail'}",
+            "EMAIL_URL": f"filemail:///{self.state / 'mail'}",
             "INTERNAL_PORT": str(self.ports.get(f"{name}-internal", 0)),
             "BEAT_SCHEDULE_FILE": str(self.state / "beat"),
             "WORKER_CONCURRENCY": str(self.workers),
@@ -97,9 +95,21 @@ class Portal:
             told["PORTAL_KUBECONFIG"] = self.services["kubeconfigs"][identity]
         return kept | told
 
-    def _command(self, name: str, argv: list[str], *, ready: Any = None, **identity: Any) -> Command:
-        # gunicorn and celery end at SIGTERM once their requests and tasks are done.
-        return Command(name, argv, env=self.environment(name, **identity), cwd=ROOT, ready=ready, stop_within_s=12)
+    def _command(self, name: str, argv: list[str], **identity: Any) -> Command:
+        # At SIGTERM they end once their requests and tasks are done.
+        env = self.environment(name, **identity)
+        return Command(name, argv, env=env, cwd=ROOT, ready=lambda: self._is_ready(name), stop_within_s=12)
+
+    def _is_ready(self, name: str) -> bool:
+        """What an orchestrator would ask: database, Redis and migrations are as this process needs them."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[f"{name}-internal"], timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()
 
     def _gateway(self) -> dict[str, str]:
         kept = {key: os.environ[key] for key in ("PATH", "TMPDIR") if key in os.environ}
@@ -123,15 +133,3 @@ class Portal:
             known[name] = secrets.token_urlsafe(48)
             write_private(path, json.dumps(known))
         return known[name]
-
-
-def _answers_http(port: int) -> bool:
-    """Any answer will do: the application is loaded, whatever it thinks of this request."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/livez")
-        return connection.getresponse().status < 500
-    except http.client.HTTPException:
-        return False
-    finally:
-        connection.close()

@@ -12,40 +12,48 @@ from __future__ import annotations
 import json
 import secrets
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import django
 
 from devcluster.pki import write_private
 
+if TYPE_CHECKING:
+    from accounts.models import User
+
 TOKEN_DAYS = 90
+MIRROR_WITHIN_S = 60.0
 TENANT = "team-a"
-# name, role as a person would say it, tenant
+# name, role as a person would say it, tenant; an owner's tenant is made. Charlie is a stranger to team A.
 CAST = (
     ("Alice", "owner", TENANT),
     ("Bob", "member", TENANT),
-    ("Charlie", "stranger", ""),
+    ("Charlie", "owner", "team-c"),
     ("Dana", "approver of all classes", ""),
     ("Olga", "operator and administrator", ""),
+)
+# name, kind, reference, contents
+IMAGES = (
+    ("JupyterLab with PyTorch", "notebook", "quay.io/jupyter/pytorch-notebook:cuda12-2025-11-10", "Python, PyTorch"),
+    ("JupyterLab", "notebook", "quay.io/jupyter/scipy-notebook:2025-11-10", "Python, SciPy, pandas"),
+    ("PyTorch", "job", "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "Python, PyTorch, CUDA 12.8"),
 )
 
 
 def main(what: str, file: Path) -> None:
     django.setup()
-    known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
     if what == "people":
-        write_private(file, json.dumps([_person(*member, known=known) for member in CAST], indent=1))
+        known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
+        write_private(file, json.dumps([_account(*member, known=known) for member in CAST], indent=1))
+        _cluster_and_team()
     else:
         _catalog()
 
 
-def _person(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dict[str, Any]:
-    from django.utils import timezone
-
-    from accounts import actions, tokens
-    from accounts.actor import Actor
-    from accounts.models import ApiToken, Role, Scope, User
+def _account(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dict[str, Any]:
+    from accounts.models import Role, User
 
     roles = {"Dana": [Role.APPROVER], "Olga": [Role.OPERATOR, Role.ADMIN]}.get(name, [])
     email = f"{name.lower()}@example.org"
@@ -60,19 +68,68 @@ def _person(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dict
             roles=[str(one) for one in roles],
             is_staff=Role.ADMIN in roles,
         )
-    text = tokens.parse(account.get("token", ""))
-    works = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
-    if text is None or not works.filter(prefix=text.prefix).exists():
-        by = Actor(user=user, via="page")
-        scopes = [str(scope) for scope in Scope if scope != Scope.ADMIN or Role.ADMIN in roles]
-        _, account["token"] = actions.create_token(
-            name=f"demo {secrets.token_hex(2)}", scopes=scopes, expires_in_days=TOKEN_DAYS, by=by
-        )
+    account["token"] = _token(user, str(account.get("token", "")), is_admin=Role.ADMIN in roles)
     return account
 
 
+def _token(user: User, known: str, *, is_admin: bool) -> str:
+    """The one of the start before, while it works; otherwise a new one."""
+    from django.utils import timezone
+
+    from accounts import actions, tokens
+    from accounts.actor import Actor
+    from accounts.models import ApiToken, Scope
+
+    text = tokens.parse(known)
+    works = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
+    if text is not None and works.filter(prefix=text.prefix).exists():
+        return known
+    scopes = [str(scope) for scope in Scope if scope != Scope.ADMIN or is_admin]
+    name = f"demo {secrets.token_hex(2)}"
+    by = Actor(user=user, via="page")
+    _, made = actions.create_token(name=name, scopes=scopes, expires_in_days=TOKEN_DAYS, by=by)
+    return made
+
+
+def _cluster_and_team() -> None:
+    from django.conf import settings
+
+    from accounts.actor import Actor
+    from accounts.models import User
+    from cluster.models import Cluster
+    from tenants import actions
+    from tenants.models import ApproverFor, Membership, Tenant
+
+    domain = settings.NOTEBOOKS_DOMAIN
+    cluster, _ = Cluster.objects.update_or_create(name=settings.CLUSTER_NAME, defaults={"notebooks_domain": domain})
+    people = {user.name: user for user in User.objects.filter(name__in=[name for name, *_ in CAST])}
+    ApproverFor.objects.get_or_create(user=people["Dana"], gpu_class=None)
+    olga = Actor(user=people["Olga"], via="page")
+    for name, role, slug in CAST:
+        if role == "owner" and not Tenant.objects.filter(slug=slug).exists():
+            title = slug.replace("-", " ").title()
+            actions.create_tenant(slug=slug, name=title, owner=people[name], by=olga, cluster=cluster)
+    if not Membership.objects.filter(tenant__slug=TENANT, user=people["Bob"]).exists():
+        alice = Actor(user=people["Alice"], via="page")
+        actions.add_member(TENANT, email=people["Bob"].email, role=Membership.Role.MEMBER, by=alice)
+
+
 def _catalog() -> None:
-    """Cluster, team and classes."""
+    """A class per kind of capacity that the watcher has seen, and images to choose from."""
+    from accounts.actor import Actor
+    from accounts.models import User
+    from catalog import actions, queries
+
+    olga = Actor(user=User.objects.get(email="olga@example.org"), via="page")
+    deadline = time.monotonic() + MIRROR_WITHIN_S
+    while (found := queries.discover(queries.cluster())) is None:
+        if time.monotonic() > deadline:
+            sys.exit(f"The watcher has not listed the cluster within {MIRROR_WITHIN_S:.0f} s.")
+        time.sleep(0.2)
+    actions.accept_proposals(list(found.proposals), by=olga)
+    for position, (name, kind, reference, contents) in enumerate(IMAGES):
+        values = {"reference": reference, "kind": kind, "contents": contents, "position": 10 * position + 10}
+        actions.put_image(name=name, by=olga, **values)
 
 
 if __name__ == "__main__":
