@@ -16,6 +16,7 @@ from cluster.kube import connect
 from cluster.models import Cluster
 from cluster.watch import Limits
 from cluster.watcher import Options, Watcher
+from portal import internal
 from portal.due import owner_label
 
 # Rows with a `cluster` that want to know when nodes and devices change; by name, since this app knows no catalog.
@@ -31,6 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--silence", type=float, default=Limits.silence_s, help="seconds until a watch is reopened")
 
     def handle(self, *args: Any, cluster: str, silence: float, **options: Any) -> None:
+        internal.serve()
         stopped = threading.Event()
         row = self._find(cluster, stopped)
         if row is None:
