@@ -22,6 +22,7 @@ from devcluster.notebooks.volumes import Volumes
 
 POLL_S = 0.25
 RETRY_S = 1.0
+FIRST_S = 0.5  # between probes until the first success
 # Images under this name cannot be pulled: for demonstrations and tests of what a wrong image looks like.
 MISSING = "missing/"
 PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
@@ -60,6 +61,7 @@ class Life:
         self.pod = pod  # the latest seen; replaced, never changed
         self.stopping = threading.Event()  # the pod is to end, within its grace
         self.gone = threading.Event()  # the pod is no more: end at once, report nothing
+        self.wake = threading.Event()  # either of them, or the process ended
         self.started_at = ""
         self._told: Json | None = None
         self._lock = threading.Lock()
@@ -72,11 +74,13 @@ class Life:
                 self.pod = pod
                 if "deletionTimestamp" in pod["metadata"]:
                     self.stopping.set()
+                    self.wake.set()
             return not self._over
 
     def abandon(self) -> None:
         self.gone.set()
         self.stopping.set()
+        self.wake.set()
 
     def run(self) -> None:
         try:
@@ -109,6 +113,7 @@ class Life:
             private=self.machine.private(self.pod),
             log=self.machine.log(self.pod),
             mark=self.machine.mark_of(self.pod),
+            on_exit=self.wake.set,
         )
         try:
             self._event("Created", f"Created container: {self._name()}")
@@ -185,8 +190,9 @@ class Life:
         next_probe, failed, ready = time.monotonic() + probe.delay_s, 0, False
         running = podstatus.running(self.started_at)
         self._tell(running, address=address)
-        while (code := container.wait(POLL_S)) is None and not self.stopping.is_set():
-            if time.monotonic() < next_probe:
+        while (code := container.code()) is None and not self.stopping.is_set():
+            if (pause := next_probe - time.monotonic()) > 0:
+                self.wake.wait(pause)
                 continue
             passed = probe.passes(address)
             failed = 0 if passed else failed + 1
@@ -194,7 +200,7 @@ class Life:
                 ready = passed
             self._tell(running, ready=ready, address=address)
             # Quicker than a kubelet until it is ready: nobody learns anything from waiting out a period.
-            next_probe = time.monotonic() + (probe.period_s if ready else min(probe.period_s, 1.0))
+            next_probe = time.monotonic() + (probe.period_s if ready else min(probe.period_s, FIRST_S))
         return (code, "") if code is not None else self._stop(container)
 
     def _stop(self, container: Container) -> tuple[int, str]:
@@ -206,10 +212,13 @@ class Life:
         default = self.pod["spec"].get("terminationGracePeriodSeconds", 30)
         deadline = time.monotonic() + self.pod["metadata"].get("deletionGracePeriodSeconds", default)
         while time.monotonic() < deadline and not self.gone.is_set():
-            if (code := container.wait(POLL_S)) is not None:
-                return code, ""
-        container.kill()
-        return container.wait(10) or 137, ""
+            if container.exited.wait(POLL_S):
+                break
+        else:
+            container.kill()
+            container.exited.wait(10)
+        code = container.code()
+        return (137 if code is None else code), ""
 
     def _end(self, code: int, *, reason: str = "", message: str = "", address: str = "") -> None:
         state = podstatus.terminated(code, reason=reason, message=message, started_at=self.started_at)

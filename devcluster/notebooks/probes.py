@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from devcluster.api import Json
 
 PORT = 8888
+NEVER_AGAIN_S = 86_400.0  # without a probe a kubelet does not look again
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Probe:
     tcp: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
-    period_s: float = 1.0
+    period_s: float = 10.0
     timeout_s: float = 1.0
     failures: int = 3
 
@@ -43,7 +44,7 @@ def readiness(container: Json) -> Probe:
     ports = {port.get("name", ""): port["containerPort"] for port in container.get("ports", [])}
     default = next(iter(ports.values()), PORT)
     if spec is None:
-        return Probe(port=default)
+        return Probe(port=default, period_s=NEVER_AGAIN_S)
     asked = spec.get("httpGet") or spec.get("tcpSocket") or spec.get("grpc") or {}
     port = asked.get("port", default)
     return Probe(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,8 +29,18 @@ STAND_INS = (
 
 
 class Container:
-    def __init__(self, inputs: Inputs, *, address: str, home: Path, private: Path, log: Path, mark: str) -> None:
-        """Raises FileNotFoundError where this machine has no such program. Start it from a thread that outlives it."""
+    def __init__(
+        self,
+        inputs: Inputs,
+        *,
+        address: str,
+        home: Path,
+        private: Path,
+        log: Path,
+        mark: str,
+        on_exit: Callable[[], None],
+    ) -> None:
+        """Make it in a thread that outlives it: the process is tied to that very thread."""
         self.mark = mark
         environment = inputs.environment | {
             "PATH": search_path(private.parent.parent),
@@ -55,14 +66,13 @@ class Container:
         )
         self._logger = threading.Thread(target=_copy, args=(self.process.stdout, log), daemon=True)
         self._logger.start()
+        self.exited = threading.Event()
+        threading.Thread(target=self._wait, args=(on_exit,), daemon=True).start()
 
-    def wait(self, seconds: float) -> int | None:
+    def code(self) -> int | None:
         """The exit code as a kubelet tells it (128 + signal), or None: still running."""
-        try:
-            code = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-        return code if code >= 0 else 128 - code
+        code = self.process.poll()
+        return 128 - code if code is not None and code < 0 else code
 
     def ask_to_end(self) -> None:
         """SIGTERM to the first process alone, as container runtimes do."""
@@ -78,6 +88,11 @@ class Container:
         self.process.wait()
         kill_marked(self.mark)
         self._logger.join(timeout=5)
+
+    def _wait(self, on_exit: Callable[[], None]) -> None:
+        self.process.wait()
+        self.exited.set()
+        on_exit()
 
 
 def search_path(data_dir: Path) -> str:

@@ -81,6 +81,11 @@ def ask(address: str, path: str, *, token: str = "", method: str = "GET", body: 
     return response.status, json.loads(answer) if answer else None
 
 
+def log_of(admin: Api, namespace: str, name: str = "lab") -> bytes:
+    """As `kubectl logs` gets it, through the API server."""
+    return admin.raw("GET", f"/api/v1/namespaces/{namespace}/pods/{name}/log")[1]
+
+
 def processes_of(uid: str) -> list[int]:
     """Ids of everything that runs for the pod."""
     found = []
@@ -106,8 +111,7 @@ def test_a_notebook_is_a_real_jupyterlab_from_start_to_deletion(admin, namespace
     status, kernel = ask(address, "/api/kernels", token=TOKEN, method="POST", body="{}")
     assert (status, kernel["name"]) == (201, "python3")
 
-    _, log = admin.raw("GET", f"/api/v1/namespaces/{namespace}/pods/lab/log")
-    assert b"Jupyter Server" in log
+    assert b"Jupyter Server" in log_of(admin, namespace)
     reasons = {event["reason"] for event in admin.list("v1/events", namespace=namespace)}
     assert {"Pulled", "Created", "Started"} <= reasons
 
@@ -161,7 +165,7 @@ def test_the_exit_code_of_the_process_is_the_containers(admin, namespace, seen, 
 
 def test_a_process_that_ignores_sigterm_is_killed_when_its_grace_is_over(admin, namespace, seen, until):
     pod = admin.create(notebook(namespace, grace_s=2, **script('trap "" TERM; echo up; while :; do sleep 0.1; done')))
-    until(lambda: "running" in state(seen()))
+    until(lambda: b"up" in log_of(admin, namespace))  # the trap is set
     watch = admin.watch("v1/pods", namespace=namespace, timeout_s=20)
     admin.delete("v1/pods", "lab", namespace=namespace)
     codes = {
@@ -224,7 +228,7 @@ def test_what_is_written_to_a_volume_outlives_the_pod_and_goes_with_the_claim(ad
     admin.delete("v1/pods", "writer", namespace=namespace)
     admin.create(notebook(namespace, "reader", **mounted(), **script("cat note")))
     until(lambda: seen("reader").get("phase") == "Succeeded")
-    assert b"kept" in admin.raw("GET", f"/api/v1/namespaces/{namespace}/pods/reader/log")[1]
+    assert log_of(admin, namespace, "reader") == b"kept\n"
 
     directory = Path(admin.get("v1/persistentvolumes", volume)["spec"]["hostPath"]["path"])
     assert (directory / "note").read_text() == "kept\n"
