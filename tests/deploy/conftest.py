@@ -16,6 +16,17 @@ Json = dict[str, Any]
 DEADLINE_S = 20.0
 
 
+class Impersonating(Api):
+    """The administrator, acting as somebody else: for identities that have no kubeconfig."""
+
+    def __init__(self, kubeconfig: str, *, user: str, group: str = "system:authenticated") -> None:
+        super().__init__(kubeconfig)
+        self.user, self.group = user, group
+
+    def _headers(self) -> dict[str, str]:
+        return super()._headers() | {"Impersonate-User": self.user, "Impersonate-Group": self.group}
+
+
 @pytest.fixture(scope="session")
 def worker(services: Json) -> Api:
     return Api(services["kubeconfigs"]["worker"])

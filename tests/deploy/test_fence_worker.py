@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from devcluster.api import APPLY, MERGE, Api, ApiError, path_of
-from tests.deploy.conftest import namespace
+from tests.deploy.conftest import Impersonating, namespace
 
 Json = dict[str, Any]
 FENCE = "gpu-portal fence"
@@ -184,16 +184,10 @@ def test_our_label_stays_on_our_namespace(worker: Api, ours: str) -> None:
     worker.patch("v1/namespaces", ours, {"metadata": {"labels": {"gpu-portal/owner": "tenants.namespace.5"}}})
 
 
-class AlmightyWorker(Api):
-    """The worker's name with every right there is: what RBAC would refuse first, the fence has to refuse by itself."""
-
-    def _headers(self) -> dict[str, str]:
-        worker = "system:serviceaccount:gpu-portal:worker"
-        return super()._headers() | {"Impersonate-User": worker, "Impersonate-Group": "system:masters"}
-
-
 def test_the_fence_does_not_lean_on_rbac(services: Json, ours: str) -> None:
-    almighty = AlmightyWorker(services["kubeconfigs"]["admin"])
+    """The worker's name with every right there is: what RBAC would refuse first, the fence has to refuse by itself."""
+    admin = services["kubeconfigs"]["admin"]
+    almighty = Impersonating(admin, user="system:serviceaccount:gpu-portal:worker", group="system:masters")
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     rbac = "rbac.authorization.k8s.io/v1"
     everywhere = [

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from devcluster.api import Api, ApiError, path_of
-from tests.deploy.conftest import until
+from tests.deploy.conftest import Impersonating, until
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # API group, resource (with [name] where limited to one), verb
@@ -136,23 +136,39 @@ def test_the_api_server_agrees_about_worker_and_watcher(worker: Api, watcher: Ap
         assert asked(watcher, place) == written_out(WATCHER)
 
 
-def test_doors_follows_logs_where_it_is_bound_and_does_nothing_else(
-    worker: Api, doors: Api, ours: str, foreign: str
-) -> None:
-    assert asked(doors, ours) == set()
+def bind(worker: Api, namespace: str, role: str, subject: Json) -> None:
+    labels = {"app.kubernetes.io/managed-by": "gpu-portal"}
     worker.create(
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
-            "metadata": {
-                "name": "gpu-portal-logs",
-                "namespace": ours,
-                "labels": {"app.kubernetes.io/managed-by": "gpu-portal"},
-            },
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "gpu-portal-logs"},
-            "subjects": [{"kind": "ServiceAccount", "name": "doors", "namespace": "gpu-portal"}],
+            "metadata": {"name": role, "namespace": namespace, "labels": labels},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [subject],
         }
     )
+
+
+def test_a_tenants_people_look_at_their_own_namespace_only(
+    services: Json, worker: Api, ours: str, foreign: str
+) -> None:
+    alice = Impersonating(services["kubeconfigs"]["admin"], user="alice@example.org")
+    bind(worker, ours, "gpu-portal-tenant", {"kind": "User", "name": "alice@example.org"})
+
+    until(lambda: asked(alice, ours) == written_out(TENANT), "Alice may look here")
+    assert asked(alice, foreign) == set()
+    assert alice.raw("GET", path_of("v1/pods", namespace=ours))[0] == 200
+    for path in (path_of("v1/secrets", namespace=ours), path_of("v1/pods", namespace=foreign), path_of("v1/pods")):
+        assert alice.raw("GET", path)[0] == 403
+    for resource in ("v1/pods", "batch/v1/jobs"):
+        assert alice.raw("POST", path_of(resource, namespace=ours), {"metadata": {"name": "x"}})[0] == 403
+
+
+def test_doors_follows_logs_where_it_is_bound_and_does_nothing_else(
+    worker: Api, doors: Api, ours: str, foreign: str
+) -> None:
+    assert asked(doors, ours) == set()
+    bind(worker, ours, "gpu-portal-logs", {"kind": "ServiceAccount", "name": "doors", "namespace": "gpu-portal"})
 
     # The API server reads bindings from a cache that trails a moment behind.
     until(lambda: asked(doors, ours) == written_out(LOGS), "doors may follow logs here and nothing else")
