@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import threading
+
+from devcluster.api import Api
+from devcluster.faults import ApiProxy
+from devcluster.follow import Follow
+
+
+def test_what_happened_during_an_outage_is_told_after_it(services, admin, namespace, until, tmp_path):
+    def config_map(name: str) -> None:
+        admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
+
+    told: list[tuple[str, str]] = []
+    with ApiProxy(services["kubeconfigs"]["admin"], tmp_path) as proxy:
+        follow = Follow(Api(proxy.kubeconfig), "v1/configmaps", namespace=namespace)
+        thread = threading.Thread(
+            target=lambda: told.extend((kind, obj["metadata"]["name"]) for kind, obj in follow), daemon=True
+        )
+        thread.start()
+        for name in ("stays", "goes"):
+            config_map(name)
+        until(lambda: proxy.calls("watch", "configmaps"))
+        proxy.refuse()
+        admin.delete("v1/configmaps", "goes", namespace=namespace)
+        config_map("comes")
+        proxy.resume()
+        until(lambda: ("ADDED", "comes") in told)
+        follow.stop()
+        thread.join(5)
+    assert not thread.is_alive()
+    assert ("DELETED", "goes") in told
+    assert told.count(("ADDED", "stays")) == 1
