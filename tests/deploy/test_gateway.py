@@ -1,4 +1,4 @@
-"""The gateway's Caddyfile in the real Caddy, between a client and three small servers that say what reached them.
+"""The gateway's Caddyfile in the real Caddy.
 
 Doors is played under uvicorn, as in production: it would take a forwarded WebSocket upgrade for something else than a
 request. It lets notebook `mine` in, on which two upstreams listen: the pod, and one that only an attacker names.
@@ -6,180 +6,30 @@ request. It lets notebook `mine` in, on which two upstreams listen: the pod, and
 
 from __future__ import annotations
 
-import asyncio
-import http.client
 import json
 import os
 import socket
-import subprocess
-import threading
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import uvicorn
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.deploy.conftest import DEADLINE_S, until
+from tests.deploy.gateway import TOKEN, Gateway, Recorder, caddy, free_port, serving
 
 Json = dict[str, Any]
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
-CADDYFILE = Path(__file__).parents[2] / "deploy" / "Caddyfile"
-TOKEN = "token of-the-notebook"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    text: str
-
-    @property
-    def seen(self) -> Json:
-        """What the server behind the gateway was asked."""
-        return json.loads(self.text)
-
-
-class Recorder:
-    """An ASGI app that answers with its own name and the request it got; echoes WebSockets."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.asked: list[Json] = []
-        self.pod = ""
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            return
-        asked = self._read(scope)
-        self.asked.append(asked)
-        if scope["type"] == "websocket":
-            await self._echo(asked, receive, send)
-        elif asked["path"] == "/gateway/authorize":
-            await self._authorize(asked, send)
-        else:
-            await _respond(send, 200, {"content-type": "application/json"}, json.dumps(asked))
-
-    def _read(self, scope: Message) -> Json:
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            headers[name.decode()] = "; ".join(filter(None, [headers.get(name.decode()), value.decode()]))
-        query = scope["query_string"].decode()
-        return {
-            "server": self.name,
-            "type": scope["type"],
-            "method": scope.get("method", ""),
-            "path": scope["path"],
-            "query": query,
-            "headers": headers,
-        }
-
-    async def _authorize(self, asked: Json, send: Send) -> None:
-        notebook = asked["headers"]["x-forwarded-host"].split(".")[0]
-        if notebook == "login":
-            await _respond(send, 302, {"location": "http://portal.test/login", "set-cookie": "seen=1"}, "")
-        elif notebook == "nameless":  # let in, but doors forgets to say where
-            await _respond(send, 200, {}, "")
-        elif notebook == "gone":
-            free = _free_port()
-            await _respond(send, 200, {"x-notebook-upstream": f"127.0.0.1:{free}"}, "")
-        elif notebook == "mine":
-            await _respond(send, 200, {"x-notebook-upstream": self.pod, "authorization": TOKEN}, "")
-        else:
-            await _respond(send, 404, {"content-type": "text/plain"}, "no such notebook")
-
-    async def _echo(self, asked: Json, receive: Receive, send: Send) -> None:
-        await receive()
-        await send({"type": "websocket.accept"})
-        await send({"type": "websocket.send", "text": json.dumps(asked)})
-        while (message := await receive())["type"] == "websocket.receive":
-            await send({"type": "websocket.send", "text": f"{self.name} heard {message['text']}"})
-
-
-async def _respond(send: Send, status: int, headers: dict[str, str], text: str) -> None:
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": text.encode()})
-
-
-@dataclass
-class Gateway:
-    port: int
-    web: Recorder
-    doors: Recorder
-    pod: Recorder
-    evil: Recorder
-    evil_address: str
-    log: Path
-
-    def ask(
-        self, host: str, path: str = "/", *, method: str = "GET", headers: list[tuple[str, str]] | None = None
-    ) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_S)
-        connection.putrequest(method, path, skip_host=True)
-        for name, value in [("Host", host), *(headers or [])]:
-            connection.putheader(name, value)
-        connection.endheaders()
-        response = connection.getresponse()
-        answer = Answer(response.status, {n.lower(): v for n, v in response.getheaders()}, response.read().decode())
-        connection.close()
-        return answer
-
-    def notebook(self, path: str = "/lab", *, name: str = "mine", **more: Any) -> Answer:
-        return self.ask(f"{name}.notebooks.test:{self.port}", path, **more)
-
-    def portal(self, path: str, **more: Any) -> Answer:
-        return self.ask(f"portal.test:{self.port}", path, **more)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-@contextmanager
-def _serving(app: Recorder) -> Iterator[str]:
-    """host:port of a uvicorn in a thread."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
-    thread.start()
-    until(lambda: server.started, f"{app.name} up")
-    try:
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(DEADLINE_S)
-        listener.close()
-
-
-@contextmanager
-def _caddy(program: Path, environment: dict[str, str], log: Path) -> Iterator[None]:
-    arguments = [program, "run", "--config", CADDYFILE, "--adapter", "caddyfile"]
-    with log.open("wb") as stderr, subprocess.Popen(arguments, env=environment, stderr=stderr, stdout=stderr) as caddy:
-        try:
-            yield
-        finally:
-            caddy.terminate()
-            caddy.wait(DEADLINE_S)
 
 
 @pytest.fixture(scope="module")
 def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     web, doors, pod, evil = (Recorder(name) for name in ("web", "doors", "pod", "evil"))
     home = tmp_path_factory.mktemp("caddy")
-    port, log = _free_port(), home / "log"
-    with _serving(web) as web_at, _serving(doors) as doors_at, _serving(pod) as pod_at, _serving(evil) as evil_at:
+    port, log = free_port(), home / "log"
+    with serving(web) as web_at, serving(doors) as doors_at, serving(pod) as pod_at, serving(evil) as evil_at:
         doors.pod = pod_at
         environment = {
             "PATH": os.environ["PATH"],
@@ -190,7 +40,7 @@ def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             "PORTAL_HOST": "portal.test",
             "NOTEBOOKS_DOMAIN": f"notebooks.test:{port}",
         }
-        with _caddy(Path(services["bin_dir"]) / "caddy", environment, log):
+        with caddy(Path(services["bin_dir"]) / "caddy", environment, log):
             gateway = Gateway(port, web, doors, pod, evil, evil_at, log)
             until(lambda: _lives(gateway), "gateway up")
             yield gateway
