@@ -138,6 +138,7 @@ class Event(models.Model):
         indexes = [
             models.Index(fields=["tenant", "-id"], name="event_of_tenant"),
             models.Index(fields=["row", "-id"], name="event_of_row"),
+            models.Index(fields=["actor_id", "-id"], name="event_of_actor"),
         ]
 
     def __str__(self) -> str:

@@ -228,8 +228,10 @@ def _first_problem(detail: Any, path: str = "") -> tuple[str | None, str]:
     """The first field and sentence of DRF's nested error structure; a form shows one at a time as well."""
     if isinstance(detail, dict):
         key, value = next(iter(detail.items()))
-        inner = path if key == "non_field_errors" else (f"{path}.{key}" if path else str(key))
-        return _first_problem(value, inner)
+        if key == "non_field_errors":
+            return _first_problem(value, path)
+        inner = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}"
+        return _first_problem(value, inner.removeprefix("."))
     if isinstance(detail, list):
         for index, item in enumerate(detail):
             if isinstance(item, dict | list):

@@ -20,16 +20,22 @@ SECRET_NAME = re.compile(
 )
 HARMLESS_ENDINGS = ("_prefix", "_name", "_count", "_at")
 DEPTH_MAX = 8
+TEXT_MAX = 20_000
 
-# name=value and "name": "value", as in query strings, forms, headers and JSON within a text.
-_NAMES = rf"[\w.-]*(?:{'|'.join(SECRET_WORDS)}|api_?key|private_?key|secret_?key|session_?key|access_?key)[\w.-]*"
+# name=value, name: value and "name": "value" within a text, quoted and escaped as often as it may be. The look-behind
+# keeps long words without separators from being tried at each of their letters. Nothing reaches over a line's end: a
+# traceback's last line says what happened.
+_WORDS = "|".join([*SECRET_WORDS, *(f"{kind}[_-]?key" for kind in ("api", "private", "secret", "session", "access"))])
+_NAME = rf"(?<![\w.-])[\w.-]*(?:{_WORDS})[\w.-]*"
+_IS = r"\\*[\"']?\s*[=:]\s*"
 PATTERNS = [
     (re.compile(r"\bgpt_([a-z0-9]{8})_[A-Za-z0-9_-]+"), r"gpt_\1_***"),
     (re.compile(r"\b(Bearer|Basic)\s+[^\s\"',;]+", re.I), r"\1 ***"),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+@", re.I), r"\1***@"),
-    (re.compile(rf"([?&;]{_NAMES}=)[^&\s\"'#;]+", re.I), r"\1***"),
-    (re.compile(rf"(\\?[\"']{_NAMES}\\?[\"']\s*[:=]\s*\\?[\"'])(?:\\.|[^\"'\\])*", re.I), r"\1***"),
-    (re.compile(rf"(\b{_NAMES}\s*[=:]\s*)(?![\"'\\])[^\s,;&\"')}}\]]+", re.I), r"\1***"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]*:)[^\s/@]+@", re.I), r"\1***@"),
+    (re.compile(rf"([?&]{_NAME}=)[^&\s\"'#]+", re.I), r"\1***"),
+    (re.compile(rf"({_NAME}{_IS})[{{\[(].*", re.I), r"\1***"),
+    (re.compile(rf"({_NAME}{_IS}\\*)([\"'])(?:\\.|(?!\2).)*", re.I), r"\1\2***"),
+    (re.compile(rf"({_NAME}{_IS})(?![\"'\\{{\[(])[^\s,;&\"')}}\]]+", re.I), r"\1***"),
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), HIDDEN),  # a service account's token
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)", re.S), HIDDEN),
 ]
@@ -63,6 +69,8 @@ class WithoutSecrets:
         return self.text(str(value))
 
     def text(self, text: str) -> str:
+        if len(text) > TEXT_MAX:
+            text = f"{text[:TEXT_MAX]}… ({len(text)} characters)"
         for secret in self.known:
             text = text.replace(secret, HIDDEN)
         for pattern, hidden in PATTERNS:
