@@ -1,0 +1,165 @@
+"""Worker, beat and watcher as processes on a PostgreSQL and a Redis of their own; faults by proxies and signals."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import redis as redis_client
+
+from devcluster import postgres, redis
+from devcluster.api import Api
+from devcluster.faults import ApiProxy
+from devcluster.processes import Command, Supervisor, free_port
+from tests import make
+
+ROOT = Path(__file__).parent.parent.parent
+FIRST_SYNC_WITHIN_S = 60
+RECOVERS_WITHIN_S = 90
+
+
+@dataclass
+class Portal:
+    """The portal's background half. Processes that die are started again, as a service manager does."""
+
+    supervisor: Supervisor
+    proxy: ApiProxy
+    admin: Api
+    database_url: str
+    redis_url: str
+    data: Path
+    env: dict[str, str]
+    slug: str
+
+    def run(self, *arguments: str) -> None:
+        command = Command("step", [sys.executable, *arguments], env=self.env, cwd=ROOT)
+        ran = self.supervisor.run(command, within_s=120)
+        assert ran.process.returncode == 0, ran.log.read_text()
+
+    def provision(self, name: str, units: int) -> None:
+        self.run("-m", "tests.recovery.provision", "team", name, self.slug, str(units))
+
+    # ---- disasters -----------------------------------------------------------------------------------------------
+
+    def kill(self, name: str) -> None:
+        """With its children, at once; then a new one."""
+        running = self.supervisor.running[name]
+        os.killpg(running.pid, signal.SIGKILL)
+        running.process.wait(10)
+        self.supervisor.stop(name)
+        self.supervisor.start(running.command)
+
+    def flush_redis(self) -> None:
+        redis_client.Redis.from_url(self.redis_url).flushall()
+
+    def crash_postgres(self) -> None:
+        """An immediate shutdown: PostgreSQL comes back by crash recovery, which empties unlogged tables."""
+        running = self.supervisor.running["postgres"]
+        os.kill(int((self.data / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+        running.process.wait(20)
+        self.supervisor.stop("postgres")
+        self.supervisor.start(running.command)
+        self.supervisor.until_ready("postgres")
+
+    # ---- looking -------------------------------------------------------------------------------------------------
+
+    def ask(self, statement: str, *parameters: Any) -> Any:
+        """The first value of the first row; None while the database is away."""
+        try:
+            with psycopg.connect(self.database_url, connect_timeout=2) as connection:
+                row = connection.execute(statement, parameters).fetchone()
+        except psycopg.OperationalError:
+            return None
+        return row[0] if row else None
+
+    def keep_alive(self) -> None:
+        for running in self.supervisor.ended():
+            self.supervisor.stop(running.command.name)
+            self.supervisor.start(running.command)
+
+    def wait(self, is_true: Callable[[], bool], *, what: str, within_s: float = RECOVERS_WITHIN_S) -> None:
+        deadline = time.monotonic() + within_s
+        while not is_true():
+            self.keep_alive()
+            assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {what}\n{self.story()}"
+            time.sleep(0.1)
+
+    def story(self) -> str:
+        return "\n".join(f"--- {name}\n{run.last_lines(8)}" for name, run in self.supervisor.running.items())
+
+    def is_provisioned(self, name: str, units: int) -> bool:
+        """As an independent client sees it: the queue is open with the granted units, the rest is there."""
+        queue = self.admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", name)
+        if queue is None or queue["spec"].get("stopPolicy", "None") != "None":
+            return False
+        groups = queue["spec"].get("resourceGroups", [])
+        nominal = sum(int(cell["nominalQuota"]) for g in groups for f in g["flavors"] for cell in f["resources"])
+        others = (
+            ("v1/resourcequotas", "gpu-portal"),
+            ("v1/limitranges", "gpu-portal"),
+            ("kueue.x-k8s.io/v1beta2/localqueues", "gpu-portal"),
+        )
+        return nominal == units and all(self.admin.find(kind, one, namespace=name) for kind, one in others)
+
+    def is_settled(self) -> bool:
+        """No row is due, on lease or behind what is wanted."""
+        waiting = """SELECT count(*) FROM tenants_namespace
+                      WHERE due_at <= now() OR leased_until IS NOT NULL OR observed_generation <> generation
+                         OR error_code <> ''"""
+        return bool(self.ask(waiting) == 0)
+
+    def is_mirrored(self, name: str) -> bool:
+        """The mirror knows the team's queue, and every kind is listed in the epoch of now."""
+        unlisted = """SELECT count(*) FROM cluster_mirrorkind k WHERE k.listed_at IS NULL
+                          OR k.epoch NOT IN (SELECT epoch FROM cluster_mirrorepoch)"""
+        seen = "SELECT count(*) FROM cluster_mirrorobject WHERE kind = 'ClusterQueue' AND name = %s"
+        return bool(self.ask(seen, name) == 1 and self.ask(unlisted) == 0)
+
+
+@pytest.fixture(scope="session")
+def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    state = tmp_path_factory.mktemp("recovery")
+    unique = hashlib.sha256(f"recovery {os.getpid()}".encode()).hexdigest()[:8]
+    # PostgreSQL as root runs as another user, who has to reach its data.
+    state.chmod(0o755)
+    with (
+        Supervisor(state / "log") as supervisor,
+        ApiProxy(services["kubeconfigs"]["worker"], state) as proxy,
+    ):
+        prefix, programs, data = postgres.prepare(supervisor, state)
+        port = free_port()
+        supervisor.start(postgres.command(prefix, programs, data, state=state, port=port, unsafe=True))
+        command, redis_url = redis.command(state, free_port({port}))
+        supervisor.start(command)
+        supervisor.until_ready("postgres", "redis")
+        database_url = postgres.ensure_database(postgres.url(state, port), "portal")
+        env = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.recovery.settings",
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "BEAT_SCHEDULE_FILE": str(state / "beat"),
+            "LOG_LEVEL": "INFO",
+        }
+        found = Portal(supervisor, proxy, admin, database_url, redis_url, data, env, f"a100-{unique}")
+        found.run("manage.py", "migrate", "--noinput", "-v0")
+        found.run("-m", "tests.recovery.provision", "cluster", f"gpu-portal-{unique}", found.slug)
+        celery = [sys.executable, "-m", "celery", "-A", "portal"]
+        worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
+        as_worker = env | {"PORTAL_KUBECONFIG": str(proxy.kubeconfig)}
+        as_watcher = env | {"PORTAL_KUBECONFIG": services["kubeconfigs"]["watcher"]}
+        watch = [sys.executable, "manage.py", "watch_cluster"]
+        supervisor.start(Command("worker", worker, env=as_worker, cwd=ROOT, stop_within_s=10))
+        supervisor.start(Command("beat", [*celery, "beat"], env=env, cwd=ROOT, stop_within_s=10))
+        supervisor.start(Command("watcher", watch, env=as_watcher, cwd=ROOT, stop_within_s=10))
+        yield found
+    make.remove_from_cluster(admin, unique)

@@ -1,0 +1,51 @@
+"""Run as a process with web's rights: a team with a grant, as if its request had been decided just now.
+
+python -m tests.recovery.provision cluster COHORT
+python -m tests.recovery.provision team NAME CLASS UNITS
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import django
+
+
+def main(what: str, *rest: str) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    django.setup()
+    {"cluster": settle, "team": team}[what](*rest)
+
+
+def settle(cohort: str, slug: str) -> None:
+    from accounts.actor import system
+    from accounts.models import Role, User
+    from catalog.actions import activate
+    from cluster.models import Cluster
+    from tests import make
+
+    cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost", cohort=cohort)
+    assert User.objects.count() == 0
+    make.user("Olga", roles=[Role.OPERATOR, Role.ADMIN])
+    draft = make.gpu_class(cluster, slug=slug, life_cycle="draft")
+    activate(draft.pk, by=system("test"))
+
+
+def team(name: str, slug: str, units: str) -> None:
+    from django.db import transaction
+
+    from catalog.models import GpuClass
+    from cluster.models import Cluster
+    from portal.due import touch
+    from tenants.models import Namespace
+    from tests import make
+
+    with transaction.atomic():
+        tenant = make.tenant(Cluster.objects.get(), slug=name, namespace=name)
+        make.grant(tenant, GpuClass.objects.get(slug=slug), units=int(units))
+        touch(Namespace, tenant.namespaces.get().pk)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *sys.argv[2:])
