@@ -168,16 +168,12 @@ def _write(pki: Pki, name: str, key: ec.EllipticCurvePrivateKey, certificate: x5
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     write_private(path, pem.decode())
 
 
 def _service_account_key(pki: Pki) -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     _write_key(pki.key("service-accounts"), key)
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     pki.file("service-accounts.pub").write_bytes(public)
