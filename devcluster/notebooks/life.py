@@ -263,9 +263,11 @@ class Life:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
         spec = {"logs": [{"containers": [self._name()], "logsFile": str(log), "follow": True}]}
         names = {"name": meta["name"], "namespace": meta["namespace"], "ownerReferences": [owner]}
-        self.machine.api.apply(
-            {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": names, "spec": spec}
-        )
+        logs = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": names, "spec": spec}
+        try:
+            persist(lambda: self.machine.api.apply(logs), say=self._say, until=self.gone)
+        except (ApiError, LookupError) as error:  # a cluster without kwok's kinds, a namespace that is going away
+            self._say(f"kubectl logs will not work: {error}")
 
     def _image(self) -> str:
         return str(self.pod["spec"]["containers"][0].get("image", ""))
@@ -277,11 +279,12 @@ class Life:
         print(f"{podstatus.now()} {self.name}: {text}", flush=True)
 
 
-def persist(step: Callable[[], None], *, say: Callable[[str], None], until: threading.Event) -> None:
+def persist(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
     """Do `step` as soon as the API server takes it. What it refuses for good (4xx) is raised."""
     while True:
         try:
-            return step()
+            step()
+            return
         except (OSError, http.client.HTTPException) as error:
             say(f"waits for the API server: {error}")
         except ApiError as error:
@@ -289,7 +292,7 @@ def persist(step: Callable[[], None], *, say: Callable[[str], None], until: thre
                 raise
             say(f"waits for the API server: {error}")
         if until.wait(RETRY_S):
-            return None
+            return
 
 
 def clear(machine: Machine, pod: Json) -> None:
