@@ -11,6 +11,7 @@ import functools
 
 import redis
 import structlog
+from celery import Celery
 from django.conf import settings
 from django.db import transaction
 
@@ -32,10 +33,8 @@ def page_hint(channel: str) -> None:
 
 
 def _send_worker_hint(label: str, queue: str) -> None:
-    from portal.celery import app  # Celery costs 100 ms of import; pages that change nothing never pay it
-
     try:
-        app.send_task(f"{label}.work", queue=queue, ignore_result=True, retry=False)
+        sender().send_task(f"{label}.work", queue=queue, ignore_result=True, retry=False)
     except Exception as error:  # kombu's transports raise their own families; a lost hint is a normal event
         log.warning("hint_lost", hint=f"{label}.work", error=type(error).__name__)
 
@@ -49,6 +48,14 @@ def _send_page_hint(channel: str) -> None:
 
 def channel_name(channel: str) -> str:
     return f"page:{channel}"
+
+
+@functools.cache
+def sender() -> Celery:
+    """Sends by task name only; portal.celery is the app of workers, and knows all tasks."""
+    app = Celery("hints", set_as_current=False)
+    app.config_from_object("django.conf:settings", namespace="CELERY")
+    return app
 
 
 @functools.cache
