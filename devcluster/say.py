@@ -6,8 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 _began = time.monotonic()
+_stream: TextIO | None = None  # None: standard output as it is at that moment
 
 
 class Problem(Exception):
@@ -19,8 +21,14 @@ class Problem(Exception):
         self.way_on = way_on
 
 
+def speak_on(stream: TextIO) -> None:
+    """For commands whose standard output is for programs."""
+    global _stream
+    _stream = stream
+
+
 def say(text: str = "") -> None:
-    print(text, flush=True)
+    print(text, file=_stream, flush=True)
 
 
 def elapsed(seconds: float) -> str:
