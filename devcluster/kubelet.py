@@ -8,7 +8,8 @@
         kubelet.oom_killed(pod)
 
 Claimed pods carry the annotation `devcluster/scripted: "true"` from their creation on, so kwok and the notebook runner
-leave them alone. A claimed pod that is deleted ends as Failed (137) and goes, unless the claim says `stuck=True`.
+leave them alone until the claim ends. A claimed pod that is deleted ends as Failed (137) and goes, unless the claim
+says `stuck=True`.
 Texts are those of kubelet 1.36.
 """
 
@@ -72,6 +73,7 @@ class Kubelet:
         finally:
             _unbind(self.api, policy)
             self.unstick(claim)
+            self._give_back(claim)
             pods.stop()
             thread.join()
 
@@ -245,6 +247,13 @@ class Kubelet:
             elif claim.script is not None and pod["metadata"]["uid"] not in begun:
                 begun.add(pod["metadata"]["uid"])
                 threading.Thread(target=_play, args=(self, claim.script, pod), daemon=True).start()
+
+    def _give_back(self, claim: Claim) -> None:
+        """To kwok and the notebook runner: with nobody to end them, the claim's pods would keep their namespace."""
+        for pod in self.api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
+            body = {"metadata": {"annotations": {SCRIPTED: None}}}
+            with suppress(ApiError):  # gone meanwhile
+                self.api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
 
     def _finish_deleted(self, claim: Claim, pod: Json) -> None:
         ours = pod["metadata"].get("annotations", {}).get(SCRIPTED) == "true"

@@ -97,6 +97,14 @@ def test_a_deleted_pod_ends_as_failed_and_goes_unless_it_is_stuck(admin, namespa
     assert seen() == {}
 
 
+def test_after_a_claim_its_pods_can_be_deleted_like_others(admin, namespace, kubelet, seen, until):
+    with kubelet.claim(namespace, script=runs):
+        admin.create(pod(namespace))
+        until(lambda: seen().get("phase") == "Running")
+    admin.delete("v1/pods", "trainer", namespace=namespace)
+    until(lambda: not seen())
+
+
 # statuses
 
 
