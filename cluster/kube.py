@@ -80,8 +80,9 @@ class Answer:
         return "deletionTimestamp" in self.body.get("metadata", {})
 
 
-# kind → (path prefix, plural); the kinds that the portal writes.
+# kind → (path prefix, plural); the kinds that the portal writes, and pods, whose logs it follows.
 PATHS = {
+    "Pod": ("api/v1", "pods"),
     "Namespace": ("api/v1", "namespaces"),
     "ResourceQuota": ("api/v1", "resourcequotas"),
     "LimitRange": ("api/v1", "limitranges"),
@@ -211,6 +212,21 @@ class Kube:
         finally:
             # Not returned to the pool: the rest of a half-read watch would be taken for the next answer.
             response.close()
+
+    def open_log(
+        self, *, namespace: str, pod: str, container: str, follow: bool, tail_lines: int, silence_s: float
+    ) -> urllib3.BaseHTTPResponse:
+        """A pod's log as a stream of bytes. The caller closes it; `shutdown` ends a read that waits in another thread."""
+        query: dict[str, Any] = {"container": container, "tailLines": tail_lines}
+        if follow:
+            query["follow"] = "true"
+        path = f"{_path('Pod', namespace, pod)}/log"
+        response = self._open("GET", path, None, query, timeout_s=silence_s, stream=True)
+        if response.status != 200:
+            data = response.read()
+            response.close()
+            raise _error(response.status, data, path)
+        return response
 
     def raw(self, path: str, *, query: dict[str, Any] | None = None) -> dict[str, Any]:
         """GET any path, for example the visibility API's pending workloads."""

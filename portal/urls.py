@@ -6,8 +6,14 @@ from drf_spectacular.views import SpectacularJSONAPIView
 from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
+from catalog import api as catalog_api
+from desk import views as desk
 from portal import health, styleguide, theme
+from tenants import api as tenants_api
+from tenants import views as tenants
 from tenants.models import Tenant
+from workloads import api as workloads_api
+from workloads import views as workloads
 
 
 def tenants_of(by: Actor) -> list[str]:
@@ -16,11 +22,23 @@ def tenants_of(by: Actor) -> list[str]:
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
+    path("api/v1/classes", catalog_api.Classes.as_view(), name="api-classes"),
+    path("api/v1/classes/<slug:slug>", catalog_api.ClassDetail.as_view(), name="api-class"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", SpectacularJSONAPIView.as_view(), name="api-schema"),
+    path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),
+    path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
+    path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(), name="api-request-decide"),
+    path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
+    path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
+    path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
     path("api/v1/tokens", accounts_api.Tokens.as_view(), name="api-tokens"),
     path("api/v1/tokens/<slug:prefix>", accounts_api.TokenDetail.as_view(), name="api-token"),
+    path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
+    path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
+    path("api/v1/workloads/<slug:name>/runs", workloads_api.Runs.as_view(), name="api-workload-runs"),
+    path("api/v1/workloads/<slug:name>/stop", workloads_api.Stop.as_view(), name="api-workload-stop"),
     # account
     path("login", accounts.Login.as_view(), name="login"),
     path("logout", accounts.logout, name="logout"),
@@ -28,6 +46,35 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("theme", theme.choose, name="theme"),
     path("tokens", accounts.tokens, name="tokens"),
     path("tokens/<slug:prefix>/revoke", accounts.token_revoke, name="token_revoke"),
+    # pages that join apps
+    path("", desk.home, name="home"),
+    path("catalog", desk.catalog_page, name="catalog"),
+    path("health", desk.health, name="health"),
+    path("start", desk.start, name="start"),
+    path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
+    # workloads
+    path("teams/<slug:tenant>/launch", workloads.launch, name="launch"),
+    path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),
+    path("teams/<slug:tenant>/workloads/<slug:name>", workloads.workload, name="workload"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/delete", workloads.delete, name="workload-delete"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/stop", workloads.stop, name="workload-stop"),
+    path("open/<slug:origin>", workloads.by_origin, name="open"),
+    # served by doors (portal/asgi.py)
+    path("live/logs/<slug:tenant>/<slug:name>", workloads.served_by_doors, name="workload-log"),
+    path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
+    # quota and teams
+    path("inbox", tenants.inbox, name="inbox"),
+    path("requests/<int:pk>", tenants.request_page, name="request"),
+    path("requests/<int:pk>/decide", tenants.request_decide, name="request-decide"),
+    path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
+    path("teams/<slug:tenant>/members", tenants.team, name="team"),
+    path("teams/<slug:tenant>/members/add", tenants.member_add, name="member-add"),
+    path("teams/<slug:tenant>/members/<int:pk>/remove", tenants.member_remove, name="member-remove"),
+    path("teams/<slug:tenant>/requests", tenants.request_list, name="requests"),
+    path("teams/<slug:tenant>/requests/new", tenants.request_new, name="request-new"),
     # probes; metrics are on the internal port only
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),

@@ -6,7 +6,6 @@ queries, then a hint; everything in the cluster is done by the worker.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +24,7 @@ from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
 from workloads import policy, queries
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
+from workloads.notebook_token import digest
 
 TICKET_LIFE = timedelta(seconds=30)
 NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
@@ -174,10 +174,6 @@ def redeem_ticket(secret: str, *, origin: str) -> str:
         expires_at=timezone.now() + NOTEBOOK_SESSION_LIFE,
     )
     return cookie
-
-
-def digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------

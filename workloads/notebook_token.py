@@ -1,4 +1,6 @@
-"""The token of a notebook's own server: computed by worker and doors, stored nowhere in the database. Pure."""
+"""Secrets around a notebook. Its server's token is computed by worker and doors and stored nowhere in the database;
+of passes and cookies only digests are kept. Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,3 +14,7 @@ def notebook_token(key: str, *, workload_id: int, run_number: int) -> str:
         raise ValueError("NOTEBOOK_TOKEN_KEY is not set.")
     message = f"notebook {workload_id} {run_number}".encode()
     return hmac.new(key.encode(), message, hashlib.sha256).hexdigest()
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -259,3 +259,44 @@ def _run_name(workload: Workload, run: Run | None) -> str:
 def _sent(workloads: Sequence[Workload]) -> dict[int, AppliedObject]:
     owners = {f"{label(Workload)}.{workload.pk}": workload.pk for workload in workloads}
     return {owners[row.owner]: row for row in AppliedObject.objects.filter(owner__in=list(owners), kind="Job")}
+
+
+# ---- for the doors process -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Which container's log is a run's."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None]:
+    """The namespace, and where the last run writes; None when it has no pod. Raises Refused (404)."""
+    rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
+    workload = get_or_refuse(rows_, name=name)
+    run = last_run(workload)
+    namespace = workload.namespace
+    if run is None:
+        return namespace.name, None
+    owner = f"{label(Workload)}.{workload.pk}"
+    pods = mirror.pods(namespace.cluster_id, owner=owner, run=job_name(workload, run))
+    started = [pod for pod in pods if pod.containers and pod.containers[0].state in ("running", "terminated")]
+    if not started:
+        return namespace.name, None
+    return namespace.name, LogSource(namespace.name, started[-1].name, started[-1].containers[0].name)
+
+
+def has_reached(namespace: str, name: str, until: str) -> bool:
+    """Whether the last run got there: "admitted", "ready" or "finished". What has ended will not get any further."""
+    run = Run.objects.filter(
+        workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None
+    ).order_by("-number")[:1]
+    found = run.values("admitted_at", "started_at", "ready_at", "ended_at", "spec__kind").first()
+    if found is None:
+        return True
+    ready = found["ready_at"] if found["spec__kind"] == "notebook" else found["started_at"]
+    reached = {"admitted": found["admitted_at"], "ready": ready, "finished": None}[until]
+    return reached is not None or found["ended_at"] is not None

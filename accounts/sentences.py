@@ -1,0 +1,22 @@
+"""What happened, in words: the verb of an Event → the middle of a sentence "<who> … <name>". Pure."""
+
+SENTENCES = {
+    "workload.launched": "launched",
+    "workload.declared": "declared",
+    "workload.changed": "changed",
+    "workload.started": "started again",
+    "workload.stopped": "stopped",
+    "workload.deleted": "deleted",
+    "notebook.opened": "opened",
+    "request.filed": "filed",
+    "request.withdrawn": "withdrew",
+    "request.decided": "decided",
+    "tenant.created": "founded",
+    "member.added": "added a member to",
+    "member.removed": "removed a member from",
+}
+
+
+def sentence(verb: str) -> str:
+    """An unknown verb in plain words: "namespace.closed" → "namespace closed"."""
+    return SENTENCES.get(verb) or verb.replace(".", " ").replace("_", " ")

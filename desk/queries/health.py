@@ -1,0 +1,211 @@
+"""Is the promise kept? Late work, old data, objects that are not as wanted, objects that nobody wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.apps import apps
+from django.db.models import Count, Min, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from cluster import queries as mirror
+from cluster.models import (
+    AppliedObject,
+    Cluster,
+    MirrorJob,
+    MirrorKind,
+    MirrorNode,
+    MirrorObject,
+    MirrorPod,
+    MirrorWarning,
+    MirrorWorkload,
+)
+from portal import due
+from portal.quota_bar import plural
+from workloads.models import Workload
+
+SHOWN = 50
+# A sweep comes every 10 s: what is due for longer than a few of them waits for a worker that is not there.
+LATE = timedelta(seconds=30)
+HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
+TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
+RESULTS = {AppliedObject.Result.REFUSED: "refused", AppliedObject.Result.FOREIGN: "foreign"}
+
+
+@dataclass(frozen=True)
+class Overdue:
+    table: str
+    rows: int
+    oldest_at: datetime
+
+
+@dataclass(frozen=True)
+class Problem:
+    row: str
+    error_code: str
+    error_text: str
+    attempts: int
+    due_at: datetime | None
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class Mirror:
+    kind: str
+    objects: int
+    listed_at: datetime | None
+    last_event_at: datetime
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class ObjectLine:
+    kind: str
+    name: str
+    result: str
+    detail: str
+    at: datetime | None
+    raw: str
+
+
+@dataclass(frozen=True)
+class Orphan:
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Health:
+    verdict: str
+    tone: str
+    as_of: datetime | None
+    is_stale: bool
+    overdue: list[Overdue]
+    problems: list[Problem]
+    mirrors: list[Mirror]
+    objects: list[ObjectLine]
+    orphans: list[Orphan]
+
+
+def health(cluster: Cluster) -> Health:
+    """A few queries a Due table and about a dozen more, whatever the number of rows."""
+    as_of = mirror.as_of(cluster.pk)
+    overdue, problems = _overdue(), _problems()
+    objects, orphans = _objects(cluster), _orphans(cluster)
+    is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
+    bad = []
+    if is_late:
+        bad.append(f"{plural(sum(one.rows for one in is_late), 'row')} overdue")
+    if not as_of.is_current:
+        bad.append(as_of.problem.rstrip(".").lower() or "old data from the cluster")
+    if objects:
+        bad.append(f"{plural(len(objects), 'object')} not as wanted")
+    if problems:
+        bad.append(f"{plural(len(problems), 'row')} failed at the last try")
+    if orphans:
+        bad.append(f"{plural(len(orphans), 'orphan')}")
+    return Health(
+        verdict="Not well: " + ", ".join(bad) + "."
+        if bad
+        else "All is well: nothing late, nothing old, nothing astray.",
+        tone="good" if not bad else "bad" if is_late or not as_of.is_current else "wait",
+        as_of=as_of.at,
+        is_stale=not as_of.is_current,
+        overdue=overdue,
+        problems=problems,
+        mirrors=_mirrors(cluster),
+        objects=objects,
+        orphans=orphans,
+    )
+
+
+def _overdue() -> list[Overdue]:
+    found = []
+    for model in due.due_models():
+        rows = model._base_manager.filter(due_at__lte=Now()).filter(Q(leased_until=None) | Q(leased_until__lte=Now()))
+        late = rows.aggregate(count=Count("pk"), oldest=Min("due_at"))
+        if late["count"]:
+            found.append(Overdue(due.label(model), late["count"], late["oldest"]))
+    return sorted(found, key=lambda one: one.oldest_at)
+
+
+def _problems() -> list[Problem]:
+    found = []
+    for model in due.due_models():
+        rows = model._base_manager.exclude(error_code="").order_by("due_at")[:SHOWN]
+        for row in rows:
+            found.append(Problem(f"{due.label(model)} {row}", row.error_code, row.error_text, row.attempts, row.due_at))
+    return found[:SHOWN]
+
+
+def _mirrors(cluster: Cluster) -> list[Mirror]:
+    counts = {kind: model._base_manager.filter(cluster_id=cluster.pk).count() for kind, model in TABLES.items()}
+    others = MirrorObject.objects.filter(cluster_id=cluster.pk).values("kind").annotate(count=Count("pk"))
+    counts |= {row["kind"]: row["count"] for row in others}
+    now = timezone.now()
+    return [
+        Mirror(
+            kind=row.kind,
+            objects=counts.get(row.kind, 0),
+            listed_at=row.listed_at,
+            last_event_at=row.heard_at,
+            is_stale=row.listed_at is None or bool(row.problem) or now - row.heard_at > HEARD,
+        )
+        for row in MirrorKind.objects.filter(cluster_id=cluster.pk).order_by("kind")
+    ]
+
+
+def _objects(cluster: Cluster) -> list[ObjectLine]:
+    astray = ~Q(difference={}) | Q(result__in=list(RESULTS))
+    rows = AppliedObject.objects.filter(cluster=cluster).filter(astray).order_by("-sent_at")[:SHOWN]
+    return [_object(row) for row in rows]
+
+
+def _object(row: AppliedObject) -> ObjectLine:
+    name = f"{row.namespace}/{row.name}" if row.namespace else row.name
+    if row.difference:
+        fields = ", ".join(row.difference.get("fields", [])[:5])
+        who = row.difference.get("manager") or "somebody"
+        return ObjectLine(row.kind, name, "drifted", f"{who} changed {fields or 'it'}.", row.sent_at, "")
+    detail = "The cluster refuses it." if row.result == AppliedObject.Result.REFUSED else row.text
+    return ObjectLine(row.kind, name, RESULTS[AppliedObject.Result(row.result)], detail, row.sent_at, row.text)
+
+
+def _orphans(cluster: Cluster) -> list[Orphan]:
+    """Objects with our owner label that names no live row. Listed, never deleted unasked."""
+    gone = _without_row(mirror.owners_seen(cluster.pk))
+    if not gone:
+        return []
+    found: list[Orphan] = []
+    for kind, model in (("Pod", MirrorPod), ("Job", MirrorJob)):
+        rows = model.objects.filter(cluster_id=cluster.pk, owner__in=gone)
+        found += [Orphan(kind, row.namespace, row.name) for row in rows.order_by("namespace", "name")[:SHOWN]]
+    others = MirrorObject.objects.filter(cluster_id=cluster.pk, owner__in=gone).order_by("kind", "namespace", "name")
+    found += [Orphan(row.kind, row.namespace, row.name) for row in others[:SHOWN]]
+    return found[:SHOWN]
+
+
+def _without_row(owners: Iterable[str]) -> list[str]:
+    by_model: dict[str, dict[int, str]] = {}
+    gone = []
+    for owner in owners:
+        model, _, pk = owner.rpartition(".")
+        if pk.isdigit():
+            by_model.setdefault(model, {})[int(pk)] = owner
+        else:
+            gone.append(owner)
+    for name, labels in by_model.items():
+        try:
+            rows = apps.get_model(name)._base_manager.filter(pk__in=labels)
+        except (LookupError, ValueError):
+            gone += labels.values()
+            continue
+        if name == due.label(Workload):
+            rows = rows.filter(deleted_at=None)
+        alive = set(rows.values_list("pk", flat=True))
+        gone += [label for pk, label in labels.items() if pk not in alive]
+    return gone

@@ -1,0 +1,80 @@
+"""State fragments for streams: rendered once per view of a namespace, for all who watch it. They know no actor.
+
+An edge without a request: what these templates show depends on their `state` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+
+from django.db import connection
+from django.template.loader import get_template
+
+from accounts.models import Event
+from cluster import queries as mirror
+from cluster.models import MirrorJob, MirrorPod, MirrorWarning, MirrorWorkload
+from desk import queries
+from portal.live import Fragments, Topic
+from tenants.models import Grant, Namespace, Tenant
+from workloads import queries as workloads
+from workloads.models import Run, Workload
+from workloads.shown import workload_state
+
+HOME = ("desk/_state_summary.html", "desk/_state_holdings.html", "desk/_state_waiting.html",
+        "desk/_state_running.html", "desk/_state_events.html")  # fmt: skip
+WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
+
+
+def fragments(topic: Topic) -> Fragments | None:
+    """Event name → HTML: `desk/_state_waiting.html` is the event `state_waiting`. None: there is no such thing."""
+    namespace = queries.namespace_named(topic.channel)
+    if namespace is None:
+        return None
+    if not topic.view:
+        return _rendered(HOME, queries.home(namespace))
+    rows = Workload.objects.filter(namespace=namespace, name=topic.view, deleted_at=None)
+    found = workloads.rows(workloads.with_names(rows))
+    if not found:
+        return None
+    return _rendered(WORKLOAD, workload_state(found[0], mirror.as_of(namespace.cluster_id, "Job", "Pod", "Workload")))
+
+
+def _rendered(templates: Collection[str], state: object) -> Fragments:
+    return {_event(name): get_template(name).render({"state": state}).encode() for name in templates}
+
+
+def _event(template: str) -> str:
+    return template.rpartition("/_")[2].removesuffix(".html")
+
+
+def versions(channels: Collection[str]) -> Mapping[str, Hashable]:
+    """Namespace → something that differs whenever its pages may. One query, and one for the age of the mirror."""
+    with connection.cursor() as cursor:
+        cursor.execute(_VERSIONS, [list(channels)])
+        found = {row[0]: row[1:] for row in cursor.fetchall()}
+    cluster_ids = {row[0] for row in found.values()}
+    current = {pk: mirror.as_of(pk, "Job", "Pod", "Workload").is_current for pk in cluster_ids}
+    return {name: (*row, current[row[0]]) for name, row in found.items()}
+
+
+def _seen(model: type) -> str:
+    table = model._meta.db_table  # type: ignore[attr-defined]
+    return (
+        f"(SELECT (count(*), max(resource_version))::text FROM {table} seen"
+        f" WHERE seen.cluster_id = namespace.cluster_id AND seen.namespace = namespace.name)"
+    )
+
+
+# Deleted mirror rows show in the count; rows that changed show in the newest version.
+_VERSIONS = f"""
+SELECT namespace.name, namespace.cluster_id, namespace.wanted,
+       {_seen(MirrorJob)}, {_seen(MirrorPod)}, {_seen(MirrorWorkload)}, {_seen(MirrorWarning)},
+       (SELECT max(event.id) FROM {Event._meta.db_table} event WHERE event.tenant = tenant.slug),
+       (SELECT (count(*), count(run.admitted_at), count(run.started_at), count(run.ready_at), count(run.ended_at),
+                count(run.stop_requested_at))::text
+          FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+         WHERE workload.namespace_id = namespace.id),
+       (SELECT sum(granted.units) FROM {Grant._meta.db_table} granted
+         WHERE granted.tenant_id = tenant.id AND granted.period @> now())
+  FROM {Namespace._meta.db_table} namespace JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id
+ WHERE namespace.name = ANY(%s)"""

@@ -1,0 +1,78 @@
+"""Pages that join apps: where a person lands, a team's home, the catalog, health."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from accounts.edge import actor
+from accounts.models import Role
+from catalog import queries as catalog
+from desk import queries
+from desk.queries.cards import EXCLUSIVE, SHARED, cards
+from desk.queries.health import health as health_of
+from portal.errors import NOT_FOUND, Refused
+from tenants import policy as tenants_policy
+from tenants import queries as tenants
+from workloads import queries as workloads
+
+
+@login_required
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """To the person's own team; staff without one to their work; everybody else to the start."""
+    by = actor(request)
+    team = queries.first_team(by)
+    if team is not None:
+        return redirect("tenant-home", team.slug)
+    if by.has_role(Role.APPROVER):
+        return redirect("inbox")
+    if by.has_role(Role.OPERATOR):
+        return redirect("health")
+    return redirect("start")
+
+
+@login_required
+@require_GET
+def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    namespace, team = workloads.team(by, tenant)
+    state = queries.home(namespace)
+    context = {
+        "state": state,
+        "role": team.role,
+        "may_launch": queries.may_launch_in(by, tenant),
+        "may_request": tenants_policy.may_file(by, tenants.standing(by, namespace.tenant)),
+        "starts_now": state.starts_now,
+        "advice": None,
+    }
+    return render(request, "desk/home.html", context)
+
+
+@login_required
+@require_GET
+def start(request: HttpRequest) -> HttpResponse:
+    """For people without a team. Teams are founded by the operators of the portal."""
+    return render(request, "desk/start.html", {"form": None})
+
+
+@login_required
+@require_GET
+def catalog_page(request: HttpRequest) -> HttpResponse:
+    only = request.GET.get("only", "")
+    only = only if only in (EXCLUSIVE, SHARED) else ""
+    found, capacity = cards(actor(request), only=only)
+    context = {"cards": found, "only": only, "as_of": capacity.as_of, "is_stale": not capacity.is_current}
+    return render(request, "desk/catalog.html", context)
+
+
+@login_required
+@require_GET
+def health(request: HttpRequest) -> HttpResponse:
+    """For operators; for everybody else it is not there."""
+    by = actor(request)
+    if not (by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN)):
+        raise Refused(NOT_FOUND)
+    return render(request, "desk/health.html", {"health": health_of(catalog.cluster())})

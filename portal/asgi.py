@@ -1,0 +1,195 @@
+"""Doors: what stays open. Event streams, waiting API calls, logs, and the gateway's questions; everything else is 404.
+
+Bare ASGI: an idle stream costs a few KiB, no thread and no database connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import re
+import signal
+import time
+from typing import Any
+
+import django
+import structlog
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402  Django has to be set up first
+from django.core.handlers.asgi import ASGIRequest  # noqa: E402
+from django.core.handlers.base import BaseHandler  # noqa: E402
+from django.core.signals import request_started  # noqa: E402
+from django.http import HttpResponse  # noqa: E402
+
+from accounts.actor import Actor  # noqa: E402
+from desk import states  # noqa: E402
+from portal import internal  # noqa: E402
+from portal.errors import Refused  # noqa: E402
+from portal.live import Live, Receive, Scope, Send, Topic  # noqa: E402
+from workloads import doors, logs, queries, watching  # noqa: E402
+from workloads.doors import Asked, answer, answer_json  # noqa: E402
+
+log = structlog.get_logger(__name__)
+
+STREAM = re.compile(r"/live/(?P<namespace>[a-z0-9-]{1,63})")
+LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,40})")
+WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})")
+# Between hints a waiting call looks by itself, in case one was lost.
+LOOK_EVERY_S = 5.0
+# Set where a call was waited for: under WSGI the view answers at once and says when to come back.
+WAITED = "portal.waited"
+
+
+class Doors:
+    def __init__(self) -> None:
+        self.live = Live(
+            redis_url=settings.REDIS_URL,
+            render=states.fragments,
+            allowed=watching.still_allowed,
+            versions=states.versions,
+        )
+        self.gateway = doors.Gateway(self.live)
+        self.pages = BaseHandler()
+        self.pages.load_middleware()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.lifespan(receive, send)
+        if scope["type"] != "http":
+            return None
+        try:
+            return await self.route(scope, receive, send)
+        except Refused as refused:
+            return await answer_json(send, refused.refusal.status, refused.refusal.body())
+
+    async def route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, asked = scope["path"], Asked.of(scope)
+        if scope["method"] not in ("GET", "HEAD"):
+            return await answer(send, 405)
+        if path == "/livez":
+            return await answer(send, 200, b"ok")
+        if path == "/gateway/authorize":
+            return await self.gateway.authorize(asked, send)
+        if path == "/gateway/open":
+            return await self.gateway.open(asked, send)
+        if found := LOG.fullmatch(path):
+            return await self.log(asked, receive, send, **found.groupdict())
+        if found := STREAM.fullmatch(path):
+            return await self.stream(asked, receive, send, **found.groupdict())
+        if path.startswith("/api/") and "wait" in asked.query:
+            return await self.waiting(scope, asked, send)
+        return await answer(send, 404)
+
+    # ---- streams and logs ----------------------------------------------------------------------------------------
+
+    async def who(self, asked: Asked) -> Any:
+        scheme, _, bearer = asked.headers.get("authorization", "").partition(" ")
+        bearer = bearer.strip() if scheme.lower() == "bearer" else ""
+        session_key = asked.cookie(settings.SESSION_COOKIE_NAME)
+        if not bearer and not session_key:
+            return None
+        return await self.live.in_thread(_person, session_key, bearer)
+
+    async def stream(self, asked: Asked, receive: Receive, send: Send, *, namespace: str) -> None:
+        """A stranger's namespace is not there, as everywhere."""
+        who = await self.who(asked)
+        if who is None:
+            return await answer(send, 401)
+        user, session_key, token_prefix = who
+        if not await self.live.in_thread(watching.may_watch, user, namespace):
+            return await answer(send, 404)
+        credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
+        topic = Topic(namespace, asked.query.get("workload", "")[:40])
+        return await self.live.stream(receive, send, topic=topic, credential=credential)
+
+    async def log(self, asked: Asked, receive: Receive, send: Send, *, tenant: str, name: str) -> None:
+        who = await self.who(asked)
+        if who is None:
+            return await answer(send, 401)
+        user, session_key, token_prefix = who
+        actor = Actor(user=user, via="stream")
+        namespace, source = await self.live.in_thread(queries.log_source, actor, tenant, name)
+        if "hx-request" in asked.headers:
+            return await logs.fragment(send, source)
+        credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
+        return await logs.follow(self.live, asked, receive, send, credential=credential, source=source)
+
+    # ---- waiting API calls ---------------------------------------------------------------------------------------
+
+    async def waiting(self, scope: Scope, asked: Asked, send: Send) -> None:
+        """Exactly what web answers, when it is so far or the time is over. The first answer decides who may wait."""
+        ends = time.monotonic() + _seconds(asked.query.get("wait", ""))
+        response = await self.live.in_thread(self.page, scope)
+        found = WORKLOAD.fullmatch(scope["path"])
+        if response.status_code == 200 and found:
+            namespace = json.loads(response.content).get("namespace", "")
+            until = asked.query.get("until", "ready")
+            await self.until(namespace, found["name"], until, ends)
+            response = await self.live.in_thread(self.page, scope)
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+        cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
+        body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
+        await answer(send, response.status_code, response.content, [*body, *cookies])
+
+    async def until(self, namespace: str, name: str, until: str, ends: float) -> None:
+        while not await self.live.in_thread(queries.has_reached, namespace, name, until):
+            left = ends - time.monotonic()
+            if left <= 0:
+                return
+            await self.live.changed(namespace, within_s=min(left, LOOK_EVERY_S))
+
+    def page(self, scope: Scope) -> HttpResponse:
+        """The URL map's own answer, in a thread: authentication, throttle, view and errors are web's."""
+        request_started.send(sender=type(self), scope=scope)
+        request = ASGIRequest(dict(scope), io.BytesIO())
+        request.META[WAITED] = "yes"
+        response = self.pages.get_response(request)
+        response.close()
+        return response  # type: ignore[return-value]
+
+    # ---- life of the process -------------------------------------------------------------------------------------
+
+    async def lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.live.start()
+                internal.serve()
+                self._close_streams_on_signals()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.live.stop()
+                return await send({"type": "lifespan.shutdown.complete"})
+
+    def _close_streams_on_signals(self) -> None:
+        """The server waits for open answers before it tells us to shut down; a stream would make it wait for ever."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(number)
+
+            def close(signum: int, frame: Any, before: Any = before) -> None:
+                loop.call_soon_threadsafe(self.live.close_all)
+                if callable(before):
+                    before(signum, frame)
+
+            try:
+                signal.signal(number, close)
+            except ValueError:  # not the main thread: somebody else handles signals
+                return
+
+
+def _person(session_key: str, bearer: str) -> Any:
+    return watching.person(session_key=session_key, bearer=bearer)
+
+
+def _seconds(text: str) -> float:
+    """The view refuses what is no number; here it only must not fail."""
+    return float(text) if text.isdigit() and len(text) < 5 else 0.0
+
+
+application = Doors()

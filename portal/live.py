@@ -1,0 +1,310 @@
+"""Streams of what changes: bare ASGI server-sent events. A leaf: it knows channels and functions, no app and no page.
+
+A channel is a namespace; a topic is one view of it. A topic's state is rendered once for all who watch it, and only
+fragments whose bytes changed are sent. Per process, not per stream: one Redis subscription, one access check of all
+open viewers every 5 s, one comparison of versions every 15 s, which finds what a lost hint would have told. While it
+waits, a stream holds no thread and no database connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import redis.asyncio
+import structlog
+from django.db import close_old_connections
+
+from portal.hints import channel_name
+
+log = structlog.get_logger(__name__)
+
+KEEPALIVE_S = 15.0
+ACCESS_CHECK_S = 5.0
+VERSION_CHECK_S = 15.0
+RETRY_S = 1.0
+# So many checks may fail (the database is away) before streams end: who may watch is then not known any more.
+UNCHECKED_LIMIT = 3
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What a stream shows: `view` is "" for the channel's own page, else what the renderer makes of it."""
+
+    channel: str
+    view: str = ""
+
+
+# Event name → HTML. None: there is nothing (any more) to show; the stream ends.
+Fragments = Mapping[str, bytes]
+Render = Callable[[Topic], Fragments | None]
+# Of these credentials, those that may still watch. A credential is anything hashable that the caller understands.
+Allowed = Callable[[Collection[Hashable]], Collection[Hashable]]
+Versions = Callable[[Collection[str]], Mapping[str, Hashable]]
+
+
+@dataclass(eq=False)
+class Viewer:
+    """One open connection. `closed` is set when it has to end, whoever decided that."""
+
+    credential: Hashable
+    pending: dict[str, bytes] = field(default_factory=dict)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, events: Mapping[str, bytes]) -> None:
+        """A slow viewer gets the newest of each fragment, not every version."""
+        self.pending.update(events)
+        self.news.set()
+
+    def close(self) -> None:
+        self.closed.set()
+        self.news.set()
+
+
+@dataclass(eq=False)
+class _State:
+    """Of one topic with viewers: what they have, and whether it has to be rendered again."""
+
+    viewers: set[Viewer] = field(default_factory=set)
+    shown: dict[str, bytes] | None = None
+    is_stale: bool = False
+    task: asyncio.Task[None] | None = None
+
+
+class Live:
+    """One per process. `start` before the first stream, `stop` at the end."""
+
+    def __init__(
+        self, *, redis_url: str, render: Render, allowed: Allowed, versions: Versions, threads: int = 4
+    ) -> None:
+        self._redis_url = redis_url
+        self._render, self._allowed, self._versions = render, allowed, versions
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
+        self._topics: dict[Topic, _State] = {}
+        self._viewers: set[Viewer] = set()
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._known_versions: dict[str, Hashable] = {}
+        self._unchecked = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        loops = (
+            self._listen(),
+            self._every(ACCESS_CHECK_S, self.check_access),
+            self._every(VERSION_CHECK_S, self.compare),
+        )
+        self._tasks = [asyncio.create_task(loop) for loop in loops]
+
+    async def stop(self) -> None:
+        self.close_all()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def close_all(self) -> None:
+        for viewer in list(self._viewers):
+            viewer.close()
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
+    async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """A synchronous function (a query) off the event loop, in one of few threads; its connection is given back."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _with_connection, function, *arguments)
+
+    # ---- streams -----------------------------------------------------------------------------------------------
+
+    async def stream(self, receive: Receive, send: Send, *, topic: Topic, credential: Hashable) -> None:
+        """Send the topic's fragments, then each change, until the client goes or loses its right."""
+        viewer = Viewer(credential)
+        state = self._topics.setdefault(topic, _State())
+        state.viewers.add(viewer)
+        if state.shown is None:
+            self._mark(topic)
+        else:
+            viewer.tell(state.shown)
+        try:
+            async with self.watching(viewer, receive):
+                await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
+                await self._write(viewer, send)
+        finally:
+            state.viewers.discard(viewer)
+            if not state.viewers and self._topics.get(topic) is state:
+                del self._topics[topic]
+
+    @contextlib.asynccontextmanager
+    async def watching(self, viewer: Viewer, receive: Receive) -> Any:
+        """While inside, the viewer's access is checked and the end of its connection is noticed."""
+        self._viewers.add(viewer)
+        gone = asyncio.create_task(_until_gone(receive, viewer))
+        try:
+            yield
+        finally:
+            self._viewers.discard(viewer)
+            gone.cancel()
+
+    async def _write(self, viewer: Viewer, send: Send) -> None:
+        while not viewer.closed.is_set():
+            try:
+                async with asyncio.timeout(KEEPALIVE_S):
+                    await viewer.news.wait()
+            except TimeoutError:
+                await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
+                continue
+            viewer.news.clear()
+            pending, viewer.pending = viewer.pending, {}
+            if pending and not viewer.closed.is_set():
+                body = b"".join(event(name, html) for name, html in pending.items())
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def changed(self, channel: str, *, within_s: float) -> None:
+        """Returns at the next hint about the channel, or after `within_s`."""
+        news = asyncio.Event()
+        waiting = self._waiting.setdefault(channel, set())
+        waiting.add(news)
+        try:
+            async with asyncio.timeout(within_s):
+                await news.wait()
+        except TimeoutError:
+            return
+        finally:
+            waiting.discard(news)
+            if not waiting and self._waiting.get(channel) is waiting:
+                del self._waiting[channel]
+
+    # ---- rendering ---------------------------------------------------------------------------------------------
+
+    def _hint(self, channel: str) -> None:
+        for topic in [topic for topic in self._topics if topic.channel == channel]:
+            self._mark(topic)
+        for news in self._waiting.get(channel, ()):
+            news.set()
+
+    def _mark(self, topic: Topic) -> None:
+        """Hints that arrive during a rendering lead to one more, however many they are."""
+        state = self._topics[topic]
+        state.is_stale = True
+        if state.task is None or state.task.done():
+            state.task = asyncio.create_task(self._refresh(topic, state))
+
+    async def _refresh(self, topic: Topic, state: _State) -> None:
+        while state.is_stale and state.viewers:
+            state.is_stale = False
+            try:
+                fragments = await self.in_thread(self._render, topic)
+            except Exception:
+                log.exception("render_failed", channel=topic.channel)
+                state.is_stale = True
+                await asyncio.sleep(RETRY_S)
+                continue
+            if fragments is None:
+                for viewer in state.viewers:
+                    viewer.close()
+                return
+            before = state.shown or {}
+            changes = {name: html for name, html in fragments.items() if before.get(name) != html}
+            state.shown = dict(fragments)
+            if changes:
+                for viewer in state.viewers:
+                    viewer.tell(changes)
+
+    # ---- once per process ----------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """The one subscription. After a pause anything may have changed, so everything is rendered again."""
+        pattern = channel_name("*")
+        prefix = len(channel_name(""))
+        while True:
+            client = redis.asyncio.Redis.from_url(self._redis_url, socket_connect_timeout=1, health_check_interval=15)
+            try:
+                async with client.pubsub(ignore_subscribe_messages=True) as subscription:
+                    await subscription.psubscribe(pattern)
+                    self._hint_all()
+                    while True:
+                        message = await subscription.get_message(timeout=KEEPALIVE_S)
+                        if message is not None:
+                            self._hint(message["channel"].decode()[prefix:])
+            except (redis.RedisError, OSError) as error:
+                log.warning("hints_lost", error=type(error).__name__)
+                await asyncio.sleep(RETRY_S)
+            finally:
+                await client.aclose()
+
+    def _hint_all(self) -> None:
+        for channel in {topic.channel for topic in self._topics} | set(self._waiting):
+            self._hint(channel)
+
+    async def check_access(self) -> None:
+        """One question for all who watch; who is not in the answer is closed."""
+        watching = list(self._viewers)
+        if not watching:
+            return
+        try:
+            allowed = set(await self.in_thread(self._allowed, {viewer.credential for viewer in watching}))
+        except Exception:
+            self._unchecked += 1
+            log.exception("access_check_failed", times=self._unchecked)
+            allowed = {viewer.credential for viewer in watching} if self._unchecked < UNCHECKED_LIMIT else set()
+        else:
+            self._unchecked = 0
+        for viewer in watching:
+            if viewer.credential not in allowed:
+                viewer.close()
+
+    async def compare(self) -> None:
+        """Channels whose version is not the last one compared are rendered again: some hint was lost."""
+        channels = {topic.channel for topic in self._topics}
+        if not channels:
+            return
+        try:
+            found = await self.in_thread(self._versions, channels)
+        except Exception:
+            log.exception("version_check_failed")
+            return
+        for channel, version in found.items():
+            if self._known_versions.get(channel) != version:
+                self._hint(channel)
+        self._known_versions = dict(found)
+
+    async def _every(self, seconds: float, check: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            await check()
+
+
+STREAM_HEADERS: Iterable[tuple[bytes, bytes]] = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+def event(name: str, html: bytes) -> bytes:
+    """One server-sent event; every line of the text is a line of data."""
+    data = b"".join(b"data: " + line + b"\n" for line in html.splitlines())
+    return b"event: " + name.encode() + b"\n" + (data or b"data:\n") + b"\n"
+
+
+def _with_connection(function: Callable[..., Result], *arguments: Any) -> Result:
+    try:
+        return function(*arguments)
+    finally:
+        close_old_connections()
+
+
+async def _until_gone(receive: Receive, viewer: Viewer) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    viewer.close()

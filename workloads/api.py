@@ -1,0 +1,273 @@
+"""/api/v1/workloads: declare, launch, start, stop, delete, and look, or wait, how it is doing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.models import Scope
+from cluster.run_spec import JOB, NOTEBOOK
+from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
+from tenants.models import Tenant
+from workloads import actions, queries
+from workloads.models import Workload
+from workloads.policy import VOLUME_GIB_LIMIT, Wanted
+from workloads.queries import WorkloadRow
+
+WAIT_LIMIT_S = 300
+UNTIL = ("admitted", "ready", "finished")
+RETRY_AFTER_S = 5
+# Set by the doors process, which waited already.
+WAITED = "portal.waited"
+
+
+class WantedSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
+    gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
+    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1)
+    image = serializers.CharField(max_length=300, help_text="Name or reference of an image of the catalog.")
+    command = serializers.ListField(
+        child=serializers.CharField(max_length=4096, trim_whitespace=False), max_length=64, default=list
+    )
+    volume = serializers.CharField(
+        max_length=40, allow_blank=True, default="", help_text="Empty: files end with the run."
+    )
+    volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
+
+    def wanted(self, name: str) -> Wanted:
+        data = dict(self.validated_data)
+        return Wanted(**{**data, "name": name, "command": tuple(data["command"])})
+
+
+class LaunchSerializer(WantedSerializer):
+    name = serializers.CharField(max_length=40)
+
+    def wanted(self, name: str = "") -> Wanted:
+        data = dict(self.validated_data)
+        return Wanted(**{**data, "command": tuple(data["command"])})
+
+
+class StatusSerializer(serializers.Serializer[Any]):
+    phase = serializers.CharField(help_text="queued, preparing, starting, ready, running, stopping, stopped, …")
+    reason = serializers.CharField(help_text="Stable code.")
+    message = serializers.CharField(help_text="One sentence.")
+    since = serializers.DateTimeField(allow_null=True)
+    facts = serializers.DictField(help_text="Numbers behind the sentence, for example `position`.")
+    actions = serializers.ListField(child=serializers.CharField(), help_text="Next best actions, best first.")
+
+
+class RunSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    requested_at = serializers.DateTimeField()
+    admitted_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    ready_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    outcome = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    preemptions = serializers.IntegerField()
+
+
+class WorkloadSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    tenant = serializers.CharField()
+    namespace = serializers.CharField()
+    kind = serializers.CharField()
+    gpu_class = serializers.CharField()
+    units = serializers.IntegerField()
+    image = serializers.CharField()
+    command = serializers.ListField(child=serializers.CharField())
+    volume = serializers.CharField(allow_blank=True)
+    created_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    url = serializers.URLField(help_text="Its page.")
+    status = StatusSerializer()
+    run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
+
+
+def body_of(row: WorkloadRow) -> dict[str, Any]:
+    workload, status_ = row.workload, row.status
+    return WorkloadSerializer(
+        {
+            **{name: getattr(workload, name) for name in ("name", "kind", "units", "image", "command", "created_at")},
+            "tenant": workload.tenant.slug,
+            "namespace": workload.namespace.name,
+            "gpu_class": workload.gpu_class.slug,
+            "volume": workload.volume.name if workload.volume else "",
+            "created_by": workload.created_by.email,
+            "url": settings.PORTAL_URL + reverse("workload", args=[workload.tenant.slug, workload.name]),
+            "status": {
+                "phase": str(status_.phase),
+                "reason": status_.reason,
+                "message": status_.sentence,
+                "since": status_.since,
+                "facts": status_.facts,
+                "actions": status_.actions,
+            },
+            "run": row.run,
+        }
+    ).data
+
+
+TENANT = OpenApiParameter("tenant", str, description="Slug of the team; needed when you are in several.")
+WAIT = [
+    OpenApiParameter(
+        "wait", int, description=f"Answer when it is so far, after at most so many seconds (≤ {WAIT_LIMIT_S})."
+    ),
+    OpenApiParameter("until", str, enum=UNTIL, description="What to wait for; default `ready`."),
+]
+
+
+class Workloads(generics.GenericAPIView[Workload]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.LAUNCH}
+    serializer_class = WorkloadSerializer
+    filter_backends = ()
+    queryset = Workload.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Workload]:
+        by = actor(self.request)
+        return queries.with_names(queries.of_tenant(by, tenant_of(self.request, by)))
+
+    @extend_schema(operation_id="workloads_list", summary="Workloads of a team, newest first", parameters=[TENANT])
+    def get(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        return self.get_paginated_response([body_of(row) for row in queries.rows(page)])
+
+    @extend_schema(
+        operation_id="workloads_launch",
+        summary="Launch: declare a new workload and start its first run",
+        parameters=[TENANT],
+        request=LaunchSerializer,
+        responses={201: WorkloadSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        by = actor(request)
+        asked = LaunchSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        tenant = tenant_of(request, by)
+        workload = actions.launch(tenant, asked.wanted(), by=by)
+        return _answer(by, tenant, workload.name, status.HTTP_201_CREATED)
+
+
+class WorkloadDetail(APIView):
+    required_scope = Scope.READ
+    required_scopes = {"PUT": Scope.LAUNCH, "DELETE": Scope.LAUNCH}
+
+    @extend_schema(
+        operation_id="workloads_get",
+        summary="One workload; with `wait`, when it is so far",
+        parameters=[TENANT, *WAIT],
+        responses=WorkloadSerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        waits = check_wait(request)
+        response = _answer(by, tenant_of(request, by), name)
+        if waits and WAITED not in request.META:
+            response["Retry-After"] = str(RETRY_AFTER_S)
+        return response
+
+    @extend_schema(
+        operation_id="workloads_declare",
+        summary="Declare a workload without starting it; the same again changes nothing",
+        parameters=[TENANT],
+        request=WantedSerializer,
+        responses={200: WorkloadSerializer, 201: WorkloadSerializer},
+    )
+    def put(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        asked = WantedSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        tenant = tenant_of(request, by)
+        _workload, is_new = actions.declare(tenant, asked.wanted(name), by=by)
+        return _answer(by, tenant, name, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
+
+    @extend_schema(
+        operation_id="workloads_delete",
+        summary="Stop and delete a workload; its volume stays",
+        parameters=[TENANT],
+        responses={204: None},
+    )
+    def delete(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        actions.delete(tenant_of(request, by), name, by=by)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Runs(APIView):
+    required_scope = Scope.LAUNCH
+
+    @extend_schema(
+        operation_id="workloads_start",
+        summary="Start another run",
+        parameters=[TENANT],
+        request=None,
+        responses={201: WorkloadSerializer},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        actions.start(tenant, name, by=by)
+        return _answer(by, tenant, name, status.HTTP_201_CREATED)
+
+
+class Stop(APIView):
+    required_scope = Scope.LAUNCH
+
+    @extend_schema(
+        operation_id="workloads_stop",
+        summary="Stop the run and give its units back; asking twice is asking once",
+        parameters=[TENANT],
+        request=None,
+        responses={202: WorkloadSerializer},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        actions.stop(tenant, name, by=by)
+        return _answer(by, tenant, name, status.HTTP_202_ACCEPTED)
+
+
+def tenant_of(request: Request, by: Actor) -> str:
+    """`?tenant=`, or the caller's only team."""
+    asked = request.query_params.get("tenant")
+    if asked:
+        return str(asked)
+    own = list(Tenant.objects.filter(memberships__user=by.user_id or 0).values_list("slug", flat=True)[:9])
+    if not own:
+        raise Refused(NOT_FOUND)
+    if len(own) > 1:
+        raise refuse(
+            "which_tenant", f"You are in several teams; add ?tenant= with one of {', '.join(own)}.", field="tenant"
+        )
+    return own[0]
+
+
+def check_wait(request: Request) -> bool:
+    """Whether the caller wants to wait. Raises Refused for what cannot be waited for."""
+    text = request.query_params.get("wait")
+    if request.query_params.get("until", "ready") not in UNTIL:
+        raise refuse("bad_until", f"until is one of {', '.join(UNTIL)}.", field="until")
+    if text is None:
+        return False
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) <= WAIT_LIMIT_S):
+        raise refuse("bad_wait", f"wait is a whole number of seconds from 0 to {WAIT_LIMIT_S}.", field="wait")
+    return True
+
+
+def _answer(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:
+    found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+    return Response(body_of(queries.rows([found])[0]), status=status_code)

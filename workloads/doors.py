@@ -1,0 +1,135 @@
+"""The gateway's questions, answered by the doors process before every request to a notebook. Bare ASGI edges."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from django.conf import settings
+from django.urls import reverse
+
+from portal.errors import Refused
+from portal.live import Live, Scope, Send
+from workloads import actions
+from workloads.gateway import Admitted, Denied, authorise, origin_of
+
+# A right that was lost is noticed within 5 s; an answer is remembered for less.
+REMEMBER_S = 4.0
+REMEMBER_LIMIT = 10_000
+COOKIE = "__Host-notebook" if settings.HTTPS else "notebook"
+
+Header = tuple[bytes, bytes]
+NO_STORE: Header = (b"cache-control", b"no-store")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an edge reads of a request. `host` is the browser's, as the gateway saw it."""
+
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+
+    @classmethod
+    def of(cls, scope: Scope) -> Asked:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        return cls(scope["path"], {name: values[-1] for name, values in query.items()}, headers)
+
+    @property
+    def host(self) -> str:
+        return self.headers.get("x-forwarded-host") or self.headers.get("host", "")
+
+    @property
+    def wants_page(self) -> bool:
+        """A person's navigation, which can be sent elsewhere; not a script's call or a WebSocket."""
+        method = self.headers.get("x-forwarded-method", "GET")
+        return method == "GET" and "text/html" in self.headers.get("accept", "")
+
+    def cookie(self, name: str) -> str:
+        try:
+            found = SimpleCookie(self.headers.get("cookie", "")).get(name)
+        except CookieError:
+            return ""
+        return found.value if found else ""
+
+
+async def answer(send: Send, status: int, body: bytes = b"", headers: Iterable[Header] = ()) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [NO_STORE, length, *headers]})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def answer_json(send: Send, status: int, body: dict[str, object], headers: Iterable[Header] = ()) -> None:
+    kind = (b"content-type", b"application/json")
+    await answer(send, status, json.dumps(body).encode(), [kind, *headers])
+
+
+async def redirect(send: Send, to: str, status: int = 302, headers: Iterable[Header] = ()) -> None:
+    await answer(send, status, b"", [(b"location", to.encode("latin-1")), *headers])
+
+
+# ---- gateway ---------------------------------------------------------------------------------------------------------
+
+
+class Gateway:
+    """Answers the gateway's question before every request to a notebook; remembers yes for a few seconds."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._remembered: dict[tuple[str, str], tuple[float, Admitted]] = {}
+
+    async def authorize(self, asked: Asked, send: Send) -> None:
+        origin = origin_of(asked.host)
+        found = await self._ask(origin, asked.cookie(COOKIE))
+        if isinstance(found, Admitted):
+            headers = [
+                (b"x-notebook-upstream", found.upstream.encode()),
+                (b"authorization", f"token {found.token}".encode()),
+            ]
+            return await answer(send, 200, b"", headers)
+        if found is Denied.GONE or not origin:
+            return await answer(send, 404, b"There is nothing here under this address.")
+        if asked.wants_page:
+            return await redirect(send, settings.PORTAL_URL + reverse("open", args=[origin]))
+        if found is Denied.NOT_READY:
+            return await answer(send, 503, b"This notebook is not ready.", [(b"retry-after", b"5")])
+        return await answer(send, 401, b"Open this notebook from its page in the portal.")
+
+    async def _ask(self, origin: str, cookie: str) -> Admitted | Denied:
+        if not origin or not cookie:
+            return Denied.SIGN_IN
+        now = time.monotonic()
+        until, known = self._remembered.get((origin, cookie), (0.0, None))
+        if known is not None and now < until:
+            return known
+        found = await self._live.in_thread(authorise, origin, cookie)
+        if isinstance(found, Admitted):
+            if len(self._remembered) >= REMEMBER_LIMIT:
+                self._remembered.clear()
+            self._remembered[origin, cookie] = (now + REMEMBER_S, found)
+        else:
+            self._remembered.pop((origin, cookie), None)
+        return found
+
+    async def open(self, asked: Asked, send: Send) -> None:
+        """The one-time pass becomes the cookie of the notebook's own origin; no other host ever gets it."""
+        origin = origin_of(asked.host)
+        if not origin:
+            return await answer(send, 404, b"There is nothing here under this address.")
+        try:
+            secret = await self._live.in_thread(_redeem, asked.query.get("ticket", ""), origin)
+        except Refused:
+            return await redirect(send, settings.PORTAL_URL + reverse("open", args=[origin]))
+        secure = "; Secure" if settings.HTTPS else ""
+        cookie = f"{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}"
+        headers = [(b"set-cookie", cookie.encode()), (b"referrer-policy", b"no-referrer")]
+        return await redirect(send, "/lab", 303, headers)
+
+
+def _redeem(ticket: str, origin: str) -> str:
+    return actions.redeem_ticket(ticket, origin=origin)

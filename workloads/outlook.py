@@ -1,0 +1,56 @@
+"""What a launch would meet at this moment: at once, a wait, or never. Pure: figures in, one sentence and a tone out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from portal.errors import Refusal
+from portal.quota_bar import plural
+
+GOOD, WAIT, BAD = "good", "wait", "bad"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one class, for one team, in units. `used` and `queued` are of its own runs; `on_one_node`: the most that is
+    free on a single node now, None when the cluster was not read.
+    """
+
+    unit: str
+    granted: int
+    used: int
+    queued: int
+    borrowing_limit: int
+    on_one_node: int | None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    slug: str
+    name: str
+    sentence: str
+    tone: str
+    price: str
+
+
+def sentence(figures: Figures, never: Refusal | None, *, units: int = 1) -> tuple[str, str]:
+    """(sentence, tone) for `units` more."""
+    if never is not None:
+        return never.message, BAD
+    own = figures.granted - figures.used - figures.queued
+    if own >= units:
+        uses = f"uses {figures.used + figures.queued + units} of {figures.granted}"
+        if figures.on_one_node is None:
+            return f"{uses}; what is free is not known, the cluster was not read", WAIT
+        if figures.on_one_node >= units:
+            return f"{uses}; {figures.on_one_node} free now on one node; starts at once", GOOD
+        free = plural(figures.on_one_node, figures.unit)
+        return f"{uses}; no node has more than {free} free now; waits until one has", WAIT
+    if figures.borrowing_limit:
+        return (
+            f"your {figures.granted} granted are in use; up to {figures.borrowing_limit} more may be borrowed while "
+            "others leave them idle, and are taken back when they need them",
+            WAIT,
+        )
+    behind = f" behind {plural(figures.queued, figures.unit)} of yours" if figures.queued else ""
+    return f"your {figures.granted} granted are in use; waits{behind} until something of yours ends", WAIT

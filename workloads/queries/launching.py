@@ -1,0 +1,84 @@
+"""What a team could launch on, with what it would meet there."""
+
+from __future__ import annotations
+
+from django.db.models import IntegerField, Q, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
+from django.utils import timezone
+
+from catalog import queries as catalog
+from catalog.models import GpuClass, Image
+from tenants.models import Namespace
+from tenants.queries import units_in_force
+from workloads import policy
+from workloads.models import Run
+from workloads.outlook import Figures, Outlook, sentence
+from workloads.queries import most_promised
+from workloads.units import unit_of
+
+
+def images() -> list[Image]:
+    return list(Image.objects.all())
+
+
+def classes_for(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
+    """Active classes that the team holds, will hold or may borrow, by slug. Two queries."""
+    active = list(
+        GpuClass.objects.filter(cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE).order_by("slug")
+    )
+    promised = most_promised(namespace.tenant_id, [one.pk for one in active])
+    found = [(one, _facts(one, promised.get(one.pk, 0))) for one in active]
+    return [(one, facts) for one, facts in found if facts.granted or facts.borrowing_limit]
+
+
+def outlooks(namespace: Namespace) -> list[Outlook]:
+    """One unit more of each class, now. About a dozen queries, whatever the number of classes."""
+    found = classes_for(namespace)
+    capacities = catalog.capacities(namespace.cluster, [one for one, _ in found])
+    granted = units_in_force(namespace.tenant_id, timezone.now())
+    used, queued = _units_of_runs(namespace)
+    shown = []
+    for one, facts in found:
+        figures = Figures(
+            unit=unit_of(one),
+            granted=granted.get(one.pk, 0),
+            used=used.get(one.slug, 0),
+            queued=queued.get(one.slug, 0),
+            borrowing_limit=one.borrowing_limit,
+            on_one_node=capacities[one.pk].most_on_one_node,
+        )
+        text, tone = sentence(figures, policy.may_ever_start(facts, 1))
+        shown.append(Outlook(one.slug, one.name, text, tone, price_of(one)))
+    return shown
+
+
+def price_of(gpu_class: GpuClass) -> str:
+    """ "" for what is free of charge."""
+    price = gpu_class.price_per_unit_hour
+    return f"{price.normalize():f} per unit and hour" if price else ""
+
+
+def _facts(gpu_class: GpuClass, granted: int) -> policy.ClassFacts:
+    return policy.ClassFacts(
+        slug=gpu_class.slug,
+        name=gpu_class.name,
+        life_cycle=gpu_class.life_cycle,
+        granted=granted,
+        borrowing_limit=gpu_class.borrowing_limit,
+        units_per_workload=gpu_class.units_per_workload,
+        node_units=None,
+    )
+
+
+def _units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
+    """By class slug: units of runs that were admitted, and of those that were not yet. One query."""
+    units = Cast(KT("spec__units"), IntegerField())
+    rows = (
+        Run.objects.filter(workload__namespace=namespace, ended_at=None)
+        .order_by()
+        .values(slug=KT("spec__gpu_class"))
+        .annotate(used=Sum(units, filter=Q(admitted_at__isnull=False)), queued=Sum(units, filter=Q(admitted_at=None)))
+    )
+    found = list(rows)
+    return {row["slug"]: row["used"] or 0 for row in found}, {row["slug"]: row["queued"] or 0 for row in found}

@@ -1,0 +1,169 @@
+"""A workload as templates show it. Pure: WorkloadRow in, words and figures out; no page makes sentences by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import reverse
+
+from accounts.models import Event
+from accounts.sentences import sentence
+from cluster.observed import AsOf
+from portal.quota_bar import plural
+from tenants.models import Tenant
+from workloads.models import Run, Workload
+from workloads.phase import Phase
+from workloads.progress import Step, ordinal
+from workloads.queries import WorkloadRow
+from workloads.units import unit_of
+
+# Where the word alone does not say enough.
+EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase.UNKNOWN})
+
+
+@dataclass(frozen=True)
+class ListRow:
+    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `start` and `basis`: the estimate."""
+
+    name: str
+    status: str
+    hint: str
+    kind: str
+    size: str
+    gpu_class: str
+    who: str
+    requested_at: datetime
+    since: datetime | None
+    until: datetime | None
+    position: str
+    reason: str
+    start: str
+    basis: str
+
+
+@dataclass(frozen=True)
+class WorkloadState:
+    """What the page and the stream of one workload show; it knows no actor."""
+
+    tenant: Tenant
+    namespace: str
+    name: str
+    kind: str
+    status: str
+    message: str
+    run_number: int
+    requested_at: datetime | None
+    steps: tuple[Step, ...]
+    as_of: datetime | None
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class RunLine:
+    number: int
+    status: str
+    requested_at: datetime
+    ended_at: datetime | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    term: str
+    value: str = ""
+    code: bool = False
+    at: datetime | None = None
+    href: str = ""
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """`href` is "" where the row has no page, or none any more."""
+
+    at: datetime
+    who: str
+    sentence: str
+    name: str
+    href: str
+
+
+def event_line(event: Event, *, tenant: str, names: Collection[str] = ()) -> EventLine:
+    """`names`: workloads that have a page."""
+    has_page = event.row.startswith("workloads.workload.") and event.name in names
+    href = reverse("workload", args=[tenant, event.name]) if has_page else ""
+    return EventLine(event.at, event.actor, sentence(event.verb), event.name, href)
+
+
+def size_of(workload: Workload, units: int) -> str:
+    return plural(units, unit_of(workload.gpu_class))
+
+
+def list_row(row: WorkloadRow) -> ListRow:
+    workload, status = row.workload, row.status
+    units = row.run.spec["units"] if row.run else workload.units
+    position = status.facts.get("position")
+    return ListRow(
+        name=workload.name,
+        status=str(status.phase),
+        hint=status.sentence if status.phase in EXPLAINED_IN_LISTS else "",
+        kind=workload.kind,
+        size=size_of(workload, units),
+        gpu_class=workload.gpu_class.name,
+        who=workload.created_by.name,
+        requested_at=row.run.requested_at if row.run else workload.created_at,
+        since=status.since,
+        until=None,
+        position=ordinal(position) if position else "",
+        reason=status.sentence,
+        start="Cannot tell",
+        basis="no run here has a known end",
+    )
+
+
+def workload_state(row: WorkloadRow, as_of: AsOf) -> WorkloadState:
+    workload, status = row.workload, row.status
+    return WorkloadState(
+        tenant=workload.tenant,
+        namespace=workload.namespace.name,
+        name=workload.name,
+        kind=workload.kind,
+        status=str(status.phase),
+        message=status.sentence,
+        run_number=row.run.number if row.run else 0,
+        requested_at=row.run.requested_at if row.run else None,
+        steps=row.steps,
+        as_of=as_of.at,
+        is_stale=not as_of.is_current,
+    )
+
+
+def run_line(run: Run) -> RunLine:
+    ended = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(run.outcome, Phase.FAILED)
+    return RunLine(run.number, str(ended), run.requested_at, run.ended_at, run.message)
+
+
+def definitions(row: WorkloadRow) -> list[Definition]:
+    workload, run = row.workload, row.run
+    found = [
+        Definition("Class", workload.gpu_class.name),
+        Definition("Size", size_of(workload, workload.units)),
+        Definition("Image", workload.image, code=True),
+        Definition("Files", f"volume {workload.volume.name}" if workload.volume else "end with the run"),
+        Definition("Launched by", workload.created_by.name),
+    ]
+    if workload.command:
+        found.insert(3, Definition("Command", " ".join(workload.command), code=True))
+    if run is not None:
+        spec = run.spec
+        found.append(Definition("cpu and memory", f"{spec['cpu']} cores, {spec['memory_gib']} GiB"))
+        if row.pod is not None and row.pod.node:
+            found.append(Definition("Node", row.pod.node, code=True))
+        if run.preemptions:
+            found.append(Definition("Interrupted", plural(run.preemptions, "time")))
+    return found
+
+
+def earlier(runs: Sequence[Run], current: Run | None) -> list[RunLine]:
+    return [run_line(run) for run in runs if current is None or run.pk != current.pk]

@@ -1,0 +1,201 @@
+"""Pages of workloads: list, launch, one workload, and its buttons. Parse, call one word, render."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode, urlsplit
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts import queries as accounts
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.paging import page_of
+from cluster import queries as mirror
+from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse
+from workloads import actions, policy, queries, shown
+from workloads.forms import LaunchForm
+from workloads.models import Run, Workload
+from workloads.phase import Phase
+from workloads.queries import WorkloadRow, launching
+
+PAGE_SIZE = 50
+
+
+@login_required
+@require_GET
+def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    namespace, team = queries.team(by, tenant)
+    kind, state, text = (request.GET.get(name, "") for name in ("kind", "state", "q"))
+    page = page_of(
+        _filtered(queries.of_tenant(by, tenant), kind, state, text),
+        limit=PAGE_SIZE,
+        cursor=request.GET.get("cursor"),
+    )
+    as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
+    context = {
+        "tenant": namespace.tenant,
+        "rows": [shown.list_row(row) for row in queries.rows(page.items)],
+        "kind": kind,
+        "state": state,
+        "q": text,
+        "next_cursor": page.next_cursor,
+        "may_launch": policy.may_launch_in(by, team),
+        "as_of": as_of.at,
+        "is_stale": not as_of.is_current,
+    }
+    return render(request, "workloads/workloads.html", context)
+
+
+def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> QuerySet[Workload]:
+    rows = queries.with_names(rows)
+    if kind in Workload.Kind.values:
+        rows = rows.filter(kind=kind)
+    if text:
+        rows = rows.filter(name__icontains=text[:40])
+    alive = Exists(Run.objects.filter(workload=OuterRef("pk"), ended_at=None))
+    if state == "active":
+        return rows.filter(alive)
+    return rows.filter(~alive) if state == "ended" else rows
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def launch(request: HttpRequest, tenant: str) -> HttpResponse:
+    """The hot path: a good form costs the action's few queries; the outlook is read only when the page is shown."""
+    by = actor(request)
+    form = LaunchForm(request.POST or None, initial={"gpu_class": request.GET.get("gpu_class")})
+    if request.method == "POST" and form.is_valid():
+        with refusal_beside(form):
+            workload = actions.launch(tenant, form.wanted(), by=by)
+            return redirect("workload", tenant, workload.name)
+    namespace, team = queries.team(by, tenant)
+    classes = [one for one, _facts in launching.classes_for(namespace)]
+    form.offer(classes, launching.images())
+    no_class = Refusal("not_granted", "Your team holds no class yet; request quota first.")
+    context = {
+        "tenant": namespace.tenant,
+        "form": form,
+        "outlooks": launching.outlooks(namespace),
+        "may_launch": policy.may_launch_in(by, team) or (None if classes else no_class),
+    }
+    return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
+
+
+@login_required
+@require_GET
+def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    by = actor(request)
+    namespace, _team = queries.team(by, tenant)
+    row = _row(by, tenant, name)
+    as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
+    runs = list(Run.objects.filter(workload=row.workload).order_by("-number")[:20])
+    context = {
+        "state": shown.workload_state(row, as_of),
+        "actions": _buttons(by, tenant, row),
+        "spec": shown.definitions(row),
+        "runs": shown.earlier(runs, row.run),
+        "events": [shown.event_line(event, tenant=tenant) for event in accounts.events_of_row(row.workload)[:10]],
+        "log": {"lines": "", "note": "The last lines appear here with script; “Whole log” works without.", "at": None},
+        "curl": _curl(row),
+    }
+    return render(request, "workloads/workload.html", context)
+
+
+@login_required
+@require_GET
+def workload_actions(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    """The buttons of this person, fetched again whenever the state changes."""
+    by = actor(request)
+    row = _row(by, tenant, name)
+    as_of = mirror.as_of(row.workload.namespace.cluster_id, *queries.KINDS_NEEDED)
+    context = {"state": shown.workload_state(row, as_of), "actions": _buttons(by, tenant, row)}
+    return render(request, "workloads/_actions.html", context)
+
+
+def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:
+    found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+    return queries.rows([found])[0]
+
+
+def _buttons(by: Actor, tenant: str, row: WorkloadRow) -> dict[str, Refusal | str | None]:
+    namespace, team = queries.team(by, tenant)
+    found = queries.class_facts(namespace, row.workload.gpu_class, units=row.workload.units)
+    run = queries.run_facts(row.workload, row.run)
+    buttons: dict[str, Refusal | str | None] = {
+        "open": policy.may_open(by, team, run, row.workload.kind),
+        "start": policy.may_start(by, team, found, row.workload.units, run),
+        "stop": policy.may_stop(by, team, run),
+        "delete": policy.may_delete(by, team, run),
+        "primary": "",
+    }
+    if row.status.phase is Phase.READY:
+        buttons["primary"] = "open"
+    elif run.is_over:
+        buttons["primary"] = "start"
+    return buttons
+
+
+@login_required
+@require_POST
+def start(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    actions.start(tenant, name, by=actor(request))
+    return redirect("workload", tenant, name)
+
+
+@login_required
+@require_POST
+def stop(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    actions.stop(tenant, name, by=actor(request))
+    return redirect("workload", tenant, name)
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    if request.POST.get("confirm", "").strip() != name:
+        raise refuse("name_differs", f"Type '{name}' to delete it; nothing was changed.", field="confirm")
+    actions.delete(tenant, name, by=actor(request))
+    messages.success(request, f"{name} is being deleted.")
+    return redirect("workloads", tenant)
+
+
+@login_required
+@require_POST
+def open_notebook(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    """To the notebook's own origin, with a pass that works once; the token of the notebook itself stays inside."""
+    found = actions.issue_ticket(tenant, name, session_key=request.session.session_key or "", by=actor(request))
+    query = urlencode({"ticket": found.secret})
+    scheme = urlsplit(settings.PORTAL_URL).scheme
+    response = HttpResponseRedirect(f"{scheme}://{found.origin}.{settings.NOTEBOOKS_DOMAIN}/gateway/open?{query}")
+    response.status_code = 303
+    response["Referrer-Policy"] = "no-referrer"
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@login_required
+@require_GET
+def by_origin(request: HttpRequest, origin: str) -> HttpResponse:
+    """Where a notebook's address leads without a pass: to its page here, for those who may know it."""
+    found = get_or_refuse(Workload.objects.visible_to(actor(request)).select_related("tenant"), origin=origin)
+    return redirect("workload", found.tenant.slug, found.name)
+
+
+@login_required
+def served_by_doors(request: HttpRequest, **_parts: str) -> HttpResponse:
+    """Streams and logs have names in the URL map; the gateway sends them to the doors process."""
+    raise Http404
+
+
+def _curl(row: WorkloadRow) -> str:
+    address = f"{settings.PORTAL_URL}{reverse('api-workload', args=[row.workload.name])}"
+    query = urlencode({"tenant": row.workload.tenant.slug, "wait": 60, "until": "ready"})
+    return f"curl -H 'Authorization: Bearer <token>' '{address}?{query}'"
