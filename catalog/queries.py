@@ -91,12 +91,16 @@ class ClassView:
 
     @property
     def unit(self) -> str:
-        """What one unit is called: card, slice, share or core."""
-        if self.interface == GpuClass.Interface.NONE:
-            return "core"
-        if self.is_shared:
-            return "share"
-        return "slice" if self.partition != "none" else "card"
+        return unit_of(self)
+
+
+def unit_of(one: GpuClass | ClassView) -> str:
+    """What one unit is called: card, slice, share or core."""
+    if one.interface == GpuClass.Interface.NONE:
+        return "core"
+    if one.sharing != GpuClass.Sharing.NONE:
+        return "share"
+    return "slice" if one.partition != "none" else "card"
 
 
 def cluster() -> Cluster:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,10 +19,15 @@ from catalog.models import GpuClass, Pool
 from cluster.models import Cluster
 from cluster.names import dns_label
 from portal.due import touch, wake
-from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse, refuse_if
+from portal.errors import NOT_FOUND, Refusal, Refused, get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint
 from portal.transitions import move
 from tenants import letters, policy, queries
+
+# Decision and OverPromise are part of `decide`'s interface: callers find them here.
+from tenants.decisions import Decision as Decision
+from tenants.decisions import OverPromise as OverPromise
+from tenants.decisions import Settled, refusal, settle
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
@@ -120,9 +125,9 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
     refuse_if(policy.request_refusal(lines, justification))
     now = queries.now()
     facts = queries.class_facts(tenant, [line.gpu_class for line in lines], at=now)
-    for asked in lines:
+    for index, asked in enumerate(lines):
         known = facts.get(asked.gpu_class)
-        refuse_if(policy.line_refusal(asked, known.facts if known else None, now=now))
+        refuse_if(_in_line(index, policy.line_refusal(asked, known.facts if known else None, now=now)))
     request = QuotaRequest.objects.create(tenant=tenant, filed_by=by.person, justification=justification.strip())
     QuotaLine.objects.bulk_create(
         QuotaLine(
@@ -150,6 +155,10 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
     return request
 
 
+def _in_line(index: int, found: Refusal | None) -> Refusal | None:
+    return replace(found, field=f"lines[{index}].{found.field}") if found else None
+
+
 @transaction.atomic
 def withdraw(request_id: int, *, by: Actor) -> QuotaRequest:
     """Take back every pending line. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
@@ -167,35 +176,6 @@ def withdraw(request_id: int, *, by: Actor) -> QuotaRequest:
 
 
 # ---- decisions ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Decision:
-    """One line's answer. `units`, `starts` and `ends` None: as asked. `reason` is compulsory when it is no."""
-
-    line_id: int
-    approve: bool
-    units: int | None = None
-    starts: datetime | None = None
-    ends: datetime | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class OverPromise:
-    """The approver's tick and reason for promising more than a class can give."""
-
-    is_ticked: bool = False
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class _Settled:
-    line: QuotaLine
-    decision: Decision
-    units: int
-    starts: datetime
-    ends: datetime
 
 
 @transaction.atomic
@@ -221,12 +201,13 @@ def decide(
     now = queries.now()
     role, decides = queries.standing(by, request.tenant).role, queries.decides(by)
     settled = []
-    for decision in decisions:
+    for index, decision in enumerate(decisions):
         line = lines[decision.line_id]
         gpu_class = classes[line.gpu_class_id]
         met = requests.line_facts(line, gpu_class, request.filed_by_id, role, decides)
         refuse_if(policy.may_decide(by, met))
-        settled.append(_settle(by, line, decision, now))
+        settled.append(settle(line, decision, now))
+        refuse_if(_in_line(index, refusal(settled[-1], now)))
     excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
     over_promise = over_promise or OverPromise()
     refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
@@ -247,18 +228,7 @@ def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
     return classes
 
 
-def _settle(by: Actor, line: QuotaLine, decision: Decision, now: datetime) -> _Settled:
-    if not decision.approve:
-        refuse_if(policy.may_deny(reason=decision.reason))
-    units = line.asked_units if decision.units is None else decision.units
-    starts = max(decision.starts or line.asked_from, now)
-    ends = decision.ends or line.asked_until
-    if decision.approve:
-        refuse_if(policy.may_approve(by, units=units, starts=starts, ends=ends, now=now))
-    return _Settled(line, decision, units, starts, ends)
-
-
-def _excesses(tenant: Tenant, approved: list[_Settled], classes: dict[int, GpuClass], now: datetime) -> list[Excess]:
+def _excesses(tenant: Tenant, approved: list[Settled], classes: dict[int, GpuClass], now: datetime) -> list[Excess]:
     """Where the approved lines would promise more than the class can give, and more than was promised before."""
     limits = catalog.promise_limits([classes[one.line.gpu_class_id] for one in approved])
     found = [
@@ -279,7 +249,7 @@ def _plain(figures: queries.Figures) -> dict[str, Any]:
     return {**asdict(figures), "as_of": figures.as_of.isoformat() if figures.as_of else None}
 
 
-def _carry_out(one: _Settled, *, by: Actor, now: datetime, facts: dict[str, Any], over_promise: OverPromise) -> None:
+def _carry_out(one: Settled, *, by: Actor, now: datetime, facts: dict[str, Any], over_promise: OverPromise) -> None:
     line = one.line
     decided: dict[str, Any] = {"decided_by": by.user, "decided_at": now, "reason": one.decision.reason[:500]}
     if not one.decision.approve:
@@ -311,7 +281,7 @@ def _carry_out(one: _Settled, *, by: Actor, now: datetime, facts: dict[str, Any]
         )
 
 
-def _end_running(line: QuotaLine, one: _Settled) -> None:
+def _end_running(line: QuotaLine, one: Settled) -> None:
     """Bring the running base grant's end forward to the new one's start: the only change a grant may have."""
     overlapping = Grant.objects.filter(
         tenant_id=line.tenant_id,
@@ -325,12 +295,12 @@ def _end_running(line: QuotaLine, one: _Settled) -> None:
                 f"A total of {grant.units} is granted from {grant.period.lower:%d %b %Y, %H:%M %Z} on already. "
                 "End this one before that, or start it later."
             )
-            raise refuse("grant_overlaps", text, field="until", status=409)
+            raise refuse("grant_overlaps", text, field="ends_at", status=409)
         Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(grant.period.lower, one.starts))
 
 
 def _after_decision(
-    request: QuotaRequest, settled: list[_Settled], excesses: list[Excess], over_promise: OverPromise, *, by: Actor
+    request: QuotaRequest, settled: list[Settled], excesses: list[Excess], over_promise: OverPromise, *, by: Actor
 ) -> None:
     tenant = request.tenant
     for namespace in Namespace.objects.filter(tenant=tenant).order_by("pk"):
@@ -351,7 +321,7 @@ def _after_decision(
     )
 
 
-def _answer(one: _Settled) -> dict[str, Any]:
+def _answer(one: Settled) -> dict[str, Any]:
     common = {"line": one.line.pk, "class": one.line.gpu_class.slug, "reason": one.decision.reason}
     if not one.decision.approve:
         return {**common, "approved": False}

@@ -198,7 +198,7 @@ constraint_sentence(
     field="gpu_class",
 )
 constraint_sentence(
-    "line_asked_period", "bad_period", "The end of the period has to be after its start.", field="until"
+    "line_asked_period", "bad_period", "The end of the period has to be after its start.", field="ends_at"
 )
 
 

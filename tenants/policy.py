@@ -133,6 +133,22 @@ def may_file(by: Actor, standing: Standing) -> Refusal | None:
     return None
 
 
+def may_see_inbox(by: Actor) -> Refusal | None:
+    if by.has_role(Role.APPROVER):
+        return None
+    return Refusal("not_allowed", "The inbox is for approvers.", status=403)
+
+
+def class_refusal(facts: ClassFacts) -> Refusal | None:
+    """Can nothing at all be asked of this class now? The form shows why instead of a field."""
+    if facts.is_pending:
+        text = f"Your team already waits for a decision about {facts.name}; withdraw that line first or wait for it."
+        return Refusal("already_pending", text, "gpu_class", status=409)
+    if facts.life_cycle in ("draft", "retired"):
+        return Refusal("class_closed", f"{facts.name} is not open for requests.", "gpu_class")
+    return None
+
+
 def line_refusal(asked: Asked, facts: ClassFacts | None, *, now: datetime) -> Refusal | None:
     """Is this line possible at all? `facts` None: no such class in the catalog."""
     if facts is None:
@@ -144,11 +160,11 @@ def line_refusal(asked: Asked, facts: ClassFacts | None, *, now: datetime) -> Re
     if asked.kind == "boost" and asked.units == 0:
         return Refusal("bad_units", "A boost adds at least 1 unit.", "units")
     if asked.ends <= asked.starts or asked.ends <= now:
-        return Refusal("bad_period", "The period has to end after its start, and in the future.", "until")
+        return Refusal("bad_period", "The period has to end after its start, and in the future.", "ends_at")
     if asked.ends - asked.starts > PERIOD_MAX:
-        return Refusal("bad_period", "A period has at most three years; ask again later.", "until")
-    if facts.life_cycle in ("draft", "retired"):
-        return Refusal("class_closed", f"{facts.name} is not open for requests.", "gpu_class")
+        return Refusal("bad_period", "A period has at most three years; ask again later.", "ends_at")
+    if refusal := class_refusal(facts):
+        return refusal
     if facts.life_cycle == "retiring" and (asked.kind == "boost" or asked.units > facts.held):
         text = (
             f"{facts.name} is being retired: you hold {facts.held}, more is not given any more. Ask for its successor."
@@ -156,9 +172,6 @@ def line_refusal(asked: Asked, facts: ClassFacts | None, *, now: datetime) -> Re
         return Refusal("class_retiring", text, "gpu_class")
     if asked.kind == "base" and asked.units == 0 and facts.held == 0:
         return Refusal("nothing_to_release", f"Your team holds nothing of {facts.name}.", "units")
-    if facts.is_pending:
-        text = f"Your team already waits for a decision about {facts.name}; withdraw that line first or wait for it."
-        return Refusal("already_pending", text, "gpu_class", status=409)
     return None
 
 
@@ -202,13 +215,18 @@ def may_decide(by: Actor, line: LineFacts) -> Refusal | None:
     return None
 
 
-def may_approve(by: Actor, *, units: int, starts: datetime, ends: datetime, now: datetime) -> Refusal | None:
+def may_approve(
+    *, units: int, starts: datetime, ends: datetime, now: datetime, is_less: bool, reason: str
+) -> Refusal | None:
+    """`is_less`: fewer units than were asked."""
     if not 0 <= units <= UNITS_MAX:
         return Refusal("bad_units", f"Units are whole numbers from 0 to {UNITS_MAX:,}.", "units")
     if ends <= max(starts, now):
-        return Refusal("bad_period", "The period is over before it starts; choose a later end.", "until")
+        return Refusal("bad_period", "The period is over before it starts; choose a later end.", "ends_at")
     if ends - starts > PERIOD_MAX:
-        return Refusal("bad_period", "A period has at most three years.", "until")
+        return Refusal("bad_period", "A period has at most three years.", "ends_at")
+    if is_less and not reason:
+        return Refusal("reason_missing", "Say why it is less than was asked; the team reads it.", "reason")
     return None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Min, Q, Sum
+from django.db.models import Max, Min, Q, Sum
 from django.db.models.functions import Lower, Upper
 
 from accounts.actor import Actor
@@ -113,6 +113,29 @@ def promises_of(class_ids: Collection[int], *, after: datetime) -> dict[int, lis
 
 def promise_of(grant: Grant) -> Promise:
     return Promise(grant.units, grant.period.lower, grant.period.upper)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A class of which the tenant has units in force. `until`: the running base grant's end, None without one."""
+
+    gpu_class_id: int
+    slug: str
+    name: str
+    units: int
+    until: datetime | None
+
+
+def holdings(tenant: Tenant, *, at: datetime | None = None) -> list[Holding]:
+    """By slug. One query (two without `at`)."""
+    running = Grant.objects.filter(tenant=tenant, period__contains=at or now())
+    rows = running.values("gpu_class_id", "gpu_class__slug", "gpu_class__name").annotate(
+        units=Sum("units"), until=Max(Upper("period"), filter=Q(kind=Grant.Kind.BASE))
+    )
+    return [
+        Holding(row["gpu_class_id"], row["gpu_class__slug"], row["gpu_class__name"], row["units"], row["until"])
+        for row in rows.order_by("gpu_class__slug")
+    ]
 
 
 # ---- what a namespace is made of ---------------------------------------------------------------------------------

@@ -1,0 +1,302 @@
+"""/api/v1/requests and /api/v1/tenants: the same verbs and the same answers as the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.models import Scope
+from portal.errors import get_or_refuse
+from tenants import actions, policy, queries, shown
+from tenants.decisions import Decision, OverPromise
+from tenants.models import Membership, QuotaLine, QuotaRequest, Tenant
+from tenants.policy import Asked
+from tenants.queries import requests
+
+STATES = [str(state) for state in QuotaLine.State]
+
+
+class LineSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    gpu_class = serializers.CharField(source="slug", help_text="Slug of a class.")
+    kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, help_text="base: the new total. boost: on top of it.")
+    state = serializers.ChoiceField(choices=STATES)
+    asked_units = serializers.IntegerField()
+    asked_from = serializers.DateTimeField()
+    asked_until = serializers.DateTimeField()
+    decided_units = serializers.IntegerField(allow_null=True)
+    decided_from = serializers.DateTimeField(allow_null=True)
+    decided_until = serializers.DateTimeField(allow_null=True)
+    decided_at = serializers.DateTimeField(allow_null=True)
+    decided_by = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField(allow_blank=True)
+
+
+class RequestSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    tenant = serializers.CharField(source="tenant.slug")
+    state = serializers.ChoiceField(choices=STATES, help_text="Derived from the lines.")
+    filed_by = serializers.CharField()
+    filed_at = serializers.DateTimeField()
+    justification = serializers.CharField()
+    lines = LineSerializer(many=True)
+
+
+class NewLineSerializer(serializers.Serializer[Any]):
+    gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class.")
+    units = serializers.IntegerField(min_value=0, max_value=policy.UNITS_MAX)
+    kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, default=QuotaLine.Kind.BASE)
+    starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
+    ends_at = serializers.DateTimeField()
+
+
+class NewRequestSerializer(serializers.Serializer[Any]):
+    tenant = serializers.CharField(max_length=40, help_text="Slug of a team.")
+    justification = serializers.CharField(max_length=policy.JUSTIFICATION_MAX)
+    lines: Any = serializers.ListSerializer(child=NewLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
+
+
+class DecisionLineSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
+    approve = serializers.BooleanField()
+    units = serializers.IntegerField(
+        required=False, min_value=0, max_value=policy.UNITS_MAX, help_text="Default: as asked, as the dates."
+    )
+    starts_at = serializers.DateTimeField(required=False)
+    ends_at = serializers.DateTimeField(required=False)
+    reason = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=policy.REASON_MAX, help_text="Needed for a no."
+    )
+
+
+class DecisionSerializer(serializers.Serializer[Any]):
+    lines: Any = serializers.ListSerializer(child=DecisionLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
+    over_promise = serializers.BooleanField(default=False, help_text="Promise more than there is.")
+    over_promise_reason = serializers.CharField(default="", allow_blank=True, max_length=policy.REASON_MAX)
+
+
+class ObjectSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    name = serializers.CharField()
+    result = serializers.CharField(help_text="applied, refused, foreign, drifted or terminating")
+    code = serializers.CharField(allow_blank=True)
+    text = serializers.CharField(allow_blank=True)
+    sent_at = serializers.DateTimeField()
+
+
+class NamespaceSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    wanted = serializers.CharField()
+    is_settled = serializers.BooleanField(help_text="Whether everything that was decided is in the cluster.")
+    applied_as_of = serializers.DateTimeField(allow_null=True)
+    error = serializers.CharField(allow_blank=True)
+    objects = ObjectSerializer(many=True)
+
+
+class HoldingSerializer(serializers.Serializer[Any]):
+    gpu_class = serializers.CharField(source="slug")
+    units = serializers.IntegerField(help_text="In force now.")
+    until = serializers.DateTimeField(allow_null=True, help_text="When the base grant ends.")
+
+
+class MemberSerializer(serializers.Serializer[Any]):
+    email = serializers.CharField(source="user.email")
+    name = serializers.CharField(source="user.name")
+    role = serializers.CharField()
+
+
+class TenantSerializer(serializers.Serializer[Any]):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    purpose = serializers.CharField(allow_blank=True)
+
+
+class TenantDetailSerializer(TenantSerializer):
+    members = MemberSerializer(many=True)
+    holdings = HoldingSerializer(many=True)
+    namespace = NamespaceSerializer(allow_null=True)
+
+
+class Requests(generics.GenericAPIView[QuotaRequest]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.REQUEST}
+    serializer_class = RequestSerializer
+    filter_backends = ()
+    queryset = QuotaRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="requests_list",
+        summary="Requests of my teams (staff: of all), newest first",
+        parameters=[OpenApiParameter("tenant", str), OpenApiParameter("state", str, enum=STATES)],
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        asked = request.query_params
+        found = requests.requests_for(by, tenant=asked.get("tenant", ""), state=asked.get("state", ""))
+        rows = requests.request_rows(self.paginate_queryset(found) or [], by=by)
+        return self.get_paginated_response(RequestSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="requests_file",
+        summary="Ask for quota: new totals and boosts",
+        request=NewRequestSerializer,
+        responses={201: RequestSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        asked = NewRequestSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by = actor(request)
+        values = asked.validated_data
+        filed = actions.file_request(
+            values["tenant"],
+            lines=[_asked(line) for line in values["lines"]],
+            justification=values["justification"],
+            by=by,
+        )
+        address = request.build_absolute_uri(reverse("api-request", args=[filed.pk]))
+        return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers={"Location": address})
+
+
+class RequestDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(operation_id="requests_get", summary="One request with its lines", responses=RequestSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        return Response(_shown(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by))
+
+
+class RequestDecide(APIView):
+    required_scope = Scope.DECIDE
+
+    @extend_schema(
+        operation_id="requests_decide",
+        summary="Approve or deny lines, all of those named or none",
+        request=DecisionSerializer,
+        responses=RequestSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        asked = DecisionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by = actor(request)
+        values = asked.validated_data
+        decided = actions.decide(
+            pk,
+            [_decision(line) for line in values["lines"]],
+            by=by,
+            over_promise=OverPromise(values["over_promise"], values["over_promise_reason"]),
+        )
+        return Response(_shown(decided, by))
+
+
+class RequestWithdraw(APIView):
+    required_scope = Scope.REQUEST
+
+    @extend_schema(
+        operation_id="requests_withdraw",
+        summary="Take back every line that is still pending",
+        request=None,
+        responses=RequestSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        return Response(_shown(actions.withdraw(pk, by=by), by))
+
+
+class Tenants(generics.GenericAPIView[Tenant]):
+    required_scope = Scope.READ
+    serializer_class = TenantSerializer
+    filter_backends = ()
+    keyset = ("slug",)
+    queryset = Tenant.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Tenant]:
+        return Tenant.objects.visible_to(actor(self.request))
+
+    @extend_schema(operation_id="tenants_list", summary="My teams (staff: all), by slug")
+    def get(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        return self.get_paginated_response(TenantSerializer(page, many=True).data)
+
+
+class TenantDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="tenants_get",
+        summary="One team: members, what it holds, its objects in the cluster",
+        responses=TenantDetailSerializer,
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
+        members = Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk")
+        body = {
+            "slug": found.slug,
+            "name": found.name,
+            "purpose": found.purpose,
+            "members": list(members),
+            "holdings": queries.holdings(found),
+            "namespace": _namespace(found),
+        }
+        return Response(TenantDetailSerializer(body).data)
+
+
+def _shown(found: QuotaRequest, by: Actor) -> dict[str, Any]:
+    shown_request: dict[str, Any] = RequestSerializer(requests.request_rows([found], by=by)[0]).data
+    return shown_request
+
+
+def _asked(line: dict[str, Any]) -> Asked:
+    return Asked(
+        gpu_class=line["gpu_class"],
+        units=line["units"],
+        starts=line.get("starts_at") or timezone.now(),
+        ends=line["ends_at"],
+        kind=line["kind"],
+    )
+
+
+def _decision(line: dict[str, Any]) -> Decision:
+    return Decision(
+        line_id=line["id"],
+        approve=line["approve"],
+        units=line.get("units"),
+        starts=line.get("starts_at"),
+        ends=line.get("ends_at"),
+        reason=line["reason"],
+    )
+
+
+def _namespace(tenant: Tenant) -> dict[str, Any] | None:
+    row = tenant.namespaces.select_related("cluster").first()
+    if row is None:
+        return None
+    objects = [
+        {
+            "kind": one.kind,
+            "name": one.name,
+            "result": shown.result_of(one),
+            "code": one.code,
+            "text": one.text,
+            "sent_at": one.sent_at,
+        }
+        for one in queries.namespace_objects(row)
+    ]
+    return {
+        "name": row.name,
+        "wanted": row.wanted,
+        "is_settled": row.observed_generation >= row.generation,
+        "applied_as_of": row.applied_as_of,
+        "error": row.error_text,
+        "objects": objects,
+    }

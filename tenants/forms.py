@@ -1,0 +1,102 @@
+"""Shapes of what people type. What is allowed is said by the action."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from tenants import policy
+from tenants.models import Membership
+from tenants.queries.requests import LineRow
+
+DATE = forms.DateInput(attrs={"type": "date"})
+DAYS_DEFAULT = 90
+
+
+def start_of(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def end_of(day: date) -> datetime:
+    """The last second of the day that a person named as the last one."""
+    return timezone.make_aware(datetime.combine(day, time(23, 59, 59)))
+
+
+class FormWithLines(forms.Form):
+    """A form beside rows that have errors of their own: a refusal of `lines[1].units` belongs to the second row."""
+
+    LINE_FIELDS = ("gpu_class", "units", "kind", "ends_at", "reason")
+
+    def name_lines(self, keys: Sequence[Any]) -> None:
+        """`keys`: what identifies the lines, in the order in which the action gets them."""
+        self.line_keys = tuple(keys)
+        for index in range(len(keys)):
+            for name in self.LINE_FIELDS:
+                self.fields[f"lines[{index}].{name}"] = forms.Field(required=False, widget=forms.HiddenInput)
+
+    def line_errors(self) -> dict[Any, str]:
+        found = {}
+        for index, key in enumerate(getattr(self, "line_keys", ())):
+            told = [text for name in self.LINE_FIELDS for text in self.errors.get(f"lines[{index}].{name}", [])]
+            if told:
+                found[key] = " ".join(str(text) for text in told)
+        return found
+
+
+class RequestForm(FormWithLines):
+    """Period and reason; the units per class are read by `units_typed`, since classes are rows."""
+
+    from_date = forms.DateField(label="From", widget=DATE)
+    until_date = forms.DateField(label="To", widget=DATE, help_text="The last day, included.")
+    justification = forms.CharField(
+        label="What for",
+        max_length=policy.JUSTIFICATION_MAX,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Approvers decide by this: what runs, how long, what happens without it.",
+    )
+
+
+class DecisionForm(FormWithLines):
+    """One answer for all pending lines of a request, with units and dates of each."""
+
+    decision = forms.ChoiceField(choices=[("approve", "approve"), ("deny", "deny")])
+    reason = forms.CharField(required=False, max_length=policy.REASON_MAX)
+    over_promise = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, lines: Collection[LineRow], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for line in lines:
+            self.fields[f"units-{line.pk}"] = forms.IntegerField(min_value=0, max_value=policy.UNITS_MAX)
+            self.fields[f"from-{line.pk}"] = forms.DateField()
+            self.fields[f"until-{line.pk}"] = forms.DateField()
+
+
+class MemberForm(forms.Form):
+    email = forms.EmailField(label="E-mail address", max_length=254)
+    role = forms.ChoiceField(choices=Membership.Role.choices, initial=Membership.Role.MEMBER)
+
+
+def usual_period() -> dict[str, date]:
+    today = timezone.localdate()
+    return {"from_date": today, "until_date": today + timedelta(days=DAYS_DEFAULT)}
+
+
+def units_typed(data: dict[str, str], slugs: Collection[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """`units-<slug>` by slug, empty ones left out; and what could not be read, as a sentence by slug."""
+    units: dict[str, int] = {}
+    errors: dict[str, str] = {}
+    field = forms.IntegerField(min_value=0, max_value=policy.UNITS_MAX, required=False)
+    for slug in slugs:
+        try:
+            typed = field.clean(data.get(f"units-{slug}", "").strip())
+        except ValidationError as error:
+            errors[slug] = " ".join(error.messages)
+            continue
+        if typed is not None:
+            units[slug] = typed
+    return units, errors

@@ -1,0 +1,201 @@
+"""Rows as templates show them: words around numbers. Pure; what is allowed and what is true was decided before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from accounts.models import Event
+from catalog.queries import ClassView
+from cluster.models import AppliedObject
+from portal.quota_bar import plural
+from tenants.models import Namespace
+from tenants.policy import Excess
+from tenants.queries import Figures
+from tenants.queries.requests import LineRow, RequestRow
+
+# In the order in which the sentence counts them.
+RESULT_WORDS = ("applied", "refused", "foreign", "drifted", "terminating")
+VERBS = {
+    "request.filed": "filed the request",
+    "request.withdrawn": "withdrew what was pending",
+    "request.decided": "decided",
+}
+
+
+def asked(line: LineRow, unit: str) -> str:
+    """`4 → 8 cards`, or `+2 cards` for a boost."""
+    if line.kind == "boost":
+        return f"+{plural(line.asked_units, unit)}"
+    return f"{line.held} → {plural(line.asked_units, unit)}"
+
+
+def request_row(row: RequestRow, units: Mapping[int, str]) -> dict[str, Any]:
+    """`units`: what a unit of each class is called, by class id."""
+    return {
+        "pk": row.pk,
+        "tenant": row.tenant,
+        "who": row.filed_by,
+        "filed_at": row.filed_at,
+        "state": row.state,
+        "refusal": row.refusal,
+        "lines": [
+            {"name": line.name, "asked": asked(line, units[line.gpu_class_id]), "state": line.state}
+            for line in row.lines
+        ],
+    }
+
+
+def fact_sentence(figures: Figures) -> str:
+    """What an approver wants to know before opening the request."""
+    limit = "unknown" if figures.limit is None else str(figures.limit)
+    used = "use unknown" if figures.used is None else f"{figures.used} used"
+    return f"{used}; {figures.promised} of {limit} promised"
+
+
+def line(
+    row: LineRow, *, number: int, unit: str, excess: Excess | None, error: str, typed: Mapping[str, Any]
+) -> dict[str, Any]:
+    fields = {name: getattr(row, name) for name in LineRow.__dataclass_fields__}
+    return {
+        **fields,
+        "number": number,
+        "unit": unit,
+        "kind": "boost" if row.kind == "boost" else "new total",
+        "fits": "" if row.state != "pending" else _fits(row, excess),
+        "fits_tone": "bad" if excess else "good",
+        "from_value": typed.get(f"from-{row.pk}") or f"{row.asked_from:%Y-%m-%d}",
+        "until_value": typed.get(f"until-{row.pk}") or f"{row.asked_until:%Y-%m-%d}",
+        "errors": error,
+    }
+
+
+def _fits(row: LineRow, excess: Excess | None) -> str:
+    if excess is None:
+        return "Fits: at no time in the period more would be promised than there is."
+    return over_promised(excess)
+
+
+def over_promised(excess: Excess) -> str:
+    if excess.limit is None:
+        return f"What {excess.class_name} can give is not known at the moment; no data from the cluster."
+    return (
+        f"{excess.class_name} would be promised {excess.units} more than the {excess.limit} it can give at that time."
+    )
+
+
+def facts(lines: Collection[LineRow], figures: Mapping[int, Figures]) -> dict[str, Any] | None:
+    """A table: one column a class, one row a fact."""
+    columns = {row.gpu_class_id: row.name for row in lines}
+    if not columns:
+        return None
+    found = [figures[pk] for pk in columns]
+
+    def row(name: str, field: str) -> dict[str, Any]:
+        values = [getattr(one, field) for one in found]
+        return {"name": name, "values": ["unknown" if value is None else value for value in values]}
+
+    rows = [
+        row("In force for this team", "held"),
+        row("Used by this team now", "used"),
+        row("Promised to all teams", "promised"),
+        row("May be promised", "limit"),
+        row("Allocatable in the cluster", "allocatable"),
+        row("Free this minute", "free"),
+    ]
+    return {"columns": list(columns.values()), "rows": rows}
+
+
+def plan(objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str) -> dict[str, Any]:
+    changed = [one for one in objects if one["change"] != "same" or one["result"] != "accepted"]
+    same = len(objects) - len(changed)
+    refused = sum(one["result"] == "refused" for one in objects)
+    headline = f"{plural(len(changed), 'object')} would change" if changed else "nothing would change"
+    return {
+        "headline": headline + (f", {refused} refused" if refused else ""),
+        "made_at": made_at,
+        "error": error,
+        "changed": [_planned(one) for one in changed],
+        "unchanged": f"{plural(same, 'object')} would stay as now." if same else "",
+        "note": "",
+    }
+
+
+def _planned(one: Mapping[str, Any]) -> dict[str, Any]:
+    is_accepted = one["result"] == "accepted"
+    words = {"create": "New, dry run accepted", "change": "Changes, dry run accepted", "delete": "Goes away"}
+    return {
+        "kind": one["kind"],
+        "name": one["name"],
+        "result": "applied" if is_accepted else "refused",
+        "label": words.get(one["change"], "Unchanged") if is_accepted else "Dry run refused",
+        "detail": one["text"],
+        "lines": [{"sign": text[:1], "text": text[2:]} for text in one["difference"]],
+    }
+
+
+def result_of(row: AppliedObject) -> str:
+    return "drifted" if row.result == AppliedObject.Result.APPLIED and row.difference else str(row.result)
+
+
+def applied_object(row: AppliedObject) -> dict[str, Any]:
+    """For components/_objects.html."""
+    result = result_of(row)
+    shown: dict[str, Any] = {
+        "kind": row.kind,
+        "name": row.name,
+        "result": result,
+        "label": "",
+        "detail": row.text,
+        "at": row.sent_at,
+    }
+    if result == "terminating":
+        shown |= {"result": "stopping", "label": "Terminating", "detail": "Somebody deleted it; it is made again."}
+    elif result == "drifted":
+        shown["detail"] = difference(row.difference)
+    return shown
+
+
+def difference(found: Mapping[str, Any]) -> str:
+    """What the watcher saw: fields, by whom, since when."""
+    if found.get("missing"):
+        return "It was deleted outside of the portal; it is made again."
+    fields = ", ".join(str(one) for one in found.get("fields", ())) or "fields"
+    by = f" by {found['manager']}" if found.get("manager") else ""
+    since = f" since {found['since']}" if found.get("since") else ""
+    return f"Changed outside of the portal{by}{since}: {fields}. It is set back."
+
+
+def namespace(row: Namespace, objects: Collection[AppliedObject]) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "wanted": row.wanted,
+        "cluster": row.cluster.name,
+        "settled": row.observed_generation >= row.generation,
+        "error_text": row.error_text,
+        "applied_as_of": row.applied_as_of,
+        "objects": [applied_object(one) for one in objects],
+        "counts": counts(objects),
+    }
+
+
+def event(found: Event) -> dict[str, Any]:
+    """For components/_events.html."""
+    return {"at": found.at, "who": found.actor, "sentence": VERBS.get(found.verb, found.verb), "name": "", "href": ""}
+
+
+def counts(rows: Collection[AppliedObject]) -> str:
+    """`14 applied, 1 refused`."""
+    found = Counter(result_of(row) for row in rows)
+    return ", ".join(f"{found[word]} {word}" for word in RESULT_WORDS if found[word])
+
+
+def class_note(view: ClassView, promised: int) -> str:
+    """`shared; 12 of 32 free; 28 promised of 32`."""
+    capacity = view.capacity
+    kind = f"shared by {view.replicas}" if view.is_shared else "exclusive"
+    limit = capacity.allocatable if view.promise_limit is None else view.promise_limit
+    free = "free units unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
+    return f"{kind}; {free}; {promised} promised of {'unknown' if limit is None else limit}"

@@ -1,0 +1,311 @@
+"""Pages about quota and teams: requests, the approver's inbox, members, objects in the cluster."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Min
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts import queries as accounts
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.models import Role
+from accounts.paging import page_of
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from catalog.queries import ClassView
+from portal.errors import get_or_refuse, refusal_beside, refuse_if
+from tenants import actions, policy, queries, shown
+from tenants.decisions import Decision, OverPromise
+from tenants.forms import DecisionForm, MemberForm, RequestForm, end_of, start_of, units_typed, usual_period
+from tenants.models import Membership, Plan, QuotaRequest, Tenant
+from tenants.policy import Asked, Excess
+from tenants.promises import Promise
+from tenants.queries import Figures, requests
+from tenants.queries.requests import LineRow, RequestRow
+
+PAGE_SIZE = 25
+
+
+# ---- asking ------------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    state = request.GET.get("state", "")
+    page = page_of(
+        requests.requests_for(by, tenant=tenant, state=state), limit=PAGE_SIZE, cursor=request.GET.get("cursor")
+    )
+    rows = requests.request_rows(page.items, by=by)
+    context = {
+        "tenant": team,
+        "requests": [shown.request_row(row, _units(rows)) for row in rows],
+        "state": state,
+        "next_cursor": page.next_cursor,
+        "may_request": policy.may_file(by, queries.standing(by, team)),
+    }
+    return render(request, "tenants/requests.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    refuse_if(policy.may_file(by, queries.standing(by, team)))
+    views = catalog.class_views(catalog.cluster())
+    form = RequestForm(request.POST or None, initial=usual_period())
+    errors: dict[str, str] = {}
+    if request.method == "POST":
+        units, errors = units_typed(request.POST.dict(), [view.slug for view in views])
+        if form.is_valid() and not errors:
+            lines = _lines(form, units)
+            form.name_lines([line.gpu_class for line in lines])
+            with refusal_beside(form):
+                filed = actions.file_request(
+                    tenant, lines=lines, justification=form.cleaned_data["justification"], by=by
+                )
+                messages.success(request, "Your request was sent; approvers are told.")
+                return redirect("request", filed.pk)
+            errors = form.line_errors()
+    status = 422 if form.is_bound else 200
+    context = {"tenant": team, "rows": _class_rows(team, views, request, errors), "form": form}
+    return render(request, "tenants/request_new.html", context, status=status)
+
+
+@login_required
+@require_POST
+def request_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    actions.withdraw(pk, by=actor(request))
+    messages.success(request, "What was pending is withdrawn.")
+    return redirect("request", pk)
+
+
+def _lines(form: RequestForm, units: dict[str, int]) -> list[Asked]:
+    starts = max(start_of(form.cleaned_data["from_date"]), timezone.now())
+    ends = end_of(form.cleaned_data["until_date"])
+    return [Asked(gpu_class=slug, units=wanted, starts=starts, ends=ends) for slug, wanted in units.items()]
+
+
+def _class_rows(
+    team: Tenant, views: list[ClassView], request: HttpRequest, errors: dict[str, str]
+) -> list[dict[str, Any]]:
+    at = queries.now()
+    known = queries.class_facts(team, [view.slug for view in views], at=at)
+    promised = queries.promised_units(catalog.cluster(), at)
+    return [
+        {
+            "slug": view.slug,
+            "name": view.name,
+            "note": shown.class_note(view, promised.get(view.id, 0)),
+            "unit": view.unit,
+            "held": known[view.slug].facts.held,
+            "value": request.POST.get(f"units-{view.slug}", ""),
+            "error": errors.get(view.slug, ""),
+            "refusal": policy.class_refusal(known[view.slug].facts),
+        }
+        for view in views
+        if view.slug in known
+    ]
+
+
+# ---- one request -------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def request_page(request: HttpRequest, pk: int) -> HttpResponse:
+    by = actor(request)
+    found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+    return render(request, "tenants/request.html", _request_context(found, by))
+
+
+@login_required
+@require_POST
+def request_decide(request: HttpRequest, pk: int) -> HttpResponse:
+    """All pending lines at once, each with the units and dates in the form."""
+    by = actor(request)
+    found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+    pending = requests.request_rows([found], by=by)[0].pending
+    form = DecisionForm(request.POST, lines=pending)
+    if form.is_valid():
+        form.name_lines([line.pk for line in pending])
+        typed = form.cleaned_data
+        with refusal_beside(form):
+            actions.decide(
+                pk,
+                [_decision(line, typed) for line in pending],
+                by=by,
+                over_promise=OverPromise(typed["over_promise"], typed["reason"]),
+            )
+            messages.success(request, f"Decided; {found.filed_by.name} is told.")
+            return redirect("request", pk)
+    return render(request, "tenants/request.html", _request_context(found, by, form=form), status=422)
+
+
+def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
+    """A date that was left as it stands keeps the moment that was asked for."""
+    from_date, until_date = typed[f"from-{line.pk}"], typed[f"until-{line.pk}"]
+    return Decision(
+        line_id=line.pk,
+        approve=typed["decision"] == "approve",
+        units=typed[f"units-{line.pk}"],
+        starts=None if from_date == timezone.localdate(line.asked_from) else start_of(from_date),
+        ends=None if until_date == timezone.localdate(line.asked_until) else end_of(until_date),
+        reason=typed["reason"],
+    )
+
+
+def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | None = None) -> dict[str, Any]:
+    row = requests.request_rows([found], by=by)[0]
+    at = queries.now()
+    classes = {one.pk: one for one in GpuClass.objects.filter(lines__request=found).distinct()}
+    figures = queries.figures(found.tenant, list(classes.values()), at=at)
+    excesses = {line.pk: _excess(found, line, classes, figures, at) for line in row.pending}
+    errors = form.line_errors() if form else {}
+    show_decide = by.has_role(Role.APPROVER) and queries.standing(by, found.tenant).role == ""
+    plan = Plan.objects.filter(request=found).first()
+    page = {
+        "pk": row.pk,
+        "tenant": row.tenant,
+        "who": row.filed_by,
+        "filed_at": row.filed_at,
+        "state": row.state,
+        "justification": row.justification,
+        "pending": len(row.pending),
+        "lines": [
+            shown.line(
+                line,
+                number=number,
+                unit=catalog.unit_of(classes[line.gpu_class_id]),
+                excess=excesses.get(line.pk),
+                error=errors.get(line.pk, ""),
+                typed=form.data if form else {},
+            )
+            for number, line in enumerate(row.lines, start=1)
+        ],
+        "facts": shown.facts(row.lines, figures) if show_decide else None,
+        "over_promised": " ".join(shown.over_promised(one) for one in excesses.values() if one),
+        "plan": shown.plan(plan.objects_planned, made_at=plan.made_at, error=plan.error_text)
+        if plan and (row.pending or plan.made_at)
+        else None,
+        "events": [shown.event(event) for event in accounts.events_of_row(found)[:20]],
+    }
+    return {
+        "page": page,
+        "form": form,
+        "show_decide": show_decide,
+        "may_decide": row.refusal,
+        "may_withdraw": policy.may_withdraw(by, queries.standing(by, found.tenant), filed_by=found.filed_by_id),
+    }
+
+
+def _excess(
+    found: QuotaRequest, line: LineRow, classes: dict[int, GpuClass], figures: dict[int, Figures], at: datetime
+) -> Excess | None:
+    """As asked, from now on: what a late decision would do."""
+    if line.asked_until <= at:
+        return None
+    return queries.excess_of(
+        found.tenant_id,
+        classes[line.gpu_class_id],
+        Promise(line.asked_units, max(line.asked_from, at), line.asked_until),
+        is_base=line.kind == "base",
+        limit=figures[line.gpu_class_id].limit,
+        at=at,
+    )
+
+
+@login_required
+@require_GET
+def inbox(request: HttpRequest) -> HttpResponse:
+    by = actor(request)
+    refuse_if(policy.may_see_inbox(by))
+    chosen = request.GET.get("team", "")
+    waiting = requests.inbox(by, tenant=chosen)
+    page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
+    rows = requests.request_rows(page.items, by=by)
+    all_waiting = requests.inbox(by)
+    context = {
+        "rows": [shown.request_row(row, _units(rows)) for row in rows],
+        "total": waiting.count(),
+        "oldest_at": waiting.aggregate(at=Min("filed_at"))["at"],
+        "next_cursor": page.next_cursor,
+        "tenant_filter": chosen,
+        "tenants_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
+    }
+    return render(request, "tenants/inbox.html", context)
+
+
+def _units(rows: list[RequestRow]) -> dict[int, str]:
+    classes = GpuClass.objects.in_bulk({line.gpu_class_id for row in rows for line in row.lines})
+    return {pk: catalog.unit_of(gpu_class) for pk, gpu_class in classes.items()}
+
+
+# ---- the team ----------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def team(request: HttpRequest, tenant: str) -> HttpResponse:
+    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm()))
+
+
+@login_required
+@require_POST
+def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    form = MemberForm(request.POST)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    if form.is_valid():
+        with refusal_beside(form):
+            added = actions.add_member(tenant, by=by, **form.cleaned_data)
+            messages.success(request, f"{added.user.name} is {added.role} now.")
+            return redirect("team", tenant)
+    return render(request, "tenants/team.html", _team_context(tenant, by, form), status=422)
+
+
+@login_required
+@require_POST
+def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    actions.remove_member(tenant, user_id=pk, by=actor(request))
+    messages.success(request, "Removed from the team.")
+    return redirect("team", tenant)
+
+
+def _team_context(slug: str, by: Actor, form: MemberForm) -> dict[str, Any]:
+    found = get_or_refuse(Tenant.objects.visible_to(by), slug=slug)
+    standing = queries.standing(by, found)
+    members = list(Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk"))
+    owners = sum(member.role == Membership.Role.OWNER for member in members)
+    namespace = found.namespaces.select_related("cluster").first()
+    objects = queries.namespace_objects(namespace) if namespace else []
+    return {
+        "tenant": found,
+        "members": [
+            {
+                "pk": member.user_id,
+                "name": member.user.name,
+                "email": member.user.email,
+                "role": member.role,
+                "since": member.since,
+                "refusal": policy.may_remove_member(
+                    by, standing, role=member.role, is_self=member.user_id == by.user_id, owners=owners
+                ),
+            }
+            for member in members
+        ],
+        "namespace": shown.namespace(namespace, objects) if namespace else None,
+        "may_manage": policy.may_manage_members(by, standing),
+        "form": form,
+    }
