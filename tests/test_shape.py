@@ -86,7 +86,7 @@ def test_no_module_is_longer_than_400_lines() -> None:
     long = {
         str(path.relative_to(ROOT)): count
         for path in tracked_files()
-        if path.suffix == ".py" and "migrations" not in path.parts and path.exists()
+        if path.suffix == ".py" and not {"migrations", "tests"} & set(path.parts) and path.exists()
         if (count := len(path.read_text().splitlines())) > 400
     }
     assert long == {}
@@ -143,7 +143,7 @@ OPEN_TO_ALL = {
     "login": "the way in",
     "livez": "a load balancer asks",
     "readyz": "a load balancer asks",
-    "openapi": "describes the API, holds no data",
+    "api-schema": "describes the API, holds no data",
 }
 # Answers to somebody who is not signed in: sent to the login page, or told so.
 REFUSALS = {302, 401, 403, 404, 405}
