@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.kinds import KINDS
-from cluster.watch import Limits, Note, What, follow
+from cluster.watch import Limits, Note, follow
 from tests.cluster.scripted_api import (
     Answer,
     ScriptedApi,

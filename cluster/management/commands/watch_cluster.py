@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import OperationalError, connection
+from django.db import DatabaseError, connection
 
 from cluster.kube import connect
 from cluster.models import Cluster
@@ -48,18 +48,19 @@ class Command(BaseCommand):
         """The row may not be seeded yet, the database not be up yet: wait, and say so once."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
-        has_said = False
+        said = ""
         while not stopped.is_set():
+            problem = f"There is no cluster named {name} in the database yet; waiting for it."
             try:
                 row = Cluster.objects.filter(name=name).first()
-            except OperationalError:
-                row = None
+                if row is not None:
+                    return row
+            except DatabaseError as error:
+                problem = f"The database does not answer yet ({type(error).__name__}); waiting for it: {error}"
                 connection.close()
-            if row is not None:
-                return row
-            if not has_said:
-                self.stderr.write(f"There is no cluster named {name} in the database yet; waiting for it.")
-                has_said = True
+            if problem != said:
+                said = problem
+                self.stderr.write(problem)
             stopped.wait(CLUSTER_AGAIN_S)
         return None
 
