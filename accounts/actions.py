@@ -152,23 +152,24 @@ def suspend_user(user_id: int, *, because: str, by: Actor) -> User:
     """Sessions and tokens stop working with the next request; nothing is deleted."""
     by, target = _locked(by, user_id)
     refuse_if(policy.may_suspend(by, target))
-    refuse_if(policy.may_change_activity(target, to=False))
-    return _set_active(target, False, verb="account.suspended", because=because, by=by)
+    _set_active(target, to=False)
+    record(by, "account.suspended", target, before={"is_active": True}, after={"is_active": False, "because": because})
+    return target
 
 
 @transaction.atomic
 def restore_user(user_id: int, *, because: str, by: Actor) -> User:
     by, target = _locked(by, user_id)
     refuse_if(policy.may_suspend(by, target))
-    refuse_if(policy.may_change_activity(target, to=True))
-    return _set_active(target, True, verb="account.restored", because=because, by=by)
-
-
-def _set_active(target: User, is_active: bool, *, verb: str, because: str, by: Actor) -> User:
-    target.is_active = is_active
-    target.save(update_fields=["is_active"])
-    record(by, verb, target, before={"is_active": not is_active}, after={"is_active": is_active, "because": because})
+    _set_active(target, to=True)
+    record(by, "account.restored", target, before={"is_active": False}, after={"is_active": True, "because": because})
     return target
+
+
+def _set_active(target: User, *, to: bool) -> None:
+    refuse_if(policy.may_change_activity(target, to=to))
+    target.is_active = to
+    target.save(update_fields=["is_active"])
 
 
 def _locked(by: Actor, user_id: int) -> tuple[Actor, User]:

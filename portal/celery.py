@@ -3,7 +3,7 @@
 import os
 
 from celery import Celery
-from celery.signals import beat_init, setup_logging, worker_ready
+from celery.signals import setup_logging
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -15,12 +15,3 @@ app.autodiscover_tasks()
 @setup_logging.connect
 def _keep_django_logging(**_kwargs: object) -> None:
     """Celery would install handlers of its own; structlog's are configured by Django's settings."""
-
-
-@worker_ready.connect
-@beat_init.connect
-def _serve_internally(**_kwargs: object) -> None:
-    """In the main process, which is the one that stays."""
-    from portal import internal
-
-    internal.serve()

@@ -26,7 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/classes/<slug:slug>", catalog_api.ClassDetail.as_view(), name="api-class"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
-    path("api/v1/openapi.json", SpectacularJSONAPIView.as_view(), name="api-schema"),
+    path("api/v1/openapi.json", SpectacularJSONAPIView.as_view(), name="openapi"),
     path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),
     path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
     path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(), name="api-request-decide"),

@@ -11,7 +11,7 @@ from catalog.models import GpuClass
 from portal.errors import Refused
 from portal.transitions import move
 from tenants.models import QuotaLine, QuotaRequest, Tenant
-from tests.portal.test_due import in_threads
+from tests.threads import in_threads
 
 State = QuotaLine.State
 
