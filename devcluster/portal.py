@@ -19,6 +19,11 @@ from devcluster.stack import ROOT
 
 # What a process of the portal may see of our own environment; everything else it is told.
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LOG_LEVEL")
+CONNECTIONS = {
+    "web": {"DATABASE_POOL": "true"},
+    "doors": {"DATABASE_POOL": "true"},
+    "worker": {"DATABASE_CONN_MAX_AGE": "300"},
+}
 NAMES = ("web", "doors", "worker", "beat", "watcher", "gateway")
 
 
@@ -89,6 +94,7 @@ class Portal:
             "BEAT_SCHEDULE_FILE": str(self.state / "beat"),
             "WORKER_CONCURRENCY": str(self.workers),
         }
+        told |= CONNECTIONS.get(name, {})
         if notebooks:
             told["NOTEBOOK_TOKEN_KEY"] = self._secret("notebook_token_key")
         if identity:

@@ -60,12 +60,13 @@ HTTPS = urlsplit(PORTAL_URL).scheme == "https"
 DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
 DATABASES["default"].update(ENGINE="django.db.backends.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
 if env.bool("DATABASE_POOL", default=False):
-    # One pool per process, for web and doors. Workers fork, and a pool does not survive a fork.
+    # For web and doors: one pool per process.
     DATABASES["default"]["OPTIONS"] = {
         "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL_SIZE", default=8), "timeout": 5}
     }
 else:
-    DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
+    # For the worker, whose processes do one thing at a time: a connection that stays, looked at before each task.
+    DATABASES["default"].update(CONN_MAX_AGE=env.int("DATABASE_CONN_MAX_AGE", default=0), CONN_HEALTH_CHECKS=True)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
