@@ -1,0 +1,115 @@
+"""Units in force → queue cells and hard limits, as tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster.live_queue import ABSENT, LiveCell, LiveQueue
+from cluster.specs import QuotaCell
+from tenants import entitlements
+from tenants.entitlements import Share
+
+A100 = Share(
+    slug="a100",
+    resource="nvidia.com/gpu",
+    flavor="a100-11111111",
+    device_class="",
+    cpu_per_unit=8,
+    memory_gib_per_unit=64,
+    borrowing_limit=0,
+    in_force=2,
+)
+MPS = replace(A100, slug="a100-mps", flavor="a100-mps-22222222", cpu_per_unit=2, memory_gib_per_unit=16, in_force=0)
+MIG = replace(MPS, slug="mig", resource="nvidia.com/mig-1g.10gb", flavor="mig-33333333")
+H100 = replace(
+    A100, slug="h100", resource="dra.portal/h100", flavor="h100-44444444", device_class="gpu.nvidia.com", in_force=1
+)
+CPU = replace(A100, slug="cpu", resource="", flavor="", cpu_per_unit=1, memory_gib_per_unit=4, in_force=10)
+
+
+def live(*cells: tuple[str, str, int, int, int]) -> LiveQueue:
+    """(resource, flavor, nominal, borrowing limit, used)."""
+    return LiveQueue(
+        is_open=True,
+        cells={(resource, flavor): LiveCell(*numbers) for resource, flavor, *numbers in cells},
+    )
+
+
+def test_only_what_a_tenant_has_or_may_borrow_is_in_its_queue() -> None:
+    borrowable = replace(MPS, borrowing_limit=4)
+    cells = entitlements.queue_cells([A100, borrowable, MIG, H100, CPU], ABSENT)
+    assert cells == (
+        QuotaCell("dra.portal/h100", "h100-44444444", 1, 0),
+        QuotaCell("nvidia.com/gpu", "a100-11111111", 2, 0),
+        QuotaCell("nvidia.com/gpu", "a100-mps-22222222", 0, 4),
+    )
+
+
+def test_a_class_whose_flavor_is_not_there_yet_stays_out() -> None:
+    assert entitlements.queue_cells([replace(A100, is_flavor_ready=False)], ABSENT) == ()
+
+
+def test_a_flavor_stays_in_the_queue_while_something_runs_on_it() -> None:
+    released = replace(A100, in_force=0)
+    running = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 1))
+    assert entitlements.queue_cells([released], running) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
+    idle = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 0))
+    assert entitlements.queue_cells([released], idle) == ()
+
+
+def test_relabelled_nodes_promise_nothing_twice() -> None:
+    """The class has a new flavor; what still runs on the former one is taken from the new one's quota."""
+    relabelled = replace(A100, flavor="a100-99999999", in_force=4)
+    running = live(("nvidia.com/gpu", "a100-11111111", 4, 0, 3))
+    assert entitlements.queue_cells([relabelled], running) == (
+        QuotaCell("nvidia.com/gpu", "a100-11111111", 3, 0),
+        QuotaCell("nvidia.com/gpu", "a100-99999999", 1, 0),
+    )
+
+
+def test_lowering_touches_only_what_falls() -> None:
+    cells = (
+        QuotaCell("nvidia.com/gpu", "falls", 2, 0),
+        QuotaCell("nvidia.com/gpu", "is-new", 3, 1),
+        QuotaCell("nvidia.com/gpu", "rises", 5, 4),
+    )
+    now = live(("nvidia.com/gpu", "falls", 4, 2, 0), ("nvidia.com/gpu", "rises", 3, 4, 0))
+    assert entitlements.lowered(cells, now) == (
+        QuotaCell("nvidia.com/gpu", "falls", 2, 0),
+        QuotaCell("nvidia.com/gpu", "is-new", 0, 0),
+        QuotaCell("nvidia.com/gpu", "rises", 3, 4),
+    )
+
+
+def test_the_fuse_is_twice_what_may_be_admitted_over_all_classes_of_a_name() -> None:
+    quota = entitlements.quota([A100, replace(MPS, in_force=1, borrowing_limit=2)], ABSENT)
+    assert quota.devices == {"requests.nvidia.com/gpu": 2 * (2 + 3)}
+    assert quota.cpu == 2 * (2 * 8 + 3 * 2)
+    assert quota.memory_gib == 2 * (2 * 64 + 3 * 16)
+
+
+def test_the_fuse_does_not_fall_below_what_is_admitted() -> None:
+    lowered = replace(A100, in_force=1)
+    running = live(("nvidia.com/gpu", "a100-11111111", 4, 0, 4))
+    assert entitlements.quota([lowered], running).devices == {"requests.nvidia.com/gpu": 8}
+
+
+def test_names_of_the_catalog_that_a_tenant_may_not_use_are_zero_not_absent() -> None:
+    quota = entitlements.quota([A100, MIG, replace(H100, in_force=0)], ABSENT)
+    assert quota.devices == {
+        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 0,
+        "requests.nvidia.com/gpu": 4,
+        "requests.nvidia.com/mig-1g.10gb": 0,
+    }
+
+
+def test_a_class_without_gpus_is_a_fuse_of_cpu_and_memory_only() -> None:
+    quota = entitlements.quota([CPU], ABSENT)
+    assert (dict(quota.devices), quota.cpu, quota.memory_gib) == ({}, 20, 80)
+    assert entitlements.queue_cells([CPU], ABSENT) == ()
+
+
+def test_slugs_that_begin_alike_are_different_classes() -> None:
+    """`a100` is no prefix of `a100-mps` when it comes to what runs on whose flavor."""
+    running = live(("nvidia.com/gpu", "a100-mps-22222222", 0, 4, 9))
+    assert entitlements.quota([A100], running).devices == {"requests.nvidia.com/gpu": 4}
