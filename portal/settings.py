@@ -233,6 +233,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.errors.api_exception_handler",
     "UNAUTHENTICATED_USER": None,
+    "SCHEMA_COERCE_PATH_PK": False,
 }
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
 SPECTACULAR_SETTINGS = {
@@ -255,6 +256,9 @@ CACHES = {
 # ---- mail ------------------------------------------------------------------------------------------------------
 EMAIL_CONFIG = environ.Env.email_url_config(secret("EMAIL_URL", default="consolemail://"))
 vars().update(EMAIL_CONFIG)
+if EMAIL_CONFIG.get("EMAIL_FILE_PATH"):
+    # django-environ cuts the first slash: filemail:///var/mail would be a folder of the working directory.
+    EMAIL_FILE_PATH = "/" + EMAIL_CONFIG["EMAIL_FILE_PATH"].lstrip("/")
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localhost>")
 
