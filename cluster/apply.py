@@ -156,7 +156,7 @@ def _is_to_send(row: AppliedObject, manifest: Manifest) -> bool:
 def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
     if not uid:
         try:
-            return kube.create(manifest)
+            return kube.own_fields(kube.create(manifest))
         except Conflict:
             uid = _uid_if_ours(kube, owner, manifest)
     try:
@@ -164,7 +164,7 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
     except Conflict:
         # The object that we knew is gone.
         try:
-            return kube.create(manifest)
+            return kube.own_fields(kube.create(manifest))
         except Conflict as conflict:
             raise _Foreign(_foreign_text(manifest)) from conflict
     except ClusterRefused as refused:
@@ -182,7 +182,7 @@ def _uid_if_ours(kube: Kube, owner: str, manifest: Manifest) -> str:
         return ""
     if found.labels.get(OWNER_LABEL) != owner:
         raise _Foreign(_foreign_text(manifest))
-    return found.uid
+    return kube.own_fields(found).uid
 
 
 def _foreign_text(manifest: Manifest) -> str:

@@ -140,6 +140,35 @@ class Kube:
             "PATCH", _path(kind, namespace, name), body, query, content_type=content_type, dry_run=dry_run
         )
 
+    def own_fields(self, answer: Answer) -> Answer:
+        """Say of an object that we made by POST that its fields were applied.
+
+        The API server writes them down as an `Update`, and server-side apply takes nothing away that another entry,
+        even one of the same manager, holds: a quota key that we no longer send would stay for ever.
+        """
+        manifest = answer.body
+        kind, namespace, name = _identify(manifest)
+        for _attempt in range(3):
+            entries = answer.body["metadata"].get("managedFields") or []
+            ours = [place for place, entry in enumerate(entries) if _is_our_update(entry)]
+            if not ours:
+                break
+            entry = f"/metadata/managedFields/{ours[0]}"
+            patch = [
+                {"op": "test", "path": f"{entry}/manager", "value": FIELD_MANAGER},
+                {"op": "test", "path": f"{entry}/operation", "value": "Update"},
+                {"op": "replace", "path": f"{entry}/operation", "value": "Apply"},
+            ]
+            path, content_type = _path(kind, namespace, name), "application/json-patch+json"
+            try:
+                changed = self._send("PATCH", path, patch, {"fieldManager": FIELD_MANAGER}, content_type=content_type)
+            except ClusterRefused:
+                # A controller was quicker and the entries have moved.
+                answer = Answer(self.look(manifest).body, answer.warnings)
+            else:
+                return Answer(changed.body, answer.warnings)
+        return answer
+
     def look(self, manifest: dict[str, Any]) -> Answer:
         """Who owns an object that we may not read: an empty apply of another manager, tried only, changes nothing."""
         kind, namespace, name = _identify(manifest)
@@ -238,7 +267,7 @@ class Kube:
         self,
         method: str,
         path: str,
-        body: dict[str, Any] | None = None,
+        body: dict[str, Any] | list[dict[str, Any]] | None = None,
         query: dict[str, Any] | None = None,
         *,
         content_type: str = "application/json",
@@ -260,7 +289,7 @@ class Kube:
         self,
         method: str,
         path: str,
-        body: dict[str, Any] | None,
+        body: dict[str, Any] | list[dict[str, Any]] | None,
         query: dict[str, Any] | None,
         *,
         timeout_s: float,
@@ -304,6 +333,11 @@ def connect(kubeconfig: str = "") -> Kube:
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:
     metadata = manifest["metadata"]
     return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _is_our_update(entry: dict[str, Any]) -> bool:
+    ours = entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Update"
+    return ours and not entry.get("subresource")
 
 
 def _path(kind: str, namespace: str = "", name: str = "") -> str:

@@ -81,6 +81,19 @@ class TestConverge:
         # The first apply takes over the fields that POST created; from then on nothing moves.
         assert after_second == after_first >= before
 
+    def test_what_is_no_longer_sent_goes_away(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        wide = quota(name, pods=3)
+        wide["spec"]["hard"]["services"] = "2"
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), wide], deadline=deadline)
+        narrow = quota(name, pods=3)
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), narrow], deadline=deadline)
+        found = admin.get("v1/resourcequotas", "gpu-portal", namespace=name)
+        assert found["spec"]["hard"] == {"pods": "3"}
+        ours = [entry for entry in found["metadata"]["managedFields"] if entry["manager"] == "gpu-portal"]
+        assert [entry["operation"] for entry in ours] == ["Apply"]
+
     def test_an_object_that_was_deleted_is_made_again(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
