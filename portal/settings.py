@@ -243,7 +243,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "accounts.openapi.add_refusals"],
-    "ENUM_NAME_OVERRIDES": {"Scope": "accounts.models.Scope", "StaffRole": "accounts.models.Role"},
+    # Two apps say "kind" and mean different things.
+    "ENUM_NAME_OVERRIDES": {"LineKind": ["base", "boost"], "WorkloadKind": ["notebook", "job"]},
 }
 CACHES = {
     "default": {

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client
+from django.urls import get_resolver
 
 from accounts import actions
 from accounts.actor import Actor, system
@@ -230,9 +234,11 @@ def test_the_contract_is_public_and_complete(client: Client, db: None) -> None:
     assert {scheme["type"] for scheme in contract["components"]["securitySchemes"].values()} == {"http", "apiKey"}
 
 
-def test_every_api_route_is_in_the_contract(client: Client, db: None) -> None:
-    from django.urls import get_resolver
+def test_the_contract_is_valid_and_nothing_in_it_was_guessed(tmp_path: Path, db: None) -> None:
+    call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "openapi.yaml"))
 
+
+def test_every_api_route_is_in_the_contract(client: Client, db: None) -> None:
     routes = {
         "/" + str(pattern.pattern) for pattern in get_resolver().url_patterns if str(pattern.pattern).startswith("api/")
     }
@@ -245,6 +251,4 @@ def test_every_api_route_is_in_the_contract(client: Client, db: None) -> None:
 
 def strip_converters(route: str) -> str:
     """`<slug:prefix>` → `<prefix>`."""
-    import re
-
     return re.sub(r"<\w+:", "<", route)
