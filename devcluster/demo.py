@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from devcluster import pki, postgres
@@ -57,6 +59,14 @@ def started(options: Options, *, port: int | None = None) -> Iterator[tuple[Stac
         write(stack, portal, accounts)
         yield stack, portal, accounts
     (options.state / "demo.json").unlink(missing_ok=True)
+
+
+def keep_logs(stack: Stack) -> Path:
+    """Out of a state directory that goes away."""
+    kept = ROOT / ".run" / "log"
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(stack.log_dir, kept)
+    return kept
 
 
 def write(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:

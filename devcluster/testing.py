@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster import up
+from devcluster.demo import keep_logs
 from devcluster.processes import Command, Supervisor
 from devcluster.say import Problem, note, say, step
 from devcluster.stack import ROOT, Options, Stack
@@ -39,7 +40,7 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
             failed = _checks(stack)
             code = _pytest(stack.supervisor, pytest, stack.state / "services.json", browser)
             if code:
-                _keep_logs(stack.log_dir)
+                say(f"The services' logs are kept in {keep_logs(stack)}")
     if failed:
         say(f"\nThese checks failed (their output is above): {', '.join(failed)}")
         return 1
@@ -110,13 +111,6 @@ def _browser() -> str:
 
 def _without_browser(browser: str, rest: Sequence[str]) -> list[str]:
     return [] if browser or any(word.startswith("-m") for word in rest) else ["-m", "not browser"]
-
-
-def _keep_logs(log_dir: Path) -> None:
-    kept = ROOT / ".run" / "log"
-    shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(log_dir, kept)
-    say(f"The services' logs are kept in {kept}")
 
 
 def soak(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
