@@ -14,7 +14,8 @@ from tenants import policy
 from tenants.models import Membership
 from tenants.queries.requests import LineRow
 
-DATE = forms.DateInput(attrs={"type": "date"})
+# Browsers take and show ISO dates only, whatever the language.
+DATE = forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d")
 DAYS_DEFAULT = 90
 
 
