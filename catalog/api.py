@@ -60,7 +60,11 @@ class Classes(generics.GenericAPIView[GpuClass]):
     def get_queryset(self) -> QuerySet[GpuClass]:
         return queries.open_classes(queries.cluster())
 
-    @extend_schema(operation_id="classes_list", summary="The classes of the catalog, by slug")
+    @extend_schema(
+        operation_id="classes_list",
+        summary="The classes of the catalog, by slug",
+        responses=ClassSerializer(many=True),
+    )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
         views = queries.class_views(queries.cluster(), page)

@@ -117,7 +117,7 @@ def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
 
 
 def class_views(cluster: Cluster, classes: Iterable[GpuClass] | None = None) -> list[ClassView]:
-    """The open classes (or those given) by slug, with capacity. About eight queries, whatever their number."""
+    """The open classes (or those given) by slug, with capacity. Seven queries, whatever their number."""
     found = list(open_classes(cluster) if classes is None else classes)
     capacity = capacities(cluster, found)
     return [_view(gpu_class, capacity[gpu_class.pk]) for gpu_class in found]

@@ -138,6 +138,7 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
         operation_id="requests_list",
         summary="Requests of my teams (staff: of all), newest first",
         parameters=[OpenApiParameter("tenant", str), OpenApiParameter("state", str, enum=STATES)],
+        responses=RequestSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         by = actor(request)
@@ -223,7 +224,9 @@ class Tenants(generics.GenericAPIView[Tenant]):
     def get_queryset(self) -> QuerySet[Tenant]:
         return Tenant.objects.visible_to(actor(self.request))
 
-    @extend_schema(operation_id="tenants_list", summary="My teams (staff: all), by slug")
+    @extend_schema(
+        operation_id="tenants_list", summary="My teams (staff: all), by slug", responses=TenantSerializer(many=True)
+    )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
         return self.get_paginated_response(TenantSerializer(page, many=True).data)

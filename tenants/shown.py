@@ -160,7 +160,7 @@ def applied_object(row: AppliedObject) -> dict[str, Any]:
 
 def difference(found: Mapping[str, Any]) -> str:
     """What the watcher saw: fields, by whom, since when."""
-    if found.get("missing"):
+    if found.get("gone"):
         return "It was deleted outside of the portal; it is made again."
     fields = ", ".join(str(one) for one in found.get("fields", ())) or "fields"
     by = f" by {found['manager']}" if found.get("manager") else ""

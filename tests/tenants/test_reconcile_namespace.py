@@ -154,7 +154,7 @@ def test_a_change_from_outside_is_repaired_when_the_watcher_recorded_it(
 def test_a_deleted_object_comes_back(provision: Any, namespace_a: Namespace, admin: Api) -> None:
     provision()
     admin.delete(KINDS["NetworkPolicy"], "gpu-portal-ingress", namespace=namespace_a.name)
-    AppliedObject.objects.filter(name="gpu-portal-ingress").update(difference={"missing": True})
+    AppliedObject.objects.filter(name="gpu-portal-ingress").update(difference={"gone": True})
     provision()
     assert admin.find(KINDS["NetworkPolicy"], "gpu-portal-ingress", namespace=namespace_a.name)
 

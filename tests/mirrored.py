@@ -1,0 +1,58 @@
+"""The mirror as if the watcher had listed the simulated hardware: for tests of what is computed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cluster.kinds import KINDS
+from cluster.mirror import Mirror
+from cluster.models import Cluster
+from cluster.watch import Note, What
+from devcluster import hardware
+
+Raw = dict[str, Any]
+
+
+def hardware_seen(cluster: Cluster, name: str = "mixed", **more: Iterable[Raw]) -> Mirror:
+    """All nodes of the file, ready, and its device slices. `more`: raw objects of further kinds, pods for example."""
+    found = hardware.read(name)
+    slices = [with_metadata(one) for one in found.slices]
+    return seen(cluster, Node=[ready(one) for one in found.nodes], ResourceSlice=slices, **more)
+
+
+def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> Mirror:
+    """Every kind is listed, with these objects."""
+    mirror = Mirror(cluster.pk)
+    mirror.open()
+    for kind in KINDS.values():
+        notes: list[Any] = [(Note(kind, What.LISTING, "1"), None)]
+        notes += [(Note(kind, What.SEEN, "1"), kind.seen(raw)) for raw in kinds.get(kind.name, ())]
+        mirror.write([*notes, (Note(kind, What.LISTED, "1"), None)])
+    return mirror
+
+
+def ready(node: Raw) -> Raw:
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T09:00:00Z"}]
+    return with_metadata({**node, "status": {**node["status"], "conditions": conditions}})
+
+
+def pod(name: str, *, node: str, namespace: str, gpu_class: str = "", phase: str = "Running", **requests: int) -> Raw:
+    """`requests`: keyword by resource name, for example `**{"nvidia.com/gpu": 2}`."""
+    labels = {"gpu-portal/owner": "workloads.workload.1", "gpu-portal/class": gpu_class} if gpu_class else {}
+    limits = {resource: str(units) for resource, units in requests.items()}
+    return with_metadata(
+        {
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": {"nodeName": node, "containers": [{"name": "main", "resources": {"limits": limits}}]},
+            "status": {"phase": phase},
+        }
+    )
+
+
+def with_metadata(raw: Raw) -> Raw:
+    """What the API server adds."""
+    metadata = raw["metadata"]
+    uid = f"{metadata.get('namespace', '')}-{metadata['name']}"[:36]
+    stamp = {"uid": uid, "resourceVersion": "1", "creationTimestamp": "2026-11-21T09:00:00Z"}
+    return {**raw, "metadata": {**metadata, **stamp}}
