@@ -107,7 +107,11 @@ class Tokens(generics.GenericAPIView[ApiToken]):
     def get_queryset(self) -> QuerySet[ApiToken]:
         return queries.tokens_of(actor(self.request).person)
 
-    @extend_schema(operation_id="tokens_list", summary="My tokens that are not revoked, newest first")
+    @extend_schema(
+        operation_id="tokens_list",
+        summary="My tokens that are not revoked, newest first",
+        responses=TokenSerializer(many=True),
+    )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
         return self.get_paginated_response(TokenSerializer(page, many=True).data)

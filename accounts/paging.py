@@ -92,9 +92,10 @@ class KeysetPagination(BasePagination):
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
+        cursor = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
         return [
             {"name": "limit", "in": "query", "description": "Items a page.", "schema": limit},
-            {"name": "cursor", "in": "query", "description": "From `next`, unchanged.", "schema": {"type": "string"}},
+            {"name": "cursor", "in": "query", "description": "From `next`, unchanged.", "schema": cursor},
         ]
 
 

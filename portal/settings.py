@@ -240,6 +240,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "GPU portal",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
+    "ENFORCE_NON_BLANK_FIELDS": True,
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "accounts.openapi.add_refusals"],

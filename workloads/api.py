@@ -141,7 +141,12 @@ class Workloads(generics.GenericAPIView[Workload]):
         by = actor(self.request)
         return queries.with_names(queries.of_tenant(by, tenant_of(self.request, by)))
 
-    @extend_schema(operation_id="workloads_list", summary="Workloads of a team, newest first", parameters=[TENANT])
+    @extend_schema(
+        operation_id="workloads_list",
+        summary="Workloads of a team, newest first",
+        parameters=[TENANT],
+        responses=WorkloadSerializer(many=True),
+    )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
         return self.get_paginated_response([body_of(row) for row in queries.rows(page)])

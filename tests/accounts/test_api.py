@@ -238,6 +238,22 @@ def test_the_contract_is_valid_and_nothing_in_it_was_guessed(tmp_path: Path, db:
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "openapi.yaml"))
 
 
+def test_lists_are_described_as_pages(client: Client, db: None) -> None:
+    contract = json.loads(client.get("/api/v1/openapi.json").content)
+    schemas = contract["components"]["schemas"]
+
+    lists = {
+        operation["operationId"]: operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        for operations in contract["paths"].values()
+        for operation in operations.values()
+        if operation["operationId"].endswith("_list")
+    }
+
+    assert len(lists) >= 3
+    for operation, reference in lists.items():
+        assert schemas[reference.rpartition("/")[2]].get("required") == ["items", "next"], operation
+
+
 def test_every_api_route_is_in_the_contract(client: Client, db: None) -> None:
     routes = {
         "/" + str(pattern.pattern) for pattern in get_resolver().url_patterns if str(pattern.pattern).startswith("api/")
