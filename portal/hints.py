@@ -55,6 +55,8 @@ def sender() -> Celery:
     """Sends by task name only; portal.celery is the app of workers, and knows all tasks."""
     app = Celery("hints", set_as_current=False)
     app.config_from_object("django.conf:settings", namespace="CELERY")
+    # `retry=False` is about sending: without this the broker's library tries for seconds to connect.
+    app.conf.broker_transport_options = {**app.conf.broker_transport_options, "max_retries": 0}
     return app
 
 
