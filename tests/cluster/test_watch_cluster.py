@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,43 +18,10 @@ from cluster.models import AppliedObject, Cluster, MirrorEpoch
 from devcluster.api import Api
 from portal.due import owner_label
 from tenants.models import Namespace
-from tests.plugin import process_environment
-from tests.tenants.waiting import wait_until
+from tests.cluster.watchers import Watchers, eventually, is_current
 
-ROOT = Path(__file__).parent.parent.parent
 OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clean_cluster")]
-
-
-@dataclass
-class Watchers:
-    kubeconfig: str
-    directory: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    def start(self) -> subprocess.Popen[bytes]:
-        environment = {**process_environment(), "PORTAL_KUBECONFIG": self.kubeconfig, "LOG_LEVEL": "INFO"}
-        with self.log(len(self.processes)).open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "manage.py", "watch_cluster"],
-                cwd=ROOT,
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        self.processes.append(process)
-        return process
-
-    def log(self, number: int) -> Path:
-        return self.directory / f"watcher-{number}.log"
-
-    def said(self, number: int, word: str) -> bool:
-        return word in self.log(number).read_text()
-
-    def end(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait(10)
 
 
 @pytest.fixture
@@ -85,19 +50,9 @@ def quota(namespace: str, *, pods: int, owner: str = "") -> dict[str, Any]:
     }
 
 
-def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: float = 20) -> None:
-    if not wait_until(condition, within_s=within_s, every_s=0.05):
-        logs = "\n".join(watchers.log(number).read_text() for number in range(len(watchers.processes)))
-        pytest.fail(f"not within {within_s:.0f} s; the watchers said:\n{logs}")
-
-
 def hard(cluster: Cluster, namespace: str) -> dict[str, str] | None:
     found = queries.object_named(cluster.pk, "ResourceQuota", "gpu-portal", namespace=namespace)
     return dict(found.record["hard"]) if found else None
-
-
-def is_current(cluster: Cluster) -> bool:
-    return queries.as_of(cluster.pk).is_current and queries.is_known(cluster.pk, *queries.kinds_followed(cluster))
 
 
 def test_rows_follow_the_cluster(watchers: Watchers, cluster: Cluster, admin: Api, place: str) -> None:

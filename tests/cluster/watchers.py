@@ -1,0 +1,59 @@
+"""Watcher processes for tests, and waiting until what they do shows in rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cluster import queries
+from cluster.models import Cluster
+from tests.plugin import process_environment
+from tests.tenants.waiting import wait_until
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass
+class Watchers:
+    kubeconfig: str
+    directory: Path
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        environment = {**process_environment(), "PORTAL_KUBECONFIG": self.kubeconfig, "LOG_LEVEL": "INFO"}
+        with self.log(len(self.processes)).open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", "watch_cluster", *arguments],
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self.processes.append(process)
+        return process
+
+    def log(self, number: int) -> Path:
+        return self.directory / f"watcher-{number}.log"
+
+    def said(self, number: int, word: str) -> bool:
+        return word in self.log(number).read_text()
+
+    def end(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait(10)
+
+
+def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: float = 20) -> None:
+    if not wait_until(condition, within_s=within_s, every_s=0.05):
+        logs = "\n".join(watchers.log(number).read_text() for number in range(len(watchers.processes)))
+        pytest.fail(f"not within {within_s:.0f} s; the watchers said:\n{logs}")
+
+
+def is_current(cluster: Cluster) -> bool:
+    return queries.as_of(cluster.pk).is_current and queries.is_known(cluster.pk, *queries.kinds_followed(cluster))
