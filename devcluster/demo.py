@@ -14,12 +14,13 @@ from typing import Any
 
 from devcluster import pki, postgres
 from devcluster.portal import NAMES, Portal
-from devcluster.processes import is_free
+from devcluster.processes import Running, is_free
 from devcluster.say import Problem, elapsed, note, say, step
 from devcluster.stack import ROOT, Options, Stack
 
 STATE = ROOT / ".run" / "demo"
 PORT = 8000
+SEED_WITHIN_S = 300.0
 RESTARTS_PER_MINUTE = 5
 
 
@@ -44,17 +45,16 @@ def started(options: Options, *, port: int | None = None) -> Iterator[tuple[Stac
     with Stack(options) as stack:
         if port is not None:
             stack.ports["gateway"] = port
-        stack.start()
+        stack.start(meanwhile=lambda: _begin_seed(stack))
         portal = _portal(stack)
         with step("Database tables and accounts"):
-            portal.manage(stack.supervisor, "migrate", "--noinput", name="migrate")
-            _seed(stack, portal, "people")
+            _end(stack.supervisor.finish("seed-people", within_s=SEED_WITHIN_S))
         with step(f"The portal answers: {', '.join(NAMES)}"):
             for command in portal.commands():
                 stack.supervisor.start(command)
             stack.supervisor.until_ready(*NAMES)
         with step("Catalog and demo data"):
-            _seed(stack, portal, "catalog")
+            _end(stack.supervisor.run(portal.seed("catalog"), within_s=SEED_WITHIN_S))
         accounts = json.loads((stack.state / "accounts.json").read_text())
         write(stack, portal, accounts)
         yield stack, portal, accounts
@@ -94,9 +94,16 @@ def _portal(stack: Stack) -> Portal:
     return Portal(stack.state, services, stack.ports, stack.programs["caddy"])
 
 
-def _seed(stack: Stack, portal: Portal, what: str) -> None:
-    arguments = ["-m", "devcluster.seed", what, str(stack.state / "accounts.json")]
-    portal.manage(stack.supervisor, *arguments, name=f"seed-{what}")
+def _begin_seed(stack: Stack) -> None:
+    stack.supervisor.start(_portal(stack).seed("people"))
+
+
+def _end(ran: Running) -> None:
+    if ran.process.returncode:
+        raise Problem(
+            f"{ran.command.name} failed. Its last lines:\n{ran.last_lines()}",
+            f"The whole log is {ran.log}. With --fresh the demo starts over without its data.",
+        )
 
 
 def _port(wanted: int | None) -> int | None:

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from devcluster.pki import write_private
-from devcluster.processes import Command, Supervisor, answers
-from devcluster.say import Problem
+from devcluster.processes import Command, answers
 from devcluster.stack import ROOT
 
 # What a process of the portal may see of our own environment; everything else it is told.
@@ -66,17 +65,10 @@ class Portal:
             Command("gateway", caddy, env=self._gateway(), cwd=ROOT, ready=lambda: answers(self.ports["gateway"])),
         ]
 
-    def manage(self, supervisor: Supervisor, *arguments: str, name: str, within_s: float = 300) -> str:
-        """Run `manage.py` or a module of ours (`-m`) with web's environment; returns what it printed."""
-        head = ["-m", arguments[1], *arguments[2:]] if arguments[0] == "-m" else ["manage.py", *arguments]
-        command = Command(name, [sys.executable, *head], env=self.environment(name), cwd=ROOT)
-        ran = supervisor.run(command, within_s=within_s)
-        if ran.process.returncode:
-            raise Problem(
-                f"{name} failed. Its last lines:\n{ran.last_lines()}",
-                f"The whole log is {ran.log}. With --fresh the demo starts over without its data.",
-            )
-        return ran.log.read_text(errors="replace")
+    def seed(self, what: str) -> Command:
+        """`people` makes the tables and accounts, `catalog` what needs the watcher's eyes."""
+        argv = [sys.executable, "-m", "devcluster.seed", what, self.state / "accounts.json"]
+        return Command(f"seed-{what}", argv, env=self.environment("seed"), cwd=ROOT)
 
     def environment(self, name: str, *, identity: str = "", notebooks: bool = False) -> dict[str, str]:
         kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}

@@ -102,20 +102,23 @@ class Supervisor:
 
     def run(self, command: Command, *, within_s: float, every: Callable[[float, Path], None] | None = None) -> Running:
         """Runs to the end under the same protection. Calls `every(elapsed seconds, log)` about once a second."""
-        running = self.start(command)
+        self.start(command)
+        return self.finish(command.name, within_s=within_s, every=every)
+
+    def finish(self, name: str, *, within_s: float, every: Callable[[float, Path], None] | None = None) -> Running:
+        """Waits for the end of a child that ends by itself."""
+        running = self.running[name]
         began = time.monotonic()
         try:
             while running.process.poll() is None:
                 if time.monotonic() - began > within_s:
-                    raise Problem(
-                        f"{command.name} did not finish within {elapsed(within_s)}.", f"Its log is {running.log}."
-                    )
+                    raise Problem(f"{name} did not finish within {elapsed(within_s)}.", f"Its log is {running.log}.")
                 with suppress(subprocess.TimeoutExpired):
                     running.process.wait(1.0)
                 if every is not None:
                     every(time.monotonic() - began, running.log)
         finally:
-            self.stop(command.name)
+            self.stop(name)
         return running
 
     def foreground(self, command: Command) -> int:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
+from django.core.management import call_command
 
 from devcluster.pki import write_private
 
@@ -45,6 +46,7 @@ IMAGES = (
 def main(what: str, file: Path) -> None:
     django.setup()
     if what == "people":
+        call_command("migrate", interactive=False, verbosity=0)
         known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
         write_private(file, json.dumps([_account(*member, known=known) for member in CAST], indent=1))
         _cluster_and_team()

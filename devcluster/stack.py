@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -77,13 +78,17 @@ class Stack:
     def admin(self) -> Api:
         return Api(self.services["kubeconfigs"]["admin"], timeout_s=30)
 
-    def start(self) -> dict[str, Any]:
-        """Everything up and usable; returns what services.json says."""
+    def start(self, *, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Everything up and usable; returns what services.json says. `meanwhile` is called once the stores are ready:
+        what it starts runs beside the start of the cluster, which waits more than it works.
+        """
         _ = self.programs
         with step("PostgreSQL and Redis are ready"):
             database_url, redis_url = self._start_stores()
         self.services = {"database_url": database_url, "redis_url": redis_url, "state_dir": str(self.state)}
         self.services |= {"log_dir": str(self.log_dir), "bin_dir": str(self.programs.bin), "notebooks": False}
+        if meanwhile is not None:
+            meanwhile()
         if self.options.kubeconfig is not None:
             cluster = self._use_existing(self.options.kubeconfig)
         else:
@@ -180,7 +185,7 @@ def _forget(state: Path) -> None:
             path.unlink()
 
 
-def _until(what: str, true: Any, *, within_s: float) -> None:
+def _until(what: str, true: Callable[[], bool], *, within_s: float) -> None:
     deadline = time.monotonic() + within_s
     last: Exception | None = None
     while time.monotonic() < deadline:
