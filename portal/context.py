@@ -6,11 +6,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from accounts.models import Role, User
 from portal import theme
 from tenants.models import QuotaLine, QuotaRequest, Tenant
+
+# Which entry of the navigation a page belongs to, by the page's name in the URL map.
+SECTIONS = {
+    "tenant-home": "Home",
+    "catalog": "Catalog",
+    "launch": "Workloads",
+    "workload": "Workloads",
+    "workloads": "Workloads",
+    "request": "Requests",
+    "request-new": "Requests",
+    "requests": "Requests",
+    "team": "Team",
+    "inbox": "Inbox",
+    "health": "Health",
+}
 
 
 @dataclass(frozen=True)
@@ -42,13 +57,11 @@ def page(request: HttpRequest) -> dict[str, Any]:
     found["tenants"] = teams
     found["current_tenant"] = team if team and (team.current or not user.roles) else None
     found["nav_items"] = navigation(request, user, team)
-    found["search_url"] = address("search")
-    found["api_docs_url"] = address("api-docs")
+    found["api_docs_url"] = reverse("api-schema")
+    if found["current_tenant"]:
+        found["search_url"] = reverse("workloads", args=[found["current_tenant"].slug])
     if user.is_staff:
-        links = [("Administration", "server", "admin:index"), ("Styleguide", "contrast", "styleguide")]
-        found["staff_links"] = [
-            {"label": label, "icon": icon, "href": href} for label, icon, name in links if (href := address(name))
-        ]
+        found["staff_links"] = [{"label": "Styleguide", "icon": "contrast", "href": reverse("styleguide")}]
     return found
 
 
@@ -61,39 +74,28 @@ def tenant_in_address(request: HttpRequest) -> str:
 def teams_of(user: User, *, current: str) -> list[Team]:
     """The person's own teams; staff see other teams' pages, but their switcher does not list the whole house."""
     rows = Tenant.objects.filter(memberships__user=user).order_by("slug").values_list("slug", "name")
-    return [Team(slug, name, address("tenant-home", slug) or "/", slug == current) for slug, name in rows]
+    return [Team(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name in rows]
 
 
 def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavItem]:
-    pages: list[tuple[str, str | None, int | None]] = []
+    pages: list[tuple[str, str, int | None]] = []
     if team:
         pages.append(("Home", team.href, None))
-    pages.append(("Catalog", address("catalog"), None))
+    pages.append(("Catalog", reverse("catalog"), None))
     if team:
-        pages.append(("Workloads", address("workloads", team.slug), None))
-        pages.append(("Requests", address("requests", team.slug), None))
-        pages.append(("Team", address("team", team.slug), None))
+        pages.append(("Workloads", reverse("workloads", args=[team.slug]), None))
+        pages.append(("Requests", reverse("requests", args=[team.slug]), None))
+        pages.append(("Team", reverse("team", args=[team.slug]), None))
     if user.has_role(Role.APPROVER):
-        pages.append(("Inbox", address("inbox"), requests_waiting()))
+        pages.append(("Inbox", reverse("inbox"), requests_waiting()))
     if user.has_role(Role.OPERATOR):
-        pages.append(("Health", address("health"), None))
-    best = longest_prefix(request.path, [href for _, href, _ in pages if href])
-    return [NavItem(label, href, href == best, count) for label, href, count in pages if href]
-
-
-def longest_prefix(path: str, hrefs: list[str]) -> str:
-    """Which entry the page belongs to: the most specific address that it lies under."""
-    under = [href for href in hrefs if path == href or path.startswith(href.rstrip("/") + "/")]
-    return max(under, key=len, default="")
+        pages.append(("Health", reverse("health"), None))
+    match = request.resolver_match
+    here = SECTIONS.get(match.url_name or "") if match else None
+    if here == "Requests" and not team:
+        here = "Inbox"
+    return [NavItem(label, href, label == here, count) for label, href, count in pages]
 
 
 def requests_waiting() -> int:
     return QuotaRequest.objects.filter(lines__state=QuotaLine.State.PENDING).distinct().count()
-
-
-def address(name: str, *args: object) -> str | None:
-    """A page's address, or None where this installation does not serve it."""
-    try:
-        return reverse(name, args=args)
-    except NoReverseMatch:
-        return None

@@ -197,7 +197,10 @@ if (window.htmx) {
   document.addEventListener("htmx:sseOpen", () => streamIs("live"));
   document.addEventListener("htmx:sseError", () => streamIs("paused"));
   document.addEventListener("htmx:sseMessage", (event) => showTimes(event.target));
-  document.addEventListener("htmx:afterSwap", (event) => showTimes(event.target));
+  document.addEventListener("htmx:afterSwap", (event) => {
+    showTimes(event.target);
+    all(".term-log", event.target).forEach((log) => { log.scrollTop = log.scrollHeight; });
+  });
   // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr } = event.detail;

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 
 import pytest
 from django.http import HttpResponse
@@ -9,7 +10,10 @@ from django.template import Context, Template
 from django.test import Client
 
 from accounts.models import User
+from cluster.models import AppliedObject
 from portal.templatetags.ui import STATUSES, relative, units
+from tenants.models import QuotaLine
+from workloads.phase import Phase
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -107,3 +111,9 @@ def test_a_status_outside_the_vocabulary_is_an_error() -> None:
 def test_what_people_typed_is_escaped() -> None:
     html = Template('{% load ui %}{% status "failed" words %}').render(Context({"words": "<b>x</b>"}))
     assert "<b>" not in html
+
+
+@pytest.mark.parametrize("words", [Phase, QuotaLine.State, AppliedObject.Result], ids=lambda words: words.__qualname__)
+def test_every_word_that_rows_use_is_in_the_vocabulary(words: type[Enum]) -> None:
+    said_otherwise = {"terminating"}  # shown as "stopping"
+    assert {str(word.value) for word in words} - said_otherwise <= STATUSES.keys()

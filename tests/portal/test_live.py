@@ -1,0 +1,221 @@
+"""Streams: rendered once for all, only what changed is sent, and closed when the right to watch is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Hashable
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from django.conf import settings
+
+from portal import hints, live
+from portal.live import Live, Topic, event
+
+pytestmark = pytest.mark.asyncio
+TEAM_A = Topic("team-a")
+
+
+class Desk:
+    """What the functions that Live is given look at. `rendered` counts how often."""
+
+    def __init__(self) -> None:
+        self.shown: dict[str, dict[str, bytes]] = {"team-a": {"state_runs": b"<p>0</p>"}, "team-b": {"state_runs": b"<p>b</p>"}}
+        self.versions: dict[str, Hashable] = {"team-a": 1, "team-b": 1}
+        self.barred: set[Hashable] = set()
+        self.rendered = 0
+
+    def render(self, topic: Topic) -> dict[str, bytes] | None:
+        self.rendered += 1
+        return self.shown.get(topic.channel)
+
+    def allowed(self, credentials: Collection[Hashable]) -> set[Hashable]:
+        return set(credentials) - self.barred
+
+    def version_of(self, channels: Collection[str]) -> dict[str, Hashable]:
+        return {channel: self.versions[channel] for channel in channels}
+
+
+class Browser:
+    """One open stream: `receive` and `send` as a server would hand them over."""
+
+    def __init__(self, streams: Live, topic: Topic, credential: Hashable) -> None:
+        self.gone = asyncio.Event()
+        self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.task = asyncio.create_task(
+            streams.stream(self._receive, self.messages.put, topic=topic, credential=credential)  # type: ignore[arg-type]
+        )
+
+    async def _receive(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def next(self) -> bytes:
+        async with asyncio.timeout(5):
+            while True:
+                message = await self.messages.get()
+                if message["type"] == "http.response.body":
+                    return bytes(message["body"])
+
+    async def leave(self) -> None:
+        self.gone.set()
+        async with asyncio.timeout(5):
+            await self.task
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest_asyncio.fixture
+async def streams(desk: Desk) -> AsyncIterator[Live]:
+    found = Live(redis_url=settings.REDIS_URL, render=desk.render, allowed=desk.allowed, versions=desk.version_of)
+    await found.start()
+    yield found
+    await found.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def hint(channel: str) -> None:
+    await asyncio.to_thread(hints._send_page_hint, channel)
+
+
+def event_of(html: str) -> bytes:
+    return event("state_runs", html.encode())
+
+
+async def test_a_viewer_gets_the_state_at_once_and_then_each_change(streams: Live, desk: Desk) -> None:
+    alice = Browser(streams, TEAM_A, "alice")
+    assert await alice.next() == event_of("<p>0</p>")
+    desk.shown["team-a"] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>none</p>"}
+    await hint("team-a")
+    assert await alice.next() == event_of("<p>1</p>") + event("state_waits", b"<p>none</p>")
+    desk.shown["team-a"] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>one</p>"}
+    await hint("team-a")
+    assert await alice.next() == event("state_waits", b"<p>one</p>")
+    await alice.leave()
+
+
+async def test_many_viewers_cost_one_rendering(streams: Live, desk: Desk) -> None:
+    everybody = [Browser(streams, TEAM_A, number) for number in range(50)]
+    for browser in everybody:
+        await browser.next()
+    before = desk.rendered
+    desk.shown["team-a"] = {"state_runs": b"<p>1</p>"}
+    await hint("team-a")
+    assert {await browser.next() for browser in everybody} == {event_of("<p>1</p>")}
+    # The subscription's own start renders what is open once more; a hint costs one rendering, not fifty.
+    assert desk.rendered - before <= 2
+    for browser in everybody:
+        await browser.leave()
+
+
+async def test_nobody_gets_another_teams_bytes(streams: Live, desk: Desk) -> None:
+    alice, charlie = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic("team-b"), "charlie")
+    assert await alice.next() == event_of("<p>0</p>")
+    assert await charlie.next() == event_of("<p>b</p>")
+    desk.shown["team-a"] = {"state_runs": b"<p>canary</p>"}
+    await hint("team-a")
+    assert await alice.next() == event_of("<p>canary</p>")
+    desk.shown["team-b"] = {"state_runs": b"<p>b2</p>"}
+    await hint("team-b")
+    assert await charlie.next() == event_of("<p>b2</p>")
+    await alice.leave()
+    await charlie.leave()
+
+
+async def test_who_loses_the_right_is_closed_by_the_next_check(streams: Live, desk: Desk) -> None:
+    alice, bob = Browser(streams, TEAM_A, "alice"), Browser(streams, TEAM_A, "bob")
+    await alice.next()
+    await bob.next()
+    desk.barred = {"bob"}
+    await streams.check_access()
+    async with asyncio.timeout(5):
+        await bob.task
+    assert not alice.task.done()
+    await alice.leave()
+
+
+async def test_access_is_checked_every_five_seconds() -> None:
+    assert live.ACCESS_CHECK_S <= 5
+
+
+async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Live, desk: Desk) -> None:
+    def away(credentials: Collection[Hashable]) -> set[Hashable]:
+        raise ConnectionError("the database is away")
+
+    alice = Browser(streams, TEAM_A, "alice")
+    await alice.next()
+    streams._allowed = away
+    for _ in range(live.UNCHECKED_LIMIT - 1):
+        await streams.check_access()
+    assert not alice.task.done()
+    await streams.check_access()
+    async with asyncio.timeout(5):
+        await alice.task
+
+
+async def test_a_lost_hint_is_found_by_comparing_versions(streams: Live, desk: Desk) -> None:
+    alice = Browser(streams, TEAM_A, "alice")
+    await alice.next()
+    await streams.compare()
+    desk.shown["team-a"] = {"state_runs": b"<p>1</p>"}
+    desk.versions["team-a"] = 2
+    await streams.compare()
+    assert await alice.next() == event_of("<p>1</p>")
+    await alice.leave()
+
+
+async def test_what_is_gone_ends_the_stream(streams: Live, desk: Desk) -> None:
+    alice = Browser(streams, TEAM_A, "alice")
+    await alice.next()
+    del desk.shown["team-a"]
+    await hint("team-a")
+    async with asyncio.timeout(5):
+        await alice.task
+
+
+async def test_a_rendering_that_fails_is_tried_again(streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "RETRY_S", 0.01)
+    failures = iter([ConnectionError("the database is away")])
+
+    def render(topic: Topic) -> dict[str, bytes] | None:
+        for error in failures:
+            raise error
+        return desk.render(topic)
+
+    streams._render = render
+    alice = Browser(streams, TEAM_A, "alice")
+    assert await alice.next() == event_of("<p>0</p>")
+    await alice.leave()
+
+
+async def test_abandoned_connections_leave_nothing_behind(streams: Live) -> None:
+    browsers = [Browser(streams, TEAM_A, number) for number in range(20)]
+    for browser in browsers:
+        await browser.next()
+    for browser in browsers:
+        await browser.leave()
+    assert (streams._topics, streams._viewers) == ({}, set())
+
+
+async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Live) -> None:
+    waiting = asyncio.create_task(streams.changed("team-a", within_s=5))
+    await until(lambda: "team-a" in streams._waiting)
+    await hint("team-a")
+    async with asyncio.timeout(2):
+        await waiting
+    async with asyncio.timeout(2):
+        await streams.changed("team-a", within_s=0.05)
+    assert streams._waiting == {}
+
+
+async def test_every_line_of_a_fragment_is_a_line_of_data() -> None:
+    assert event("state_runs", b"<p>\n1\n</p>") == b"event: state_runs\ndata: <p>\ndata: 1\ndata: </p>\n\n"
