@@ -103,7 +103,7 @@ class Kueue:
         argv = [self.plane.programs["kueue"], f"--config={settings}", f"--kubeconfig={self.plane.kubeconfig('admin')}"]
         script = self.home / "in-private-root.sh"
         write_private(script, self._script(certificates, [str(word) for word in argv]))
-        return Command("kueue", [*_namespaces(), "sh", script], ready=self._ready, ready_within_s=60)
+        return Command("kueue", [*private_root(), "sh", script], ready=self._ready, ready_within_s=60)
 
     def serving(self, api: Api) -> bool:
         """Webhook, conversion and queue positions all answer."""
@@ -160,13 +160,13 @@ class Kueue:
         return "\n".join(lines) + "\n"
 
 
-def _namespaces() -> list[str]:
+def private_root() -> list[str]:
     """How to get a mount namespace here: root needs no user namespace for it, a plain user does."""
     tries = [["unshare", "--user", "--map-root-user", "--mount"]]
     if os.geteuid() == 0:
         tries.insert(0, ["unshare", "--mount"])
     for argv in tries:
-        probe = [*argv, "sh", "-c", "mount -t tmpfs tmpfs /mnt"]
+        probe = [*argv, "sh", "-c", "mount -t tmpfs tmpfs /tmp"]
         try:
             if subprocess.run(probe, capture_output=True, timeout=20, check=False).returncode == 0:
                 return argv

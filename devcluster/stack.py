@@ -24,7 +24,7 @@ from devcluster import controlplane, definitions, hardware, identities, lock, pk
 from devcluster.api import Api, ApiError
 from devcluster.controlplane import ControlPlane
 from devcluster.existing import Existing
-from devcluster.kueue import Kueue
+from devcluster.kueue import Kueue, private_root
 from devcluster.kwok import Kwok
 from devcluster.processes import Command, Supervisor
 from devcluster.programs import Programs
@@ -125,6 +125,7 @@ class Stack:
         return database_url, redis_url
 
     def _start_cluster(self) -> dict[str, object]:
+        private_root()  # raises where this machine does not allow it: better now than after ten seconds
         plane = ControlPlane(
             self.programs, pki.make(self.state / "pki"), self.state, self.ports, unsafe=self.options.unsafe
         )
