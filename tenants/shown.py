@@ -25,15 +25,15 @@ VERBS = {
 }
 
 
-def asked(line: LineRow, unit: str) -> str:
+def asked(line: LineRow) -> str:
     """`4 → 8 cards`, or `+2 cards` for a boost."""
     if line.kind == "boost":
-        return f"+{plural(line.asked_units, unit)}"
-    return f"{line.held} → {plural(line.asked_units, unit)}"
+        return f"+{plural(line.asked_units, line.unit)}"
+    return f"{line.held} → {plural(line.asked_units, line.unit)}"
 
 
-def request_row(row: RequestRow, units: Mapping[int, str]) -> dict[str, Any]:
-    """`units`: what a unit of each class is called, by class id."""
+def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict[str, Any]:
+    """`facts`: a sentence by class id, for approvers."""
     return {
         "pk": row.pk,
         "tenant": row.tenant,
@@ -42,27 +42,22 @@ def request_row(row: RequestRow, units: Mapping[int, str]) -> dict[str, Any]:
         "state": row.state,
         "refusal": row.refusal,
         "lines": [
-            {"name": line.name, "asked": asked(line, units[line.gpu_class_id]), "state": line.state}
+            {
+                "name": line.name,
+                "asked": asked(line),
+                "state": line.state,
+                "facts": (facts or {}).get(line.gpu_class_id, ""),
+            }
             for line in row.lines
         ],
     }
 
 
-def fact_sentence(figures: Figures) -> str:
-    """What an approver wants to know before opening the request."""
-    limit = "unknown" if figures.limit is None else str(figures.limit)
-    used = "use unknown" if figures.used is None else f"{figures.used} used"
-    return f"{used}; {figures.promised} of {limit} promised"
-
-
-def line(
-    row: LineRow, *, number: int, unit: str, excess: Excess | None, error: str, typed: Mapping[str, Any]
-) -> dict[str, Any]:
+def line(row: LineRow, *, number: int, excess: Excess | None, error: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: getattr(row, name) for name in LineRow.__dataclass_fields__}
     return {
         **fields,
         "number": number,
-        "unit": unit,
         "kind": "boost" if row.kind == "boost" else "new total",
         "fits": "" if row.state != "pending" else _fits(row, excess),
         "fits_tone": "bad" if excess else "good",

@@ -29,7 +29,7 @@ from tenants.models import Membership, Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import Figures, requests
-from tenants.queries.requests import LineRow, RequestRow
+from tenants.queries.requests import LineRow
 
 PAGE_SIZE = 25
 
@@ -49,7 +49,7 @@ def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
     rows = requests.request_rows(page.items, by=by)
     context = {
         "tenant": team,
-        "requests": [shown.request_row(row, _units(rows)) for row in rows],
+        "requests": [shown.request_row(row) for row in rows],
         "state": state,
         "next_cursor": page.next_cursor,
         "may_request": policy.may_file(by, queries.standing(by, team)),
@@ -187,7 +187,6 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
             shown.line(
                 line,
                 number=number,
-                unit=catalog.unit_of(classes[line.gpu_class_id]),
                 excess=excesses.get(line.pk),
                 error=errors.get(line.pk, ""),
                 typed=form.data if form else {},
@@ -236,8 +235,9 @@ def inbox(request: HttpRequest) -> HttpResponse:
     page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
     rows = requests.request_rows(page.items, by=by)
     all_waiting = requests.inbox(by)
+    facts = queries.pool_figures(catalog.cluster(), {line.gpu_class_id for row in rows for line in row.pending})
     context = {
-        "rows": [shown.request_row(row, _units(rows)) for row in rows],
+        "rows": [shown.request_row(row, facts) for row in rows],
         "total": waiting.count(),
         "oldest_at": waiting.aggregate(at=Min("filed_at"))["at"],
         "next_cursor": page.next_cursor,
@@ -245,11 +245,6 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "tenants_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
     }
     return render(request, "tenants/inbox.html", context)
-
-
-def _units(rows: list[RequestRow]) -> dict[int, str]:
-    classes = GpuClass.objects.in_bulk({line.gpu_class_id for row in rows for line in row.lines})
-    return {pk: catalog.unit_of(gpu_class) for pk, gpu_class in classes.items()}
 
 
 # ---- the team ----------------------------------------------------------------------------------------------------

@@ -256,6 +256,20 @@ def figures(tenant: Tenant, classes: Collection[GpuClass], *, at: datetime) -> d
     }
 
 
+def pool_figures(cluster: Cluster, class_ids: Collection[int]) -> dict[int, str]:
+    """What all tenants together were promised of each class, as a sentence. About seven queries."""
+    classes = list(GpuClass.objects.filter(pk__in=class_ids))
+    capacities = catalog.capacities(cluster, classes)
+    promised = promised_units(cluster, now())
+    return {one.pk: _pool_sentence(one, capacities[one.pk], promised.get(one.pk, 0)) for one in classes}
+
+
+def _pool_sentence(gpu_class: GpuClass, capacity: catalog.Capacity, promised: int) -> str:
+    limit = capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit
+    free = "free units unknown" if capacity.free is None else f"{capacity.free} free now"
+    return f"{promised} of {'unknown' if limit is None else limit} promised; {free}"
+
+
 def excess_of(
     tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, limit: int | None, at: datetime
 ) -> policy.Excess | None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum, prefetch_related_objects
 
 from accounts.actor import Actor
+from catalog import queries as catalog
 from catalog.models import GpuClass
 from portal.errors import Refusal
 from tenants import policy
@@ -18,12 +19,13 @@ from tenants.queries import decides, now
 
 @dataclass(frozen=True)
 class LineRow:
-    """One line; `held` is what is in force now, `refusal` why this person may not decide it."""
+    """One line; `held`: in force now, `unit`: what one is called, `refusal`: why this person may not decide it."""
 
     pk: int
     gpu_class_id: int
     slug: str
     name: str
+    unit: str
     kind: str
     held: int
     asked_units: int
@@ -127,6 +129,7 @@ def _request_row(
                 gpu_class_id=line.gpu_class_id,
                 slug=line.gpu_class.slug,
                 name=line.gpu_class.name,
+                unit=catalog.unit_of(line.gpu_class),
                 kind=line.kind,
                 held=held.get((line.tenant_id, line.gpu_class_id), 0),
                 asked_units=line.asked_units,

@@ -1,0 +1,306 @@
+"""Pages about quota and teams, over HTTP."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from catalog.models import GpuClass
+from cluster.models import AppliedObject
+from portal.due import owner_label
+from tenants import queries
+from tenants.models import Membership, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
+from tests import make, mirrored
+
+
+def as_(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def limited(a100: GpuClass) -> GpuClass:
+    GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
+    a100.refresh_from_db()
+    return a100
+
+
+def typed(units: dict[str, object], **changes: object) -> dict[str, object]:
+    today = timezone.localdate()
+    values: dict[str, object] = {
+        "from_date": today,
+        "until_date": today + timedelta(days=30),
+        "justification": "Two trainings.",
+        **{f"units-{slug}": value for slug, value in units.items()},
+    }
+    return {**values, **changes}
+
+
+@pytest.fixture
+def filed(team_a: Tenant, limited: GpuClass, alice: User) -> QuotaRequest:
+    response = as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2}))
+    assert response.status_code == 302
+    return QuotaRequest.objects.get()
+
+
+def answer(request: QuotaRequest, **changes: object) -> dict[str, object]:
+    """The decide form as the browser sends it when nothing was edited."""
+    values: dict[str, object] = {"decision": "approve", "reason": ""}
+    for line in request.lines.all():
+        values |= {
+            f"units-{line.pk}": line.asked_units,
+            f"from-{line.pk}": f"{line.asked_from:%Y-%m-%d}",
+            f"until-{line.pk}": f"{line.asked_until:%Y-%m-%d}",
+        }
+    return {**values, **changes}
+
+
+# ---- asking ------------------------------------------------------------------------------------------------------
+
+
+def test_an_owner_asks_and_lands_on_the_request(team_a: Tenant, limited: GpuClass, alice: User) -> None:
+    client = as_(alice)
+    form = client.get("/teams/team-a/requests/new")
+    assert form.status_code == 200
+    assert f'name="units-{limited.slug}"' in form.text
+    response = client.post("/teams/team-a/requests/new", typed({limited.slug: 2}), follow=True)
+    assert response.status_code == 200
+    assert "Two trainings." in response.text
+    line = QuotaLine.objects.get()
+    assert (line.asked_units, line.state) == (2, "pending")
+    assert timezone.localdate(line.asked_until) == timezone.localdate() + timedelta(days=30)
+
+
+def test_a_refusal_stands_beside_its_line_and_keeps_what_was_typed(
+    team_a: Tenant, limited: GpuClass, alice: User
+) -> None:
+    mig = make.gpu_class(limited.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb", name="A slice")
+    response = as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2, "mig": 0}))
+    assert response.status_code == 422
+    rows = {row["slug"]: row for row in response.context["rows"]}
+    assert rows[mig.slug]["error"] == "Your team holds nothing of A slice."
+    assert rows[limited.slug]["error"] == ""
+    assert rows[limited.slug]["value"] == "2"
+    assert not QuotaRequest.objects.exists()
+
+
+def test_units_that_are_no_number_are_told_beside_the_field(team_a: Tenant, limited: GpuClass, alice: User) -> None:
+    response = as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: "two"}))
+    assert response.status_code == 422
+    assert response.context["rows"][0]["error"]
+
+
+def test_nothing_typed_is_a_problem_of_the_whole_form(team_a: Tenant, limited: GpuClass, alice: User) -> None:
+    response = as_(alice).post("/teams/team-a/requests/new", typed({}))
+    assert response.status_code == 422
+    assert "A request has 1 to 20 lines." in response.text
+
+
+def test_a_class_that_is_asked_already_shows_why_instead_of_a_field(
+    filed: QuotaRequest, limited: GpuClass, alice: User
+) -> None:
+    page = as_(alice).get("/teams/team-a/requests/new")
+    assert "already waits for a decision" in page.text
+    assert f'name="units-{limited.slug}"' not in page.text
+
+
+def test_a_member_reads_but_does_not_ask(filed: QuotaRequest, bob: User, limited: GpuClass) -> None:
+    client = as_(bob)
+    assert client.get("/teams/team-a/requests").status_code == 200
+    assert client.get(f"/requests/{filed.pk}").status_code == 200
+    assert client.post("/teams/team-a/requests/new", typed({limited.slug: 2})).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/requests/{pk}", "/teams/team-a/requests", "/teams/team-a/requests/new", "/teams/team-a/members"],
+)
+def test_a_stranger_sees_nothing(filed: QuotaRequest, charlie: User, path: str) -> None:
+    assert as_(charlie).get(path.format(pk=filed.pk)).status_code == 404
+
+
+@pytest.mark.parametrize("verb", ["decide", "withdraw"])
+def test_a_stranger_decides_and_withdraws_nothing(filed: QuotaRequest, charlie: User, verb: str) -> None:
+    assert as_(charlie).post(f"/requests/{filed.pk}/{verb}", answer(filed)).status_code == 404
+    assert filed.lines.get().state == "pending"
+
+
+def test_the_list_filters_by_state(filed: QuotaRequest, alice: User) -> None:
+    client = as_(alice)
+    for state, count in {"": 1, "pending": 1, "approved": 0, "denied": 0, "withdrawn": 0, "nonsense": 0}.items():
+        assert len(client.get("/teams/team-a/requests", {"state": state}).context["requests"]) == count
+
+
+def test_withdrawing(filed: QuotaRequest, alice: User) -> None:
+    client = as_(alice)
+    client.post(f"/requests/{filed.pk}/withdraw")
+    assert filed.lines.get().state == "withdrawn"
+    again = client.post(f"/requests/{filed.pk}/withdraw")
+    assert again.status_code == 409
+
+
+# ---- deciding ----------------------------------------------------------------------------------------------------
+
+
+def test_an_approver_finds_it_looks_and_approves(filed: QuotaRequest, dana: User, team_a: Tenant) -> None:
+    client = as_(dana)
+    inbox = client.get("/inbox")
+    assert [row["pk"] for row in inbox.context["rows"]] == [filed.pk]
+    page = client.get(f"/requests/{filed.pk}")
+    assert page.context["show_decide"]
+    assert page.context["may_decide"] is None
+    assert "no class goes over its promise limit" in page.text
+    done = client.post(f"/requests/{filed.pk}/decide", answer(filed), follow=True)
+    assert done.redirect_chain
+    assert list(queries.units_in_force(team_a.pk, queries.now()).values()) == [2]
+    assert client.get("/inbox").context["rows"] == []
+
+
+def test_dates_that_nobody_edited_keep_the_moment_that_was_asked(filed: QuotaRequest, dana: User) -> None:
+    as_(dana).post(f"/requests/{filed.pk}/decide", answer(filed))
+    line = filed.lines.get()
+    assert line.decided_until == line.asked_until
+
+
+def test_fewer_units_and_other_dates_are_decided_as_edited(filed: QuotaRequest, dana: User) -> None:
+    line = filed.lines.get()
+    sooner = timezone.localdate() + timedelta(days=10)
+    edited = {f"units-{line.pk}": 1, f"until-{line.pk}": sooner, "reason": "One for a start."}
+    as_(dana).post(f"/requests/{filed.pk}/decide", answer(filed, **edited))
+    line.refresh_from_db()
+    assert (line.decided_units, timezone.localdate(line.decided_until)) == (1, sooner)
+
+
+def test_a_refusal_stands_beside_its_line_of_the_decision(filed: QuotaRequest, dana: User) -> None:
+    line = filed.lines.get()
+    response = as_(dana).post(f"/requests/{filed.pk}/decide", answer(filed, **{f"units-{line.pk}": 1}))
+    assert response.status_code == 422
+    assert "less than was asked" in response.context["page"]["lines"][0]["errors"]
+    assert filed.lines.get().state == "pending"
+
+
+def test_over_promising_is_shown_before_and_needs_the_tick(filed: QuotaRequest, limited: GpuClass, dana: User) -> None:
+    other = make.tenant(limited.cluster, slug="team-b", namespace=f"b-{limited.slug}")
+    make.grant(other, limited, units=8)
+    client = as_(dana)
+    page = client.get(f"/requests/{filed.pk}")
+    assert "would be promised 2 more than the 8" in page.context["page"]["over_promised"]
+    assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
+    ticked = answer(filed, over_promise="yes", reason="They end on Friday.")
+    assert client.post(f"/requests/{filed.pk}/decide", ticked).status_code == 302
+
+
+def test_denying_by_page(filed: QuotaRequest, dana: User) -> None:
+    client = as_(dana)
+    assert client.post(f"/requests/{filed.pk}/decide", answer(filed, decision="deny")).status_code == 422
+    client.post(f"/requests/{filed.pk}/decide", answer(filed, decision="deny", reason="Use a slice."))
+    assert filed.lines.get().state == "denied"
+
+
+def test_the_requester_who_approves_elsewhere_does_not_decide_here(filed: QuotaRequest, alice: User) -> None:
+    User.objects.filter(pk=alice.pk).update(roles=["approver"])
+    make.ApproverFor.objects.create(user=alice)
+    response = as_(alice).post(f"/requests/{filed.pk}/decide", answer(filed))
+    assert response.status_code == 403
+    assert filed.lines.get().state == "pending"
+
+
+def test_the_inbox_is_for_approvers(alice: User, olga: User, dana: User) -> None:
+    assert as_(alice).get("/inbox").status_code == 403
+    assert as_(olga).get("/inbox").status_code == 403
+    assert as_(dana).get("/inbox").status_code == 200
+
+
+def test_the_plan_is_shown_object_by_object(filed: QuotaRequest, dana: User) -> None:
+    planned = {
+        "kind": "ResourceQuota", "namespace": "x", "name": "gpu-portal", "change": "change", "result": "accepted",
+        "code": "", "text": "", "difference": ["- spec.hard.pods: 1", "+ spec.hard.pods: 2"],
+    }  # fmt: skip
+    same = {**planned, "kind": "LimitRange", "change": "same", "difference": []}
+    refused = {**planned, "kind": "ClusterQueue", "result": "refused", "text": "No.", "difference": []}
+    Plan.objects.update(objects_planned=[planned, same, refused], made_at=timezone.now())
+    page = as_(dana).get(f"/requests/{filed.pk}")
+    plan = page.context["page"]["plan"]
+    assert plan["headline"] == "2 objects would change, 1 refused"
+    assert plan["unchanged"] == "1 object would stay as now."
+    assert "spec.hard.pods: 2" in page.text
+
+
+# ---- the team ----------------------------------------------------------------------------------------------------
+
+
+def test_the_team_page_says_object_by_object_whether_the_cluster_agrees(
+    team_a: Tenant, namespace_a: Namespace, alice: User
+) -> None:
+    common: dict[str, Any] = {"cluster": namespace_a.cluster, "owner": owner_label(namespace_a), "namespace": "x"}
+    difference = {"fields": ["spec.hard.pods"], "manager": "kubectl-edit", "since": "2026-11-21T10:00:00+00:00"}
+    for kind, changes in {
+        "LimitRange": {"result": "applied"},
+        "NetworkPolicy": {"result": "refused", "text": "Not allowed."},
+        "ServiceAccount": {"result": "foreign", "text": "Somebody else's."},
+        "ResourceQuota": {"result": "applied", "difference": difference},
+        "RoleBinding": {"result": "terminating"},
+    }.items():
+        AppliedObject.objects.create(kind=kind, name="gpu-portal", **common, **changes)
+    page = as_(alice).get("/teams/team-a/members")
+    assert page.context["namespace"]["counts"] == "1 applied, 1 refused, 1 foreign, 1 drifted, 1 terminating"
+    for word in ("Not allowed.", "Somebody else&#x27;s.", "kubectl-edit", "Terminating"):
+        assert word in page.text
+
+
+def test_an_owner_adds_and_removes_members(team_a: Tenant, alice: User, charlie: User) -> None:
+    client = as_(alice)
+    client.post("/teams/team-a/members/add", {"email": charlie.email, "role": "member"})
+    assert Membership.objects.filter(tenant=team_a, user=charlie, role="member").exists()
+    again = client.post("/teams/team-a/members/add", {"email": charlie.email, "role": "member"})
+    assert again.status_code == 422
+    assert "member of the team already" in again.text
+    client.post(f"/teams/team-a/members/{charlie.pk}/remove")
+    assert not Membership.objects.filter(tenant=team_a, user=charlie).exists()
+
+
+def test_an_unknown_address_is_told_beside_the_field(team_a: Tenant, alice: User) -> None:
+    response = as_(alice).post("/teams/team-a/members/add", {"email": "nobody@example.org", "role": "member"})
+    assert response.status_code == 422
+    assert "Nobody here has the address" in response.text
+
+
+def test_a_member_manages_nobody_but_may_leave(team_a: Tenant, bob: User, alice: User) -> None:
+    client = as_(bob)
+    assert client.post("/teams/team-a/members/add", {"email": "x@example.org", "role": "member"}).status_code == 403
+    assert client.post(f"/teams/team-a/members/{alice.pk}/remove").status_code == 409
+    client.post(f"/teams/team-a/members/{bob.pk}/remove")
+    assert client.get("/teams/team-a/members").status_code == 404
+
+
+# ---- cost --------------------------------------------------------------------------------------------------------
+
+
+def file_many(tenant: Tenant, filed_by: User, classes: list[GpuClass]) -> None:
+    now = timezone.now()
+    for gpu_class in classes:
+        request = QuotaRequest.objects.create(tenant=tenant, filed_by=filed_by, justification="x")
+        QuotaLine.objects.create(
+            request=request, tenant=tenant, gpu_class=gpu_class, asked_units=1, asked_from=now,
+            asked_until=now + timedelta(days=9),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [1, 12])
+def test_lists_cost_the_same_with_one_request_and_with_many(
+    team_a: Tenant, limited: GpuClass, alice: User, dana: User, number: int, django_assert_max_num_queries: Any
+) -> None:
+    mirrored.hardware_seen(limited.cluster)
+    classes = [make.gpu_class(limited.cluster, slug=f"c{n}", resource=f"example.com/c{n}") for n in range(number)]
+    file_many(team_a, alice, classes)
+    alices, danas = as_(alice), as_(dana)
+    with django_assert_max_num_queries(20):
+        assert len(alices.get("/teams/team-a/requests").context["requests"]) == number
+    with django_assert_max_num_queries(24):
+        assert len(danas.get("/inbox").context["rows"]) == number
