@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 
 log = structlog.get_logger(__name__)
 FREE_ATTEMPTS = 5
+FIRST_WAIT_S = 1
 WAIT_MAX_S = 60
 FORGET_AFTER_S = 15 * 60
 
@@ -33,7 +34,7 @@ def wait_before_attempt(email: str, address: str) -> int:
         attempts = cache.incr(key)
         if attempts < FREE_ATTEMPTS:
             return 0
-        wait_s: int = min(2 ** (attempts - FREE_ATTEMPTS), WAIT_MAX_S)
+        wait_s: int = min(FIRST_WAIT_S * 2 ** (attempts - FREE_ATTEMPTS), WAIT_MAX_S)
         if not cache.add(f"{key}:until", now + wait_s, timeout=wait_s):
             return wait_s
     except (RedisError, ValueError) as error:

@@ -64,7 +64,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         "tokens": [queries.token_row(token) for token in queries.tokens_of(actor(request).person)],
         "form": form,
         "new_token": secret,
-        "api_example": f"curl -H 'Authorization: Bearer {secret or '<token>'}' {settings.PORTAL_URL}/api/v1/me",
+        "api_example": f'curl -H "Authorization: Bearer $TOKEN" {settings.PORTAL_URL}/api/v1/me',
     }
     return render(request, "accounts/tokens.html", context, status=422 if form.is_bound else 200)
 
