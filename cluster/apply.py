@@ -17,7 +17,7 @@ from typing import Any
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from cluster.kube import Answer, ClusterRefused, Conflict, Kube, NotFound
+from cluster.kube import Answer, ClusterRefused, ClusterUnavailable, Conflict, Kube, NotFound
 from cluster.models import AppliedObject, Cluster
 from portal.due import Deadline
 
@@ -97,12 +97,19 @@ def send(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest, row: A
 
 
 def create_once(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest) -> AppliedObject:
-    """POST and never again: a Job's template is immutable and Kueue writes into it. 409 with our owner label = done."""
+    """POST and never again: a Job's template is immutable and Kueue writes into it. 409 with our owner label = done.
+
+    Raises ClusterUnavailable, also for a 409 about an object that is not there: it is just going away, or several
+    creations at once were counted against the namespace's quota.
+    """
     kind, namespace, name = key_of(manifest)
     try:
         answer = kube.create(manifest)
-    except Conflict:
-        answer = kube.get(kind, name=name, namespace=namespace)
+    except Conflict as conflict:
+        try:
+            answer = kube.get(kind, name=name, namespace=namespace)
+        except NotFound as gone:
+            raise ClusterUnavailable(conflict.text) from gone
         if answer.labels.get(OWNER_LABEL) != owner:
             return _record(cluster, owner, manifest, Result.FOREIGN, code="foreign", text=_foreign_text(manifest))
     except ClusterRefused as refused:
@@ -168,7 +175,7 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
         except Conflict as conflict:
             raise _Foreign(_foreign_text(manifest)) from conflict
     except ClusterRefused as refused:
-        if refused.status == 422 and "uid" in refused.text.lower():
+        if refused.status == 422 and "metadata.uid" in refused.text:
             raise _Foreign(_foreign_text(manifest)) from refused
         raise
 
@@ -203,8 +210,6 @@ def _record(
     kind, namespace, name = key_of(manifest)
     values = {
         "owner": owner,
-        "uid": answer.uid if answer else "",
-        "resource_version": answer.resource_version if answer else "",
         "manifest_hash": manifest_hash(manifest),
         "sent_at": Now(),
         "result": result,
@@ -212,6 +217,10 @@ def _record(
         "text": text[:300],
         "difference": {},
     }
+    if result != Result.REFUSED:
+        # A refused change leaves the object that is there as it was: still ours, and ours to delete.
+        values["uid"] = answer.uid if answer else ""
+        values["resource_version"] = answer.resource_version if answer else ""
     row, _created = AppliedObject.objects.update_or_create(
         cluster=cluster, kind=kind, namespace=namespace, name=name, defaults=values
     )

@@ -245,7 +245,7 @@ class Kube:
     def open_log(
         self, *, namespace: str, pod: str, container: str, follow: bool, tail_lines: int, silence_s: float
     ) -> urllib3.BaseHTTPResponse:
-        """A pod's log as a stream of bytes. The caller closes it; `shutdown` ends a read that waits in another thread."""
+        """A pod's log as a stream. The caller closes it; `shutdown` ends a read that waits in another thread."""
         query: dict[str, Any] = {"container": container, "tailLines": tail_lines}
         if follow:
             query["follow"] = "true"
@@ -365,7 +365,8 @@ def _error(status: int, data: bytes, path: str) -> Exception:
     causes = tuple(str(cause.get("reason") or cause.get("message", "")) for cause in details.get("causes") or [])
     if status == 410 or reason in ("Expired", "Gone"):
         return Gone(text)
-    if status == 429 or status >= 500 or "NamespaceTerminating" in causes:
+    # 401: our own token is being renewed, or nobody could check it; no word about what we asked.
+    if status in (401, 429) or status >= 500 or "NamespaceTerminating" in causes:
         return ClusterUnavailable(text[:TEXT_LIMIT])
     if status == 403 and "status unknown for quota" in text:
         # The quota was created a moment ago and is not counted yet.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from cluster.apply import OWNER_LABEL, converge, create_once
 from cluster.kube import ClusterUnavailable, Kube
 from cluster.models import AppliedObject, Cluster
 from devcluster.api import Api
+from devcluster.faults import ApiProxy
 from portal.due import Deadline
 
 OWNER = "tenants.namespace.77"
@@ -19,6 +22,13 @@ OWNER = "tenants.namespace.77"
 @pytest.fixture
 def deadline() -> Deadline:
     return Deadline()
+
+
+@pytest.fixture
+def proxy(services: dict[str, Any], tmp_path: Path) -> Iterator[ApiProxy]:
+    """In front of the API server, with the worker's rights."""
+    with ApiProxy(services["kubeconfigs"]["worker"], tmp_path) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -156,6 +166,29 @@ class TestConverge:
         assert second.sent == ()
         assert row.text
 
+    def test_an_object_whose_change_was_refused_is_still_ours_to_delete(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        """A refusal says nothing about the object that is there: without its uid it would stay for ever."""
+        made = [namespace(name), quota(name, pods=3)]
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=made, deadline=deadline)
+        bad = [namespace(name), quota(name, pods=-1)]
+        refused = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=bad, deadline=deadline)
+        last = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=made[:1], deadline=deadline)
+        assert refused.refused == last.deleted == (("ResourceQuota", name, "gpu-portal"),)
+        assert admin.find("v1/resourcequotas", "gpu-portal", namespace=name) is None
+
+    def test_a_refusal_of_a_name_with_uid_in_it_is_not_taken_for_a_foreign_object(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        good, bad = quota(name, pods=3), quota(name, pods=-1)
+        good["metadata"]["name"] = bad["metadata"]["name"] = "fluid"
+        for wanted in (good, bad):
+            last = converge(
+                kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), wanted], deadline=deadline
+            )
+        assert (last.refused, last.foreign) == ((("ResourceQuota", name, "fluid"),), ())
+
     def test_a_namespace_that_is_going_away_is_tried_later(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
@@ -182,6 +215,35 @@ class TestCreateOnce:
         AppliedObject.objects.filter(kind="ResourceQuota").delete()
         second = create_once(kube=kube_worker, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
         assert (second.uid, second.result) == (first.uid, "applied")
+
+    def test_a_conflict_about_an_object_that_is_not_there_is_tried_later(
+        self, kube_worker: Kube, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        """It went away between the two questions, or two creations counted the namespace's objects at once."""
+        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        proxy.when("create", "resourcequotas").status(409)
+        through = Kube(str(proxy.kubeconfig))
+        with pytest.raises(ClusterUnavailable):
+            create_once(kube=through, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+        made = create_once(kube=through, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+        assert made.result == "applied"
+
+
+@pytest.mark.usefixtures("clean_cluster")
+def test_an_expired_identity_is_no_verdict_about_the_object(
+    proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
+) -> None:
+    """401 while tokens are renewed: as if the API server were away, not something to tell the team for five minutes."""
+    proxy.when("create", "namespaces").status(401)
+    with pytest.raises(ClusterUnavailable):
+        converge(
+            kube=Kube(str(proxy.kubeconfig)),
+            cluster=cluster,
+            owner=OWNER,
+            manifests=[namespace(name)],
+            deadline=deadline,
+        )
+    assert not AppliedObject.objects.exists()
 
 
 def test_hashes_do_not_depend_on_the_order_of_keys() -> None:
