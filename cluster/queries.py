@@ -52,7 +52,8 @@ def as_of(cluster_id: int, *kinds: str) -> AsOf:
     """How current the mirror is for these kinds (default: all that are followed)."""
     epoch = MirrorEpoch.objects.filter(cluster_id=cluster_id).first()
     rows = list(MirrorKind.objects.filter(cluster_id=cluster_id, **({"kind__in": kinds} if kinds else {})))
-    if epoch is None or not rows or any(row.listed_at is None or row.epoch != epoch.epoch for row in rows):
+    is_complete = bool(rows) and set(kinds) <= {row.kind for row in rows}
+    if epoch is None or not is_complete or any(row.listed_at is None or row.epoch != epoch.epoch for row in rows):
         problem = next((row.problem for row in rows if row.problem), "")
         return AsOf(None, False, problem or "The cluster has not been listed yet.")
     now = timezone.now()

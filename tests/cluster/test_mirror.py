@@ -105,6 +105,14 @@ def test_nothing_is_known_until_the_list_is_complete(mirror: Mirror, cluster: Cl
     assert queries.as_of(cluster.pk, "Pod").is_current
 
 
+def test_a_kind_that_was_not_heard_of_at_all_is_unknown_too(mirror: Mirror, cluster: Cluster) -> None:
+    """Nodes were listed, not one page of pods has come: all cards would look free."""
+    mirror.write(listed(10, kind="Node"))
+
+    assert queries.as_of(cluster.pk, "Node").is_current
+    assert queries.as_of(cluster.pk, "Node", "Pod").at is None
+
+
 def test_events_change_rows_and_nothing_goes_backwards(mirror: Mirror, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write(seen(pod("b", 11), pod("a", 14, node="n1"), pod("a", 12), pod("a", 14)))
