@@ -89,10 +89,14 @@ def wake(model: type[Due], pks: Iterable[int]) -> int:
     """The world may have changed: due now, same generation. Call it when what was seen is committed.
 
     Rows that are due and free are left alone: they will be looked at anyway. A row that somebody is on is made due
-    again, since what was read at its start may be what has changed.
+    again, since what was read at its start may be what has changed. Inside a transaction all of them are locked until
+    its end: claimed before, a row would be looked at without what is about to be committed, and then not again.
     """
     waiting = models.Q(due_at__lte=Now()) & _free()
-    woken = model._base_manager.filter(pk__in=list(pks)).exclude(waiting).update(due_at=Now())
+    with transaction.atomic():
+        rows = model._base_manager.filter(pk__in=list(pks)).order_by("pk")
+        locked = list(rows.select_for_update(no_key=True).values_list("pk", flat=True))
+        woken = model._base_manager.filter(pk__in=locked).exclude(waiting).update(due_at=Now())
     if woken:
         worker_hint(label(model), queue=model.queue)
     return woken

@@ -53,6 +53,24 @@ def test_a_claim_does_not_wait_for_a_row_that_is_being_changed(cluster: Cluster)
     assert found == [other.pk]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_who_claims_a_row_that_is_being_woken_sees_what_it_was_woken_for(cluster: Cluster) -> None:
+    """The row is due already. Claimed before the commit, it would be looked at too early and then not again."""
+    row = due_row(cluster, "team-a")
+    found: list[int] = []
+
+    def worker() -> None:
+        claim = due.claim(Namespace)
+        found.append(claim.row.pk if claim else 0)
+
+    with transaction.atomic():
+        due.wake(Namespace, [row.pk])
+        in_threads(1, worker)
+    in_threads(1, worker)
+
+    assert found == [0, row.pk]
+
+
 # ---- chaos, short form ---------------------------------------------------------------------------------------------
 
 
