@@ -1,0 +1,20 @@
+"""What the doors process reads of a request."""
+
+from __future__ import annotations
+
+import pytest
+
+from workloads.doors import Asked
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "theme=dark; ", 'settings={"a": 1}; ', "flag; ", "=; ", 'name="unclosed; '],
+    ids=["alone", "another", "json", "flag", "nameless", "unclosed"],
+)
+def test_a_cookie_is_found_beside_any_other(before: str) -> None:
+    """Other cookies of a notebook's origin are anybody's: they must not lock people out of their own notebook."""
+    asked = Asked(path="/lab", query={}, headers={"cookie": f"{before}notebook=abc-_1"})
+
+    assert asked.cookie("notebook") == "abc-_1"
+    assert asked.cookie("session") == ""
