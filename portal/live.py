@@ -96,6 +96,7 @@ class Live:
         self._known_versions: dict[str, Hashable] = {}
         self._unchecked = 0
         self._tasks: list[asyncio.Task[None]] = []
+        self.listening = asyncio.Event()  # hints are being heard
 
     async def start(self) -> None:
         loops = (
@@ -107,9 +108,11 @@ class Live:
 
     async def stop(self) -> None:
         self.close_all()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A library that is just ending a wait of its own may swallow a cancellation.
+        while left := {task for task in self._tasks if not task.done()}:
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=0.2)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def close_all(self) -> None:
@@ -231,6 +234,7 @@ class Live:
             try:
                 async with client.pubsub(ignore_subscribe_messages=True) as subscription:
                     await subscription.psubscribe(pattern)
+                    self.listening.set()
                     self._hint_all()
                     while True:
                         message = await subscription.get_message(timeout=KEEPALIVE_S)
@@ -238,6 +242,7 @@ class Live:
                             self._hint(message["channel"].decode()[prefix:])
             except (redis.RedisError, OSError) as error:
                 log.warning("hints_lost", error=type(error).__name__)
+                self.listening.clear()
                 await asyncio.sleep(RETRY_S)
             finally:
                 await client.aclose()

@@ -22,7 +22,7 @@ from cluster.manifests import OWNER_LABEL
 from cluster.manifests import run as manifests
 from cluster.models import AppliedObject, Cluster
 from cluster.run_spec import JOB, ClaimSpec, RunSpec
-from portal.due import Deadline, Outcome, TryLater, owner_label
+from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from workloads import ending
 from workloads.models import Run, Volume, Workload
@@ -34,7 +34,6 @@ RUN_KINDS = ("Job", "Secret", "ResourceClaimTemplate")
 # What the watcher reports wakes the row at once; this is for a wake-up that was lost.
 ALIVE_AGAIN_S = 60.0
 ENDING_AGAIN_S = 2.0
-IDLE_AGAIN_S = 24 * 3600.0
 # The mirror follows the API server within a fraction of this.
 MIRROR_LAG = timedelta(seconds=1.5)
 REFUSED_AGAIN = timedelta(seconds=300)
@@ -219,14 +218,14 @@ def _tidy(work: _Work) -> Outcome:
     if kept:
         return Outcome(clock=min(kept.values()))
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
-        return Outcome(again_in_s=IDLE_AGAIN_S)
+        return DONE
     if not mirror.is_known(work.cluster.pk, "Job", "Pod"):
         return Outcome(again_in_s=ENDING_AGAIN_S)
     if mirror.jobs(work.cluster.pk, owner=work.owner) or mirror.pods(work.cluster.pk, owner=work.owner):
         return Outcome(again_in_s=ENDING_AGAIN_S)
     Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
-    return Outcome(again_in_s=IDLE_AGAIN_S)
+    return DONE
 
 
 def _finished_jobs(work: _Work) -> dict[str, datetime]:
@@ -268,7 +267,12 @@ def _record(run: Run, seen: Seen) -> None:
         "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
         "ready_at": min((at for at in (since(pod, "Ready") for pod in seen.pods) if at is not None), default=None),
     }
-    new = {column: at for column, at in found.items() if at is not None and getattr(run, column) is None}
+    # The cluster tells whole seconds: nothing happened before it was asked for.
+    new = {
+        column: max(at, run.requested_at)
+        for column, at in found.items()
+        if at is not None and getattr(run, column) is None
+    }
     preemptions = seen.queue.preemptions if seen.queue else 0
     if not new and preemptions <= run.preemptions:
         return
@@ -281,7 +285,7 @@ def _record(run: Run, seen: Seen) -> None:
 
 def _end(run: Run, end: ending.Ending) -> None:
     changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
-        ended_at=end.at or Now(),
+        ended_at=max(end.at, run.requested_at) if end.at else Now(),
         outcome=end.outcome,
         reason=end.reason[:60],
         message=end.message[:500],

@@ -220,14 +220,15 @@ def _notebook(spec: RunSpec) -> Manifest:
 
 
 def _resources(spec: RunSpec) -> Manifest:
-    """GPUs as limits only, the API server fills the requests in. cpu is a request: idle cycles may be used."""
-    memory = f"{spec.memory_gib}Gi"
-    limits = {"memory": memory}
-    if spec.interface == "device-plugin":
-        limits[spec.resource] = str(spec.units)
+    """cpu and memory: what the class promises, no less and no more; without a limit the namespace's default would be one.
+
+    GPUs as limits only: the API server fills the requests in.
+    """
+    promised = {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+    devices = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
     return {
-        "requests": {"cpu": str(spec.cpu), "memory": memory},
-        "limits": limits,
+        "requests": promised,
+        "limits": {**promised, **devices},
         **({"claims": [{"name": CLAIM_NAME}]} if spec.interface == "dra" else {}),
     }
 

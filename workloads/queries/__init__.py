@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -42,8 +42,8 @@ def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
         Namespace.objects.visible_to(by)
         .select_related("tenant", "cluster")
         .annotate(
-            role=Coalesce(Subquery(role), ""),
-            workload_count=Coalesce(Subquery(alive.annotate(total=Count("pk")).values("total")), 0),
+            role=Coalesce(Subquery(role), Value("")),
+            workload_count=Coalesce(Subquery(alive.annotate(total=Count("pk")).values("total")), Value(0)),
         )
     )
     namespace: Any = get_or_refuse(rows, tenant__slug=slug)

@@ -1,0 +1,137 @@
+"""A provisioned team A on the real control plane, the watcher beside it, and the worker's part done in the test."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts.actor import Actor
+from accounts.models import User
+from catalog.models import GpuClass, Image, Pool
+from cluster import queries as mirror
+from cluster.kube import Kube
+from cluster.models import AppliedObject, Cluster
+from portal import due
+from portal.due import Deadline
+from tenants import reconcile as tenants
+from tenants.models import Namespace, Tenant
+from tests import make
+from tests.plugin import process_environment
+from tests.tenants.waiting import wait_until
+from workloads import queries
+from workloads.models import Workload
+from workloads.policy import Wanted
+from workloads.reconcile import reconcile
+
+ROOT = Path(__file__).parent.parent.parent
+Worker = Callable[..., None]
+
+
+@pytest.fixture
+def images(db: None) -> list[Image]:
+    return [
+        Image.objects.create(name="minimal", reference="quay.io/jupyter/minimal-notebook:2026-09-01", kind="notebook"),
+        Image.objects.create(name="absent", reference="missing/notebook:1", kind="notebook"),
+        Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job"),
+    ]
+
+
+@pytest.fixture
+def by_alice(alice: User) -> Actor:
+    return Actor(user=alice, via="page")
+
+
+@pytest.fixture
+def by_bob(bob: User) -> Actor:
+    return Actor(user=bob, via="page")
+
+
+@pytest.fixture
+def by_charlie(charlie: User) -> Actor:
+    return Actor(user=charlie, via="page")
+
+
+@pytest.fixture
+def notebook(a100: GpuClass, images: list[Image]) -> Wanted:
+    return Wanted(name="one", kind="notebook", gpu_class=a100.slug, units=1, image="minimal")
+
+
+@pytest.fixture
+def job(a100: GpuClass, images: list[Image]) -> Wanted:
+    return Wanted(
+        name="train", kind="job", gpu_class=a100.slug, units=1, image="python", command=("python", "train.py")
+    )
+
+
+@pytest.fixture
+def granted(team_a: Tenant, a100: GpuClass) -> Tenant:
+    """Two units of the A100 class in force."""
+    make.grant(team_a, a100, units=2)
+    return team_a
+
+
+@pytest.fixture
+def provisioned(granted: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None) -> Tenant:
+    """Team A's namespace, quota and queue are in the cluster."""
+    pool = Pool.objects.create(cluster=a100.cluster)
+    tenants.pool(pool, Deadline(), kube=kube_worker)
+
+    def is_open() -> bool:
+        namespace_a.refresh_from_db()
+        tenants.namespace(namespace_a, Deadline(), kube=kube_worker)
+        return kube_worker.get("ClusterQueue", name=namespace_a.name).body["spec"].get("stopPolicy", "None") == "None"
+
+    assert wait_until(is_open)
+    return granted
+
+
+@pytest.fixture
+def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iterator[None]:
+    """The real process with the watcher's own rights; the mirror is known when the test begins."""
+    environment = {**process_environment(), "PORTAL_KUBECONFIG": services["kubeconfigs"]["watcher"]}
+    with (tmp_path / "watcher.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "watch_cluster"], cwd=ROOT, env=environment, stdout=log, stderr=log
+        )
+    try:
+        known = wait_until(lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"), within_s=40)
+        assert known, (tmp_path / "watcher.log").read_text()
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture
+def worker(kube_worker: Kube) -> Worker:
+    """`worker(until)`: does what workers do, in this process, until the condition holds."""
+
+    def drain() -> None:
+        while (claimed := due.claim(Workload)) is not None:
+            due.run_claimed(claimed, partial(reconcile, kube=kube_worker))
+
+    def work(until: Callable[[], object], *, within_s: float = 20) -> None:
+        def step() -> bool:
+            drain()
+            return bool(until())
+
+        if not wait_until(step, within_s=within_s):
+            pytest.fail(f"It did not become true.\n{_told()}")
+
+    return work
+
+
+def _told() -> str:
+    """What the portal says of every workload: the reason why a test waited in vain."""
+    lines = []
+    for row in queries.rows(queries.with_names(Workload.objects.all())):
+        workload = row.workload
+        lines.append(f"{workload.name}: {row.status}; {workload.error_code} {workload.error_text}; due {workload.due_at}")
+    sent = AppliedObject.objects.exclude(result="applied").values_list("kind", "name", "result", "code", "text")
+    return "\n".join([*lines, *map(str, sent)])

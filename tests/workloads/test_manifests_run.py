@@ -1,0 +1,85 @@
+"""Whole objects of a run, against golden files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster.manifests import run as manifests
+from cluster.run_spec import ClaimSpec, RunSpec
+from tests import golden_files
+
+NOTEBOOK = RunSpec(
+    owner="workloads.workload.7",
+    namespace="team-a",
+    workload="explore",
+    number=3,
+    kind="notebook",
+    gpu_class="a100",
+    units=2,
+    interface="device-plugin",
+    resource="nvidia.com/gpu",
+    device_class="",
+    device_selector="",
+    node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+    tolerations=({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},),
+    weight="1.0000",
+    price_per_unit_hour="2.5000",
+    image="quay.io/jupyter/minimal-notebook:2026-09-01",
+    command=(),
+    cpu=8,
+    memory_gib=32,
+    shared_memory_gib=8,
+    claim="",
+)
+JOB = replace(
+    NOTEBOOK, workload="train", kind="job", command=("python", "train.py"), image="python:3.14", claim="data", units=1
+)
+DRA = replace(
+    JOB,
+    gpu_class="h100",
+    interface="dra",
+    resource="dra.portal/h100",
+    device_class="gpu.nvidia.com",
+    device_selector="device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H100 80GB HBM3'",
+    units=4,
+)
+CPU = replace(JOB, gpu_class="cpu", interface="none", resource="", node_labels={}, tolerations=(), claim="")
+
+
+def test_a_notebook() -> None:
+    secret = manifests.token_secret(NOTEBOOK, token="not a real one", job_uid="11111111-2222-3333-4444-555555555555")
+    golden_files.check("run_notebook", [manifests.job(NOTEBOOK), secret])
+
+
+def test_a_job_with_a_volume() -> None:
+    claim = manifests.volume_claim(ClaimSpec(owner="workloads.volume.4", namespace="team-a", name="data", size_gib=50))
+    golden_files.check("run_job", [claim, manifests.job(JOB)])
+
+
+def test_devices_through_dra_come_from_a_template_of_the_run() -> None:
+    golden_files.check("run_dra", [manifests.claim_template(DRA), manifests.job(DRA)])
+
+
+def test_without_a_gpu_it_stays_off_nodes_that_have_some() -> None:
+    golden_files.check("run_cpu", [manifests.job(CPU)])
+
+
+@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU])
+def test_nothing_is_sent_that_kueue_or_the_cluster_decides(spec: RunSpec) -> None:
+    job = manifests.job(spec)
+    pod = job["spec"]["template"]["spec"]
+    assert not {"suspend", "activeDeadlineSeconds", "ttlSecondsAfterFinished"} & job["spec"].keys()
+    assert not {"nodeName", "schedulerName", "priority", "hostNetwork", "hostPID"} & pod.keys()
+
+
+@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU])
+def test_a_spec_survives_its_json(spec: RunSpec) -> None:
+    assert RunSpec.from_json(spec.to_json()) == spec
+    assert RunSpec.from_json({**spec.to_json(), "of_a_newer_release": 1}) == spec
+
+
+def test_names_of_long_workloads_stay_labels() -> None:
+    long = replace(NOTEBOOK, workload="a" * 40, number=1_000_000)
+    assert len(manifests.run_name(long)) <= 63

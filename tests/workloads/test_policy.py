@@ -1,0 +1,126 @@
+"""Which launches can never start, and who may do what. Tables: facts in, code and numbers out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from accounts.actor import Actor
+from accounts.models import Role, Scope, User
+from workloads import policy
+from workloads.policy import ClassFacts, RunFacts, TeamFacts, Wanted
+
+ALICE = Actor(user=User(pk=1, name="Alice", roles=[]), via="page")
+OLGA = Actor(user=User(pk=9, name="Olga", roles=[Role.OPERATOR]), via="page")
+READER = replace(ALICE, scopes=frozenset({Scope.READ}))
+TEAM = TeamFacts(team="Team A", role="member", namespace_wanted="active", workloads=0)
+A100 = ClassFacts("a100", "A100", "active", granted=4, borrowing_limit=0, units_per_workload=8, node_units=4)
+WANTED = Wanted(name="one", kind="notebook", gpu_class="a100", units=1, image="minimal")
+RUNS = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=False, created_by=1)
+
+
+@pytest.mark.parametrize(
+    ("units", "facts", "code", "words"),
+    [
+        (4, A100, None, ""),
+        (5, A100, "exceeds_grant", "5 of A100 asked, at most 4 possible here (4 granted, no borrowing)"),
+        (5, replace(A100, borrowing_limit=2, node_units=8), None, ""),
+        (7, replace(A100, borrowing_limit=2, node_units=8), "exceeds_grant", "(4 granted, 2 by borrowing)"),
+        (4, replace(A100, node_units=2), "exceeds_node", "no node has more than 2"),
+        (4, replace(A100, node_units=None), None, ""),
+        (9, replace(A100, granted=20), "too_many_units", "at most 8 per workload"),
+        (1, replace(A100, granted=0), "not_granted", "holds no A100 and may not borrow any"),
+        (1, replace(A100, granted=0, borrowing_limit=1), None, ""),
+        (1, replace(A100, life_cycle="retired"), "class_not_active", "A100 is retired"),
+        (1, replace(A100, life_cycle="retiring"), "class_not_active", "A100 is retiring"),
+        (0, A100, "bad_units", "1 unit at least"),
+    ],
+)
+def test_only_what_can_never_start_is_refused(units: int, facts: ClassFacts, code: str | None, words: str) -> None:
+    refusal = policy.may_launch(ALICE, TEAM, facts, replace(WANTED, units=units))
+    assert (refusal.code if refusal else None) == code
+    assert words in (refusal.message if refusal else "")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "field"),
+    [
+        (replace(WANTED, name="My Lab"), "bad_name", "name"),
+        (replace(WANTED, name="a" * 41), "bad_name", "name"),
+        (replace(WANTED, name="-a"), "bad_name", "name"),
+        (replace(WANTED, name="a--b"), "bad_name", "name"),
+        (replace(WANTED, name=""), "bad_name", "name"),
+        (replace(WANTED, kind="service"), "bad_kind", "kind"),
+        (replace(WANTED, command=("sh",)), "no_command", "command"),
+        (replace(WANTED, kind="job", command=("a\0b",)), "bad_command", "command"),
+        (replace(WANTED, kind="job", command=("x",) * 65), "bad_command", "command"),
+        (replace(WANTED, volume="../etc"), "bad_volume", "volume"),
+        (replace(WANTED, volume="data", volume_gib=0), "bad_volume_size", "volume_gib"),
+        (replace(WANTED, volume="data", volume_gib=4096), "bad_volume_size", "volume_gib"),
+    ],
+)
+def test_what_is_typed_wrongly_is_said_beside_its_field(wanted: Wanted, code: str, field: str) -> None:
+    refusal = policy.may_launch(ALICE, TEAM, A100, wanted)
+    assert refusal is not None
+    assert (refusal.code, refusal.field) == (code, field)
+
+
+@pytest.mark.parametrize(
+    ("by", "team", "code"),
+    [
+        (ALICE, replace(TEAM, role="owner"), None),
+        (ALICE, replace(TEAM, role="viewer"), "not_allowed"),
+        (OLGA, replace(TEAM, role=""), "not_allowed"),
+        (READER, TEAM, "missing_scope"),
+        (ALICE, replace(TEAM, namespace_wanted="suspended"), "namespace_suspended"),
+        (ALICE, replace(TEAM, namespace_wanted="closed"), "namespace_suspended"),
+        (ALICE, replace(TEAM, workloads=policy.WORKLOADS_LIMIT), "too_many_workloads"),
+    ],
+)
+def test_who_may_launch(by: Actor, team: TeamFacts, code: str | None) -> None:
+    refusal = policy.may_launch(by, team, A100, WANTED)
+    assert (refusal.code if refusal else None) == code
+
+
+@pytest.mark.parametrize(
+    ("by", "role", "created_by", "code"),
+    [
+        (ALICE, "member", 1, None),
+        (ALICE, "member", 2, "not_allowed"),
+        (ALICE, "manager", 2, None),
+        (ALICE, "owner", 2, None),
+        (ALICE, "viewer", 1, "not_allowed"),
+        (OLGA, "", 2, None),
+        (READER, "owner", 1, "missing_scope"),
+    ],
+)
+def test_who_may_stop_and_delete(by: Actor, role: str, created_by: int, code: str | None) -> None:
+    team, run = replace(TEAM, role=role), replace(RUNS, created_by=created_by)
+    for refusal in (policy.may_stop(by, team, run), policy.may_delete(by, team, run)):
+        assert (refusal.code if refusal else None) == code
+
+
+@pytest.mark.parametrize(
+    ("role", "run", "kind", "code"),
+    [
+        ("member", RUNS, "notebook", None),
+        ("viewer", RUNS, "notebook", "not_allowed"),
+        ("", RUNS, "notebook", "not_allowed"),
+        ("member", RUNS, "job", "not_a_notebook"),
+        ("member", replace(RUNS, is_ready=False), "notebook", "not_ready"),
+        ("member", replace(RUNS, is_stopping=True), "notebook", "not_running"),
+        ("member", replace(RUNS, is_over=True), "notebook", "not_running"),
+    ],
+)
+def test_who_may_open(role: str, run: RunFacts, kind: str, code: str | None) -> None:
+    refusal = policy.may_open(ALICE, replace(TEAM, role=role), run, kind)
+    assert (refusal.code if refusal else None) == code
+
+
+def test_what_runs_is_not_started_twice_and_what_ended_is_not_stopped() -> None:
+    running = policy.may_start(ALICE, TEAM, A100, 1, RUNS)
+    ended = policy.may_stop(ALICE, TEAM, replace(RUNS, is_over=True))
+    assert running is not None
+    assert ended is not None
+    assert (running.code, running.status, ended.code, ended.status) == ("still_running", 409, "not_running", 409)

@@ -1,0 +1,113 @@
+"""Launch to gone on the real control plane: Kueue, scheduler, kwok or a real JupyterLab, seen by an independent client."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from accounts.actor import Actor
+from cluster.models import AppliedObject
+from devcluster.api import Api
+from tenants.models import Namespace, Tenant
+from tests.workloads.conftest import Worker
+from workloads import actions, queries
+from workloads.models import Run, Workload
+from workloads.phase import Phase
+from workloads.policy import Wanted
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
+
+
+def shown(name: str) -> queries.WorkloadRow:
+    return queries.rows(queries.with_names(Workload.objects.filter(name=name)))[0]
+
+
+def run_of(name: str) -> Run:
+    return Run.objects.filter(workload__name=name).latest("number")
+
+
+def named(admin: Api, resource: str, namespace: str) -> list[str]:
+    return sorted(item["metadata"]["name"] for item in admin.list(resource, namespace=namespace))
+
+
+def test_a_job_runs_is_stopped_and_leaves_nothing_behind(
+    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    actions.launch("team-a", job, by=by_alice)
+    worker(lambda: run_of("train").started_at)
+
+    row = shown("train")
+    assert row.status.phase is Phase.RUNNING
+    assert row.status.facts["node"].startswith("a100-")
+    assert [step.state for step in row.steps] == ["done"] * 5
+    assert named(admin, "batch/v1/jobs", namespace_a.name) == ["train-1"]
+    run = run_of("train")
+    assert run.admitted_at is not None
+    assert run.requested_at <= run.admitted_at
+
+    actions.stop("team-a", "train", by=by_alice)
+    worker(lambda: run_of("train").ended_at)
+
+    assert (run_of("train").outcome, run_of("train").message) == ("stopped", "Stopped.")
+    assert named(admin, "batch/v1/jobs", namespace_a.name) == []
+    assert named(admin, "v1/pods", namespace_a.name) == []
+    assert not AppliedObject.objects.filter(owner=f"workloads.workload.{row.workload.pk}").exists()
+
+
+def test_what_does_not_fit_queues_and_starts_when_something_ends(
+    granted: Tenant, job: Wanted, by_alice: Actor, worker: Worker
+) -> None:
+    actions.launch("team-a", replace(job, name="big", units=2), by=by_alice)
+    worker(lambda: run_of("big").started_at)
+    actions.launch("team-a", replace(job, name="late", units=1), by=by_alice)
+    worker(lambda: shown("late").status.reason == "waiting_for_quota")
+
+    waiting = shown("late").status
+    assert waiting.phase is Phase.QUEUED
+    assert waiting.sentence.startswith("Waits for 1 unit of A100 80GB whole card")
+    assert waiting.facts == {"position": 1}
+
+    actions.stop("team-a", "big", by=by_alice)
+    worker(lambda: run_of("late").started_at)
+    assert shown("late").status.phase is Phase.RUNNING
+
+
+def test_a_deleted_workload_takes_its_objects_along(
+    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    actions.launch("team-a", job, by=by_alice)
+    worker(lambda: run_of("train").started_at)
+    actions.delete("team-a", "train", by=by_alice)
+    worker(lambda: Workload.objects.get(name="train").deleted_at)
+
+    assert named(admin, "batch/v1/jobs", namespace_a.name) == []
+    assert named(admin, "v1/pods", namespace_a.name) == []
+    actions.launch("team-a", job, by=by_alice)  # the name is free again
+
+
+def test_a_job_deleted_behind_our_back_is_a_lost_run(
+    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    actions.launch("team-a", job, by=by_alice)
+    worker(lambda: run_of("train").started_at)
+    admin.delete("batch/v1/jobs", "train-1", namespace=namespace_a.name)
+    worker(lambda: run_of("train").ended_at)
+    assert run_of("train").outcome == "lost"
+
+
+def test_a_notebook_becomes_ready_and_a_stopped_one_starts_again(
+    granted: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    """A real JupyterLab, run by the notebook runner."""
+    actions.launch("team-a", notebook, by=by_alice)
+    worker(lambda: run_of("one").ready_at, within_s=60)
+    assert shown("one").status.phase is Phase.READY
+    secret = admin.get("v1/secrets", "one-1", namespace=namespace_a.name)
+    assert secret["metadata"]["ownerReferences"][0]["name"] == "one-1"
+
+    actions.stop("team-a", "one", by=by_alice)
+    worker(lambda: run_of("one").ended_at, within_s=60)
+    actions.start("team-a", "one", by=by_alice)
+    worker(lambda: run_of("one").number == 2 and run_of("one").admitted_at)
+    assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-2"]
