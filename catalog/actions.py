@@ -125,6 +125,17 @@ def remove_image(image_id: int, *, by: Actor) -> None:
 
 
 @transaction.atomic
+def settle_cluster(*, name: str, notebooks_domain: str, cohort: str, by: Actor) -> Cluster:
+    """The row of the cluster that this installation works on, made or changed; with its pool."""
+    refuse_if(policy.may_edit(by))
+    values = {"notebooks_domain": notebooks_domain, "cohort": cohort}
+    cluster, _created = Cluster.objects.update_or_create(name=name, defaults=values)
+    record(by, "cluster.settled", cluster, after=values)
+    _touch_pool(cluster)
+    return cluster
+
+
+@transaction.atomic
 def ensure_pool(cluster: Cluster) -> Pool:
     """The pool's row, made with the first class that is opened."""
     return Pool.objects.get_or_create(cluster=cluster)[0]

@@ -15,6 +15,7 @@ from catalog.models import GpuClass
 from cluster import names, observed
 from cluster import queries as mirror
 from cluster.models import Cluster
+from portal.errors import refuse
 
 LifeCycle = GpuClass.LifeCycle
 # What people see: a draft is the operators' own, a retired class has nothing left.
@@ -104,8 +105,11 @@ def unit_of(one: GpuClass | ClassView) -> str:
 
 
 def cluster() -> Cluster:
-    """The one cluster of this installation."""
-    return Cluster.objects.get(name=settings.CLUSTER_NAME)
+    """The one cluster of this installation. Raises Refused: no_cluster (503)."""
+    found = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
+    if found is None:
+        raise refuse("no_cluster", "No cluster has been set up yet. Operators: `manage.py catalog settle`.", status=503)
+    return found
 
 
 def flavor_name(gpu_class: GpuClass) -> str:

@@ -1,5 +1,6 @@
 """The whole URL map on one screen."""
 
+from django.contrib import admin
 from django.urls import URLPattern, URLResolver, path
 
 from accounts import api as accounts_api
@@ -38,7 +39,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
     path("api/v1/workloads/<slug:name>/runs", workloads_api.Runs.as_view(), name="api-workload-runs"),
     path("api/v1/workloads/<slug:name>/stop", workloads_api.Stop.as_view(), name="api-workload-stop"),
-    # account
+    # account and administration
+    path("admin/", admin.site.urls),
     path("login", accounts.Login.as_view(), name="login"),
     path("logout", accounts.logout, name="logout"),
     path("styleguide", styleguide.styleguide, name="styleguide"),

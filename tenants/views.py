@@ -235,7 +235,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
     rows = requests.request_rows(page.items, by=by)
     all_waiting = requests.inbox(by)
-    facts = queries.pool_figures(catalog.cluster(), {line.gpu_class_id for row in rows for line in row.pending})
+    facts = queries.pool_figures({line.gpu_class_id for row in rows for line in row.pending})
     context = {
         "rows": [shown.request_row(row, facts) for row in rows],
         "total": waiting.count(),

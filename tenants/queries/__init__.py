@@ -256,11 +256,13 @@ def figures(tenant: Tenant, classes: Collection[GpuClass], *, at: datetime) -> d
     }
 
 
-def pool_figures(cluster: Cluster, class_ids: Collection[int]) -> dict[int, str]:
-    """What all tenants together were promised of each class, as a sentence. About seven queries."""
-    classes = list(GpuClass.objects.filter(pk__in=class_ids))
-    capacities = catalog.capacities(cluster, classes)
-    promised = promised_units(cluster, now())
+def pool_figures(class_ids: Collection[int]) -> dict[int, str]:
+    """What all tenants together were promised of each class, as a sentence. About ten queries."""
+    classes = list(GpuClass.objects.filter(pk__in=class_ids).select_related("cluster"))
+    if not classes:
+        return {}
+    capacities = catalog.capacities(classes[0].cluster, classes)
+    promised = promised_units(classes[0].cluster, now())
     return {one.pk: _pool_sentence(one, capacities[one.pk], promised.get(one.pk, 0)) for one in classes}
 
 

@@ -302,5 +302,5 @@ def test_lists_cost_the_same_with_one_request_and_with_many(
     alices, danas = as_(alice), as_(dana)
     with django_assert_max_num_queries(20):
         assert len(alices.get("/teams/team-a/requests").context["requests"]) == number
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(26):
         assert len(danas.get("/inbox").context["rows"]) == number

@@ -1,0 +1,67 @@
+"""`manage.py catalog settle | propose | accept`: from an empty database to a catalog of what the nodes have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from accounts.actor import system
+from catalog import actions, queries
+from catalog.discovery import Discovery
+from portal.errors import Refused
+
+
+class Command(BaseCommand):
+    help = "Set up the cluster's row; propose classes for the hardware that the watcher has seen; accept them."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        settle = verbs.add_parser("settle", help="make or change the row of the cluster CLUSTER_NAME")
+        settle.add_argument("--notebooks-domain", default=settings.NOTEBOOKS_DOMAIN)
+        settle.add_argument(
+            "--cohort", default="gpu-portal", help="name of the Kueue cohort that idle cards are lent in"
+        )
+        verbs.add_parser("propose", help="one class for each kind of capacity, as it would be made")
+        accept = verbs.add_parser("accept", help="make and open proposed classes; what exists stays as it is")
+        accept.add_argument("slug", nargs="*", help="only these (default: all that are proposed)")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        try:
+            {"settle": self._settle, "propose": self._propose, "accept": self._accept}[verb](options)
+        except Refused as refused:
+            raise CommandError(str(refused)) from refused
+
+    def _settle(self, options: dict[str, Any]) -> None:
+        cluster = actions.settle_cluster(
+            name=settings.CLUSTER_NAME,
+            notebooks_domain=options["notebooks_domain"],
+            cohort=options["cohort"],
+            by=system("manage.py"),
+        )
+        self.stdout.write(f"Cluster {cluster.name}, notebooks under {cluster.notebooks_domain}.")
+
+    def _propose(self, options: dict[str, Any]) -> None:
+        found = self._discovery()
+        for one in found.proposals:
+            self.stdout.write(f"{one.slug:34} {one.units:5} × {one.resource or 'cpu':28} {one.name}")
+        for problem in found.problems:
+            self.stderr.write(problem)
+
+    def _accept(self, options: dict[str, Any]) -> None:
+        proposals = list(self._discovery().proposals)
+        if chosen := set(options["slug"]):
+            if unknown := chosen - {one.slug for one in proposals}:
+                raise CommandError(f"Not proposed: {', '.join(sorted(unknown))}. See `manage.py catalog propose`.")
+            proposals = [one for one in proposals if one.slug in chosen]
+        for made in actions.accept_proposals(proposals, by=system("manage.py")):
+            self.stdout.write(f"{made.slug} is open.")
+
+    def _discovery(self) -> Discovery:
+        found = queries.discover(queries.cluster())
+        if found is None:
+            raise CommandError(
+                "The watcher has not listed the nodes yet; start it (`manage.py watch_cluster`) and retry."
+            )
+        return found
