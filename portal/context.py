@@ -20,9 +20,11 @@ SECTIONS = {
     "workload": "Workloads",
     "workloads": "Workloads",
     "request": "Requests",
+    "request-decide": "Requests",
     "request-new": "Requests",
     "requests": "Requests",
     "team": "Team",
+    "member-add": "Team",
     "inbox": "Inbox",
     "health": "Health",
 }

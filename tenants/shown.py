@@ -61,6 +61,7 @@ def line(row: LineRow, *, number: int, excess: Excess | None, error: str, typed:
         "kind": "boost" if row.kind == "boost" else "new total",
         "fits": "" if row.state != "pending" else _fits(row, excess),
         "fits_tone": "bad" if excess else "good",
+        "units_value": typed.get(f"units-{row.pk}", row.asked_units),
         "from_value": typed.get(f"from-{row.pk}") or f"{row.asked_from:%Y-%m-%d}",
         "until_value": typed.get(f"until-{row.pk}") or f"{row.asked_until:%Y-%m-%d}",
         "errors": error,
