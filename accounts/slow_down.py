@@ -13,6 +13,7 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 log = structlog.get_logger(__name__)
+PREFIX = "sign-in"
 FREE_ATTEMPTS = 5
 FIRST_WAIT_S = 1
 WAIT_MAX_S = 60
@@ -53,4 +54,4 @@ def forget(email: str, address: str) -> None:
 
 def _key(email: str, address: str) -> str:
     digest = hashlib.sha256(f"{email.strip().lower()}\0{address}".encode()).hexdigest()
-    return f"sign-in:{digest[:32]}"
+    return f"{PREFIX}:{digest[:32]}"
