@@ -95,7 +95,7 @@ def accept_proposals(proposals: list[Proposal], *, by: Actor, cluster: Cluster |
     cluster = cluster or queries.cluster()
     known = set(GpuClass.objects.filter(cluster=cluster).values_list("slug", flat=True))
     made = [
-        create_class(slug=proposal.slug, cluster=cluster, by=by, **_values(proposal))
+        create_class(slug=proposal.slug, cluster=cluster, by=by, **values_of(proposal))
         for proposal in proposals
         if proposal.slug not in known
     ]
@@ -180,7 +180,7 @@ def _neighbour(gpu_class: GpuClass) -> Neighbour:
     return Neighbour(gpu_class.slug, gpu_class.resource, gpu_class.node_labels)
 
 
-def _values(proposal: Proposal) -> dict[str, Any]:
+def values_of(proposal: Proposal) -> dict[str, Any]:
     same = {name: getattr(proposal, name) for name in EDITABLE if hasattr(proposal, name)}
     return {
         **same,
