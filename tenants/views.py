@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +30,7 @@ from tenants.models import Membership, Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import Figures, requests
+from tenants.queries.curves import PromiseCurve, promise_curve
 from tenants.queries.requests import LineRow
 
 PAGE_SIZE = 25
@@ -193,6 +195,7 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
             )
             for number, line in enumerate(row.lines, start=1)
         ],
+        "curves": _curves(found, row.pending, classes, figures, at) if show_decide else [],
         "facts": shown.facts(row.lines, figures) if show_decide else None,
         "over_promised": " ".join(shown.over_promised(one) for one in excesses.values() if one),
         "plan": shown.plan(plan.objects_planned, made_at=plan.made_at, error=plan.error_text)
@@ -212,17 +215,42 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
 def _excess(
     found: QuotaRequest, line: LineRow, classes: dict[int, GpuClass], figures: dict[int, Figures], at: datetime
 ) -> Excess | None:
-    """As asked, from now on: what a late decision would do."""
     if line.asked_until <= at:
         return None
     return queries.excess_of(
         found.tenant_id,
         classes[line.gpu_class_id],
-        Promise(line.asked_units, max(line.asked_from, at), line.asked_until),
+        _as_asked(line, at),
         is_base=line.kind == "base",
         limit=figures[line.gpu_class_id].limit,
         at=at,
     )
+
+
+def _curves(
+    found: QuotaRequest,
+    lines: Sequence[LineRow],
+    classes: dict[int, GpuClass],
+    figures: dict[int, Figures],
+    at: datetime,
+) -> list[PromiseCurve]:
+    return [
+        promise_curve(
+            found.tenant_id,
+            classes[line.gpu_class_id],
+            _as_asked(line, at),
+            is_base=line.kind == "base",
+            limit=figures[line.gpu_class_id].limit,
+            at=at,
+        )
+        for line in lines
+        if line.asked_until > at
+    ]
+
+
+def _as_asked(line: LineRow, at: datetime) -> Promise:
+    """From now on: what a late decision would do."""
+    return Promise(line.asked_units, max(line.asked_from, at), line.asked_until)
 
 
 @login_required

@@ -277,19 +277,29 @@ def excess_of(
 ) -> policy.Excess | None:
     """Would this promise take the class over its limit at some instant, and higher than it is promised already?
 
-    A new base total ends the tenant's running one when it starts. `limit` None: any growth is a promise in the dark.
+    `limit` None: any growth is a promise in the dark.
     """
-    grants = Grant.objects.filter(gpu_class=gpu_class, period__endswith__gt=at)
+    before, after = before_and_after(tenant_id, gpu_class, promised, is_base=is_base, at=at)
+    units = promises.adds_excess(before, after, limit or 0, promised.start, promised.end)
+    return policy.Excess(gpu_class.name, units, limit) if units else None
+
+
+def before_and_after(
+    tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, at: datetime
+) -> tuple[list[Promise], list[Promise]]:
+    """What all teams are promised of the class, without and with this promise. One query.
+
+    A new base total ends the tenant's running one when it starts.
+    """
     before, after = [], [promised]
-    for grant in grants:
+    for grant in Grant.objects.filter(gpu_class=gpu_class, period__endswith__gt=at):
         found = promise_of(grant)
         before.append(found)
         is_replaced = is_base and grant.tenant_id == tenant_id and grant.kind == Grant.Kind.BASE
         if is_replaced and found.start < promised.start:
             found = Promise(found.units, found.start, min(found.end, promised.start))
         after.append(found)
-    units = promises.adds_excess(before, after, limit or 0, promised.start, promised.end)
-    return policy.Excess(gpu_class.name, units, limit) if units else None
+    return before, after
 
 
 # ---- objects in the cluster --------------------------------------------------------------------------------------
