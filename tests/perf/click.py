@@ -1,0 +1,155 @@
+"""What a launch costs over the request that it ends in: from the click to the Job in the cluster.
+
+Ours: first byte of the launch form's POST, through the gateway, until an independent watch shows the Job. The limit: a
+POST of the same manifest by the worker's identity on a kept-alive connection, on the same watch.
+"""
+
+from __future__ import annotations
+
+import http.client
+import queue
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+
+from cluster.manifests import run as manifests
+from cluster.run_spec import RunSpec
+from devcluster.api import Api, Watch
+from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.observer import Observer
+from devcluster.visitor import Form, Page, Visitor
+
+TEAM = "team-a"
+UNITS = 8
+ROUNDS = 6
+LAUNCHES = 15
+WITHIN_S = 30.0
+OURS = "app.kubernetes.io/managed-by=gpu-portal"
+SPEC = """
+    SELECT run.spec FROM workloads_run run JOIN workloads_workload workload ON workload.id = run.workload_id
+     WHERE workload.name = %s"""
+
+
+@benchmark("click", "from the click on Launch to the Job in the cluster, over a raw POST of the same Job")
+def click(context: Context) -> Iterator[Figure]:
+    ground = _Ground(context)
+    try:
+        rounds = [[ground.sample(number, index) for index in range(LAUNCHES)] for number in range(ROUNDS)]
+    finally:
+        ground.close()
+    names = ("click_job_p50", "click_job_p99"), ("click_pod_p50", "click_pod_p99")
+    bars = (Bar("delta", 25), Bar("delta", 100)), (None, None)
+    for which in (0, 1):
+        pairs = [([ours[which] for ours, _ in one], [peer[which] for _, peer in one]) for one in rounds]
+        for name, bar, of in zip(names[which], bars[which], (statistics.median, _p99), strict=True):
+            yield Figure(name, "ms", "raw POST of the same Job", [(of(ours), of(peer)) for ours, peer in pairs], bar)
+
+
+def _p99(values: list[float]) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[98]
+
+
+class _Ground:
+    """A team with quota, a person signed in, two watches and a connection of the worker's."""
+
+    def __init__(self, context: Context) -> None:
+        self.alice = context.account("Alice")
+        self.url = context.demo["portal_url"]
+        self.seen = Observer(context.admin, TEAM)
+        self.worker = Api(context.services["kubeconfigs"]["worker"])
+        self.database = psycopg.connect(context.demo["database_url"], autocommit=True)
+        self.api = Visitor(self.url, token=self.alice["token"])
+        self.slug = self._class()
+        self._grant(Visitor(self.url, token=context.account("Dana")["token"]))
+        self.browser = Visitor(self.url)
+        self.page, self.form = self._launch_form()
+        self.jobs = _Arrivals(context.admin.watch("batch/v1/jobs", namespace=TEAM, labels=OURS, timeout_s=3600))
+        self.pods = _Arrivals(context.admin.watch("v1/pods", namespace=TEAM, labels=OURS, timeout_s=3600))
+
+    def sample(self, number: int, index: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """((Job, Pod) of ours, (Job, Pod) of the raw POST), milliseconds each; both cleaned up and settled after."""
+        name, twin = f"c{number}-{index:02}", f"r{number}-{index:02}"
+        began = time.perf_counter()
+        launched = self.browser.submit(self.page, self.form, name=name)
+        ours = tuple((arrivals.of(f"{name}-1") - began) * 1000 for arrivals in (self.jobs, self.pods))
+        assert launched.status == 200, f"{launched.status}: {launched.words()[:200]}"
+        row = self.database.execute(SPEC, [name]).fetchone()
+        assert row is not None, f"{name} has no run"
+        self._remove(name)
+        manifest = manifests.job(replace(RunSpec.from_json(row[0]), workload=twin))
+        began = time.perf_counter()
+        self.worker.create(manifest)
+        raw = tuple((arrivals.of(f"{twin}-1") - began) * 1000 for arrivals in (self.jobs, self.pods))
+        self.seen.admin.delete("batch/v1/jobs", f"{twin}-1", namespace=TEAM)
+        self.seen.until("the end of the raw Job", lambda: not self.seen.of("v1/pods", twin))
+        return (ours[0], ours[1]), (raw[0], raw[1])
+
+    def close(self) -> None:
+        for arrivals in (self.jobs, self.pods):
+            arrivals.watch.stop()
+        self.database.close()
+
+    def _class(self) -> str:
+        found = self.api.api("GET", "/api/v1/classes?limit=100").json()["items"]
+        whole = (one for one in found if one["sharing"] == "none" and one["partition"] == "none")
+        return str(next(one["slug"] for one in whole if one["resource"] == "nvidia.com/gpu"))
+
+    def _grant(self, dana: Visitor) -> None:
+        lines = [
+            {"gpu_class": self.slug, "units": UNITS, "ends_at": (datetime.now(UTC) + timedelta(days=1)).isoformat()}
+        ]
+        asked = {"tenant": TEAM, "justification": "A benchmark.", "lines": lines}
+        filed = _ok(self.api.api("POST", "/api/v1/requests", asked)).json()
+        decision = {"lines": [{"id": line["id"], "approve": True} for line in filed["lines"]]}
+        _ok(dana.api("POST", f"/api/v1/requests/{filed['id']}/decide", decision))
+
+    def _launch_form(self) -> tuple[Page, Form]:
+        page = self.browser.get("/login")
+        form = page.form(having="password")
+        user_field = "username" if "username" in form.fields else "email"
+        self.browser.submit(page, form, **{user_field: self.alice["email"], "password": self.alice["password"]})
+        page = _ok(self.browser.get(f"/teams/{TEAM}/launch"))
+        form = page.form(having="gpu_class")
+        form.fields |= {"kind": "job", "gpu_class": self.slug, "units": "1", "image": "PyTorch", "command": "train"}
+        return page, form
+
+    def _remove(self, name: str) -> None:
+        removed = self.api.api("DELETE", f"/api/v1/workloads/{name}?tenant={TEAM}")
+        assert removed.status == 204, f"{removed.status}: {removed.text[:200]}"
+        self.seen.until("the end of the Job", lambda: self.seen.job(name) is None and not self.seen.of("v1/pods", name))
+
+
+class _Arrivals:
+    """When each name was ADDED, as an independent watch saw it."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self._events: queue.Queue[tuple[str, float]] = queue.Queue()
+        threading.Thread(target=self._note, daemon=True).start()
+
+    def of(self, run: str) -> float:
+        deadline = time.monotonic() + WITHIN_S
+        while True:
+            name, at = self._events.get(timeout=max(0.1, deadline - time.monotonic()))
+            if name == run:
+                return at
+
+    def _note(self) -> None:
+        try:
+            for kind, obj in self.watch:
+                if kind == "ADDED":
+                    labels = obj["metadata"].get("labels", {})
+                    name = labels.get("batch.kubernetes.io/job-name", obj["metadata"]["name"])
+                    self._events.put((name, time.perf_counter()))
+        except (OSError, http.client.HTTPException):
+            return  # stopped
+
+
+def _ok(page: Page) -> Page:
+    assert page.status in (200, 201), f"{page.url} answered {page.status}: {page.text[:300]}"
+    return page
