@@ -1,0 +1,42 @@
+"""The worker refuses to start where the cluster would let it write outside the portal's namespaces."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster import fence
+from cluster.kube import Kube
+from tests.plugin import process_environment
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_the_fence_is_seen_where_it_stands(kube_worker: Kube) -> None:
+    fence.check(kube_worker)
+
+
+def test_an_identity_that_no_fence_holds_is_not_let_through(services: dict[str, Any]) -> None:
+    with pytest.raises(fence.FenceMissing, match="would let this worker write a Secret into kube-system"):
+        fence.check(Kube(services["kubeconfigs"]["admin"]))
+
+
+def test_a_refusal_by_missing_rights_is_not_taken_for_the_fence(kube_watcher: Kube) -> None:
+    with pytest.raises(fence.FenceMissing, match="not by the fence"):
+        fence.check(kube_watcher)
+
+
+def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, Any]) -> None:
+    """With rights that no fence confines, here the administrator's."""
+    command = [sys.executable, "-m", "celery", "-A", "portal", "worker", "-P", "prefork", "-Q", "people,background"]
+    env = {**process_environment(), "PORTAL_KUBECONFIG": services["kubeconfigs"]["admin"]}
+    done = subprocess.run(
+        [*command, "-c", "1", "--without-mingle"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60
+    )
+    said = done.stdout + done.stderr
+    assert "its fence is missing" in said
+    assert " ready." not in said
