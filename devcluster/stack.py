@@ -49,6 +49,9 @@ class Options:
 
 class Stack:
     def __init__(self, options: Options) -> None:
+        if options.hardware not in hardware.names():
+            known = ", ".join(hardware.names())
+            raise Problem(f"There is no simulated hardware {options.hardware}.", f"Known: {known}.")
         self.options = options
         self.state = options.state.resolve()
         self._lock = lock.take(self.state)
@@ -65,6 +68,8 @@ class Stack:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.supervisor.stop_all()
+        if self.options.unsafe:
+            postgres.forget(self.state)
         (self.state / "services.json").unlink(missing_ok=True)
         self._lock.close()
 
