@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.actor import Actor
+from catalog import contract
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from catalog.queries import Capacity
@@ -40,7 +41,7 @@ class Card:
     one_node: int | None
     per_workload: int
     price: str
-    promises: tuple[object, ...]
+    promises: tuple[contract.Promise, ...]
     counted_as: str
     team: str
     launch_href: str
@@ -106,7 +107,7 @@ def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> 
         one_node=capacity.most_on_one_node,
         per_workload=one.units_per_workload,
         price=price_of(one).removesuffix(" per unit and hour"),
-        promises=(),
+        promises=contract.promises(_axes(one)),
         counted_as=f"One {unit} counts as {one.weight.normalize():f} GPU.",
         team=team,
         launch_href=launch_href,
@@ -115,6 +116,11 @@ def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> 
         request_href=request_href,
         request_refusal=viewer.request,
     )
+
+
+def _axes(one: GpuClass) -> contract.Axes:
+    has_gpu = one.interface != GpuClass.Interface.NONE
+    return contract.Axes(one.partition, one.sharing, one.replicas, one.memory_mib, has_gpu)
 
 
 def _facts(one: GpuClass, capacity: Capacity, promised: int) -> policy.ClassFacts:
