@@ -70,6 +70,25 @@ class TryLater(Exception):
         self.text = text
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a reconciler returns: look again in `again_in_s` (None: RESYNC) or at `clock`, whichever is first.
+
+    `clock`: the next instant at which what is wanted changes by itself. `rests`: nothing is left to do and nothing
+    outside can change that; not before the row is touched. `is_applied`: False while something is still on its way, so
+    that the row does not pass for settled.
+    """
+
+    again_in_s: float | None = None
+    clock: datetime | None = None
+    rests: bool = False
+    is_applied: bool = True
+
+
+SETTLED = Outcome()
+DONE = Outcome(rests=True)
+
+
 def label(model: type[Due]) -> str:
     return model._meta.label_lower
 
@@ -136,13 +155,9 @@ def claim(model: type[Row]) -> Claim[Row] | None:
         return Claim(model._base_manager.get(pk=pk), generation, due_at, leased_until, attempts)
 
 
-def finish(
-    claimed: Claim[Row], *, again_in_s: float | None = None, clock: datetime | None = None, rests: bool = False
-) -> bool:
-    """The row is as wanted at the generation we read. Returns whether it is due again already.
+def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
+    """What could be done now is done. Returns whether the row is due again already.
 
-    `again_in_s`: look again then (default RESYNC); `clock`: the next instant at which what is wanted changes by itself;
-    `rests`: not before it is touched (a message that was sent).
     A touch or wake since the claim keeps its due_at. A lapsed lease changes nothing and returns False.
     """
     model = claimed.model
@@ -155,11 +170,11 @@ def finish(
                              ELSE least(statement_timestamp() + make_interval(secs => %s), %s) END
          WHERE id = %s AND leased_until = %s
         RETURNING due_at <= statement_timestamp()"""
-    wait_s = settings.RESYNC_S if again_in_s is None else again_in_s
+    wait_s = settings.RESYNC_S if outcome.again_in_s is None else outcome.again_in_s
+    observed = claimed.generation if outcome.is_applied else 0
     as_read = [claimed.due_at, claimed.generation]
-    return _guarded(
-        statement, [claimed.generation, *as_read, rests, wait_s, clock, claimed.row.pk, claimed.leased_until]
-    )
+    ours = [claimed.row.pk, claimed.leased_until]
+    return _guarded(statement, [observed, *as_read, outcome.rests, wait_s, outcome.clock, *ours])
 
 
 def fail(claimed: Claim[Row], *, code: str, text: str) -> None:
@@ -181,22 +196,6 @@ def _guarded(statement: str, parameters: list[Any]) -> bool:
         cursor.execute(statement, parameters)
         found = cursor.fetchone()
     return bool(found and found[0])
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a reconciler returns: look again in `again_in_s` (None: RESYNC) or at `clock`, whichever is first.
-
-    `rests`: nothing is left to do, and nothing outside can change that; not before the row is touched.
-    """
-
-    again_in_s: float | None = None
-    clock: datetime | None = None
-    rests: bool = False
-
-
-SETTLED = Outcome()
-DONE = Outcome(rests=True)
 
 
 class Deadline:
@@ -241,7 +240,7 @@ def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcom
         log.exception("reconcile_failed", row=owner_label(claimed.row))
         fail(claimed, code="unexpected", text=f"{type(error).__name__}; the operators see the details in the log.")
     else:
-        finish(claimed, again_in_s=outcome.again_in_s, clock=outcome.clock, rests=outcome.rests)
+        finish(claimed, outcome)
 
 
 def due_models() -> list[type[Due]]:

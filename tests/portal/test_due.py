@@ -185,23 +185,23 @@ def test_the_clock_is_part_of_due_at(row: Namespace) -> None:
     """A grant that starts in 90 s is looked at in 90 s, not after resync; one next year does not postpone resync."""
     now = Namespace.objects.annotate(now=Now()).get(pk=row.pk).now
 
-    due.finish(claimed(row), clock=now + timedelta(seconds=90))
+    due.finish(claimed(row), due.Outcome(clock=now + timedelta(seconds=90)))
     row.refresh_from_db()
     assert 85 < in_s(row.due_at) <= 90
 
     make_due(row)
-    due.finish(claimed(row), clock=now + timedelta(days=365))
+    due.finish(claimed(row), due.Outcome(clock=now + timedelta(days=365)))
     row.refresh_from_db()
     assert 590 < in_s(row.due_at) <= 600
 
     make_due(row)
-    due.finish(claimed(row), clock=now - timedelta(seconds=1))
+    due.finish(claimed(row), due.Outcome(clock=now - timedelta(seconds=1)))
     row.refresh_from_db()
     assert in_s(row.due_at) <= 0, "a boundary that passed during the run is due at once"
 
 
 def test_a_row_at_rest_is_not_looked_at_until_it_is_touched(row: Namespace) -> None:
-    due.finish(claimed(row), rests=True)
+    due.finish(claimed(row), due.Outcome(rests=True))
     row.refresh_from_db()
     assert row.due_at is None
     assert due.claim(Namespace) is None
@@ -209,7 +209,7 @@ def test_a_row_at_rest_is_not_looked_at_until_it_is_touched(row: Namespace) -> N
     due.touch(Namespace, row.pk)
     run = claimed(row)
     due.touch(Namespace, row.pk)
-    due.finish(run, rests=True)
+    due.finish(run, due.Outcome(rests=True))
 
     assert claimed(row).generation == 3, "a touch during the run counts more than rest"
 
@@ -322,3 +322,11 @@ def test_owners_are_woken_by_their_label_and_forged_labels_are_ignored(row: Name
     row.refresh_from_db()
     assert in_s(row.due_at) <= 0
     assert row.generation == 1
+
+
+def test_a_row_with_something_on_its_way_does_not_pass_for_settled(row: Namespace) -> None:
+    due.touch(Namespace, row.pk)
+    due.finish(claimed(row), due.Outcome(again_in_s=3, is_applied=False))
+    row.refresh_from_db()
+    assert row.observed_generation < row.generation
+    assert (row.leased_until, row.error_code) == (None, "")
