@@ -21,7 +21,10 @@ class Desk:
     """What the functions that Live is given look at. `rendered` counts how often."""
 
     def __init__(self) -> None:
-        self.shown: dict[str, dict[str, bytes]] = {"team-a": {"state_runs": b"<p>0</p>"}, "team-b": {"state_runs": b"<p>b</p>"}}
+        self.shown: dict[str, dict[str, bytes]] = {
+            "team-a": {"state_runs": b"<p>0</p>"},
+            "team-b": {"state_runs": b"<p>b</p>"},
+        }
         self.versions: dict[str, Hashable] = {"team-a": 1, "team-b": 1}
         self.barred: set[Hashable] = set()
         self.rendered = 0
@@ -183,7 +186,9 @@ async def test_what_is_gone_ends_the_stream(streams: Live, desk: Desk) -> None:
         await alice.task
 
 
-async def test_a_rendering_that_fails_is_tried_again(streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rendering_that_fails_is_tried_again(
+    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(live, "RETRY_S", 0.01)
     failures = iter([ConnectionError("the database is away")])
 

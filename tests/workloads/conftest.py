@@ -77,7 +77,9 @@ def granted(team_a: Tenant, a100: GpuClass) -> Tenant:
 
 
 @pytest.fixture
-def provisioned(granted: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None) -> Tenant:
+def provisioned(
+    granted: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None
+) -> Tenant:
     """Team A's namespace, quota and queue are in the cluster."""
     pool = Pool.objects.create(cluster=a100.cluster)
     tenants.pool(pool, Deadline(), kube=kube_worker)
@@ -132,6 +134,8 @@ def _told() -> str:
     lines = []
     for row in queries.rows(queries.with_names(Workload.objects.all())):
         workload = row.workload
-        lines.append(f"{workload.name}: {row.status}; {workload.error_code} {workload.error_text}; due {workload.due_at}")
+        lines.append(
+            f"{workload.name}: {row.status}; {workload.error_code} {workload.error_text}; due {workload.due_at}"
+        )
     sent = AppliedObject.objects.exclude(result="applied").values_list("kind", "name", "result", "code", "text")
     return "\n".join([*lines, *map(str, sent)])
