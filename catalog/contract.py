@@ -98,7 +98,7 @@ _INTERRUPTION = Promise(
 )
 _WITHOUT_GPU = (
     Promise("Memory", YES, "Yours", "what the class says is reserved on the node."),
-    Promise("Compute", YES, "Yours", "its cpu cores are reserved; idle ones of the node may be used as well."),
+    Promise("Compute", YES, "Yours", "its cpu cores are reserved on the node."),
     Promise("Faults", PART, "Mostly yours", "the node itself is shared with others."),
     _INTERRUPTION,
 )

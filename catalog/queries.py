@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -113,7 +114,13 @@ def cluster() -> Cluster:
 
 
 def flavor_name(gpu_class: GpuClass) -> str:
-    return names.flavor_name(gpu_class.slug, gpu_class.node_labels) if gpu_class.resource else ""
+    """ "" for a class without GPUs. Tolerations count as well: of a flavor with a topology they are immutable too."""
+    if not gpu_class.resource:
+        return ""
+    tolerations = {
+        f"toleration {index}": json.dumps(one, sort_keys=True) for index, one in enumerate(gpu_class.tolerations)
+    }
+    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations})
 
 
 def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:

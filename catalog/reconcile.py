@@ -12,12 +12,12 @@ from datetime import datetime
 from catalog import queries
 from catalog.models import GpuClass, Pool
 from cluster import queries as mirror
-from cluster.apply import converge
+from cluster.apply import Converged, Manifest, converge, delete_row
 from cluster.kube import Kube
 from cluster.manifests import pool as manifests
 from cluster.models import AppliedObject, Cluster
 from cluster.specs import CohortSpec, FlavorSpec, QuotaCell
-from portal.due import Deadline, Outcome, owner_label
+from portal.due import Deadline, Outcome, TryLater, owner_label
 
 # How soon to look again while an unwanted flavor is still in use, or the mirror is unknown.
 SOON_S = 30.0
@@ -60,15 +60,25 @@ def pool(
     if made.sent or row.generation > row.observed_generation:
         queues_may_change(cluster)
     promised = promises(cluster)
-    lent = manifests.cohort(cohort_spec(cluster, wanted, promised.units, owner=owner))
-    kept = _in_use(cluster, owner, wanted={flavor["metadata"]["name"] for flavor in flavors})
-    if kept:
-        converge(kube=kube, cluster=cluster, owner=owner, manifests=[lent], deadline=deadline, delete_unwanted=False)
-    else:
-        converge(kube=kube, cluster=cluster, owner=owner, manifests=[*flavors, lent], deadline=deadline)
+    lent = _cohort(cluster, wanted, promised.units, owner=owner)
+    done = converge(
+        kube=kube, cluster=cluster, owner=owner, manifests=[*flavors, *lent], deadline=deadline, delete_unwanted=False
+    )
+    kept = _remove_unused(cluster, owner, {flavor["metadata"]["name"] for flavor in flavors}, deadline, kube=kube)
+    refuse_to_settle(cluster, owner, done)
     Pool.objects.filter(pk=row.pk).update(applied_as_of=promised.as_of)
-    is_waiting = bool(kept or made.terminating)
+    is_waiting = bool(kept or done.terminating or not lent)
     return Outcome(again_in_s=SOON_S if is_waiting else None, clock=promised.clock)
+
+
+def refuse_to_settle(cluster: Cluster, owner: str, done: Converged) -> None:
+    """A row of which something was refused, or is somebody else's, is not as wanted: it says so, and is tried again."""
+    if not (done.refused or done.foreign):
+        return
+    results = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]
+    rows = AppliedObject.objects.filter(cluster=cluster, owner=owner, result__in=results).order_by("kind", "name")
+    told = "; ".join(f"{row.kind} {row.name}: {row.text}" for row in rows)
+    raise TryLater(str(rows[0].result) if rows else "refused", told)
 
 
 def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
@@ -82,9 +92,15 @@ def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
     )
 
 
-def cohort_spec(cluster: Cluster, classes: list[GpuClass], promised: dict[int, int], *, owner: str) -> CohortSpec:
-    """Unknown capacity lends nothing: idle cards that nobody borrows for a while are better than promises broken."""
+def _cohort(cluster: Cluster, classes: list[GpuClass], promised: dict[int, int], *, owner: str) -> list[Manifest]:
+    """[] while nobody knows the capacity and there is a cohort already: what is lent stays as it is.
+
+    Taking it back because the mirror is empty for a moment would preempt work for nothing.
+    """
     capacities = queries.capacities(cluster, classes)
+    is_known = all(capacity.is_known for capacity in capacities.values())
+    if not is_known and AppliedObject.objects.filter(cluster=cluster, owner=owner, kind="Cohort").exists():
+        return []
     cells = [
         QuotaCell(
             resource=gpu_class.resource,
@@ -93,21 +109,22 @@ def cohort_spec(cluster: Cluster, classes: list[GpuClass], promised: dict[int, i
         )
         for gpu_class in classes
     ]
-    return CohortSpec(
-        name=cluster.cohort, owner=owner, cells=tuple(sorted(cells, key=lambda c: (c.resource, c.flavor)))
-    )
+    cells.sort(key=lambda cell: (cell.resource, cell.flavor))
+    return [manifests.cohort(CohortSpec(name=cluster.cohort, owner=owner, cells=tuple(cells)))]
 
 
-def _in_use(cluster: Cluster, owner: str, *, wanted: set[str]) -> set[str]:
-    """Flavors that the catalog no longer wants and that may still be worked on."""
-    unwanted = set(
-        AppliedObject.objects.filter(cluster=cluster, owner=owner, kind="ResourceFlavor")
-        .exclude(name__in=wanted)
-        .values_list("name", flat=True)
-    )
+def _remove_unused(cluster: Cluster, owner: str, wanted: set[str], deadline: Deadline, *, kube: Kube) -> bool:
+    """Delete the flavors that the catalog no longer wants. Whether some stay, because they may still be worked on."""
+    rows = AppliedObject.objects.filter(cluster=cluster, owner=owner, kind="ResourceFlavor").exclude(name__in=wanted)
+    unwanted = {row.name: row for row in rows}
     if not unwanted:
-        return set()
+        return False
     if not mirror.is_known(cluster.pk, "Workload"):
-        return unwanted
+        return True
     unfinished = [found for found in mirror.workloads(cluster.pk) if not found.is_true("Finished")]
-    return unwanted & {flavor for found in unfinished for flavor in found.flavors.values()}
+    in_use = {flavor for found in unfinished for flavor in found.flavors.values()}
+    for name, row in unwanted.items():
+        if name not in in_use:
+            deadline.check()
+            delete_row(kube, row)
+    return bool(unwanted.keys() & in_use)

@@ -199,12 +199,12 @@ def decide(
     # Read again: somebody may have decided or withdrawn while we waited for the locks.
     lines = QuotaLine.objects.in_bulk(wanted)
     now = queries.now()
-    role, decides = queries.standing(by, request.tenant).role, queries.decides(by)
+    standing, decides = queries.standing(by, request.tenant), queries.decides(by)
     settled = []
     for index, decision in enumerate(decisions):
         line = lines[decision.line_id]
         gpu_class = classes[line.gpu_class_id]
-        met = requests.line_facts(line, gpu_class, request.filed_by_id, role, decides)
+        met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, decides)
         refuse_if(policy.may_decide(by, met))
         settled.append(settle(line, decision, now))
         refuse_if(_in_line(index, refusal(settled[-1], now)))
@@ -308,6 +308,11 @@ def _after_decision(
         # Woken, not touched: what is lent to everybody changes with promises, the catalog does not.
         wake(Pool, Pool.objects.filter(cluster_id=namespace.cluster_id).values_list("pk", flat=True))
         page_hint(namespace.name)
+    # What the team's other pending requests would change is different now.
+    wake(
+        Plan,
+        Plan.objects.filter(request__tenant=tenant, request__lines__state=State.PENDING).values_list("pk", flat=True),
+    )
     answers = [_answer(one) for one in settled]
     after: dict[str, Any] = {"lines": answers}
     if excesses:

@@ -62,6 +62,7 @@ class LineFacts:
     filed_by: int
     role: str
     decides: Collection[str] | None
+    wanted: str = "active"
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,8 @@ def may_decide(by: Actor, line: LineFacts) -> Refusal | None:
             f"This line is {line.state} already; nothing was changed. Reload the page to see who decided and when.",
             status=409,
         )
+    if line.wanted == "closed":
+        return Refusal("closed", "This team is being closed; nothing is granted to it any more.", status=409)
     return None
 
 

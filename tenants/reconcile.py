@@ -47,17 +47,17 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     spec = queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
     if not _is_ours(row):
         first = _send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
-        if first.foreign or first.refused:
-            # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
-            page_hint(row.name)
-            return Outcome()
+        # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
+        catalog.refuse_to_settle(row.cluster, owner_label(row), first)
     done = _converge(row, spec, live, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
         done = _send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
-    Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     page_hint(row.name)
+    catalog.refuse_to_settle(row.cluster, owner_label(row), done)
+    Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_waiting = bool(done.terminating) or any(_is_coming(share) for share in shares)
-    return Outcome(again_in_s=SOON_S if is_waiting else None, clock=queries.next_clock(now, tenant_id=row.tenant_id))
+    clock = queries.next_clock(now, tenant_id=row.tenant_id)
+    return Outcome(again_in_s=SOON_S if is_waiting else None, clock=clock, is_applied=not is_waiting)
 
 
 def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: Deadline, *, kube: Kube) -> Converged:
@@ -120,7 +120,7 @@ def _close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
 
     In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
     """
-    soon = Outcome(again_in_s=SOON_S)
+    soon = Outcome(again_in_s=SOON_S, is_applied=False)
     page_hint(row.name)
     live = _live_queue(row, kube)
     if live is not live_queue.ABSENT:

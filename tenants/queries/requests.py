@@ -13,7 +13,7 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from portal.errors import Refusal
 from tenants import policy
-from tenants.models import Grant, Membership, QuotaLine, QuotaRequest, Tenant
+from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, Tenant
 from tenants.queries import decides, now
 
 
@@ -99,13 +99,19 @@ def _in_state(state: str) -> Exists | Q:
 
 
 def request_rows(requests: Collection[QuotaRequest], *, by: Actor) -> list[RequestRow]:
-    """In the given order. Six queries, whatever their number."""
+    """In the given order. Seven queries, whatever their number."""
     rows = {request.pk: request for request in requests}
     prefetch_related_objects(list(rows.values()), "tenant", "filed_by", "lines__gpu_class", "lines__decided_by")
     held = _held_now({request.tenant_id for request in requests})
-    roles = dict(Membership.objects.filter(user_id=by.user_id or 0).values_list("tenant_id", "role"))
+    standings = _standings(by, {request.tenant_id for request in requests})
     mine = decides(by)
-    return [_request_row(request, held, roles.get(request.tenant_id, ""), mine, by) for request in requests]
+    return [_request_row(request, held, standings[request.tenant_id], mine, by) for request in requests]
+
+
+def _standings(by: Actor, tenant_ids: Collection[int]) -> dict[int, policy.Standing]:
+    roles = dict(Membership.objects.filter(user_id=by.user_id or 0).values_list("tenant_id", "role"))
+    wanted = dict(Namespace.objects.filter(tenant_id__in=tenant_ids).values_list("tenant_id", "wanted"))
+    return {pk: policy.Standing(roles.get(pk, ""), wanted.get(pk, "active")) for pk in tenant_ids}
 
 
 def _held_now(tenant_ids: Collection[int]) -> dict[tuple[int, int], int]:
@@ -114,7 +120,11 @@ def _held_now(tenant_ids: Collection[int]) -> dict[tuple[int, int], int]:
 
 
 def _request_row(
-    request: QuotaRequest, held: dict[tuple[int, int], int], role: str, mine: Collection[str] | None, by: Actor
+    request: QuotaRequest,
+    held: dict[tuple[int, int], int],
+    standing: policy.Standing,
+    mine: Collection[str] | None,
+    by: Actor,
 ) -> RequestRow:
     return RequestRow(
         pk=request.pk,
@@ -142,7 +152,7 @@ def _request_row(
                 reason=line.reason,
                 decided_by=line.decided_by.name if line.decided_by else "",
                 decided_at=line.decided_at,
-                refusal=policy.may_decide(by, line_facts(line, line.gpu_class, request.filed_by_id, role, mine)),
+                refusal=policy.may_decide(by, line_facts(line, line.gpu_class, request.filed_by_id, standing, mine)),
             )
             for line in request.lines.all()
         ),
@@ -150,6 +160,6 @@ def _request_row(
 
 
 def line_facts(
-    line: QuotaLine, gpu_class: GpuClass, filed_by: int, role: str, mine: Collection[str] | None
+    line: QuotaLine, gpu_class: GpuClass, filed_by: int, standing: policy.Standing, mine: Collection[str] | None
 ) -> policy.LineFacts:
-    return policy.LineFacts(gpu_class.slug, gpu_class.name, line.state, filed_by, role, mine)
+    return policy.LineFacts(gpu_class.slug, gpu_class.name, line.state, filed_by, standing.role, mine, standing.wanted)

@@ -13,7 +13,7 @@ from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
 from cluster.models import AppliedObject, Cluster
 from devcluster.api import Api
-from portal.due import DONE, Deadline, Outcome, owner_label
+from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from tenants import reconcile
 from tenants.models import Namespace, Tenant
 from tests import golden_files, make
@@ -115,7 +115,8 @@ def test_a_foreign_object_is_reported_and_keeps_the_queue_closed_until_it_is_gon
     foreign = {"name": "gpu-portal", "namespace": namespace_a.name}
     admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": foreign}, namespace=namespace_a.name)
     before = admin.get(KINDS["ServiceAccount"], "gpu-portal", namespace=namespace_a.name)
-    provision()
+    with pytest.raises(TryLater, match=r"ServiceAccount gpu-portal: .* left alone"):
+        provision()
     row = AppliedObject.objects.get(kind="ServiceAccount", namespace=namespace_a.name)
     assert row.result == AppliedObject.Result.FOREIGN
     assert "left alone" in row.text
@@ -133,7 +134,9 @@ def test_a_namespace_of_that_name_that_is_not_ours_is_left_alone_entirely(
 ) -> None:
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace_a.name}})
     before = admin.get(KINDS["Namespace"], namespace_a.name)
-    assert provision() == Outcome()
+    with pytest.raises(TryLater) as told:
+        provision()
+    assert told.value.code == "foreign"
     assert admin.get(KINDS["Namespace"], namespace_a.name) == before
     assert [row.kind for row in AppliedObject.objects.filter(owner=owner_label(namespace_a))] == ["Namespace"]
     assert admin.find(KINDS["ClusterQueue"], namespace_a.name) is None

@@ -12,7 +12,7 @@ from accounts.actor import system
 from catalog import actions, queries
 from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
-from cluster.models import AppliedObject, Cluster, MirrorWorkload
+from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorWorkload
 from devcluster.api import Api
 from portal.due import Deadline, Outcome
 from tenants import reconcile
@@ -66,6 +66,17 @@ def test_more_promised_than_there_is_lends_nothing_and_is_not_negative(
 def test_while_capacity_is_unknown_nothing_is_lent(pool: Pool, a100: GpuClass, kube_worker: Kube, admin: Api) -> None:
     look(pool, kube_worker)
     assert set(lent(admin, a100.cluster).values()) == {"0"}
+
+
+def test_an_empty_mirror_takes_back_nothing_that_is_lent(
+    pool: Pool, a100: GpuClass, kube_worker: Kube, admin: Api
+) -> None:
+    """PostgreSQL lost its unlogged tables: for a moment nobody knows, and borrowers must not pay for it."""
+    mirrored.hardware_seen(a100.cluster)
+    look(pool, kube_worker)
+    MirrorEpoch.objects.all().delete()
+    assert look(pool, kube_worker).again_in_s is not None
+    assert lent(admin, a100.cluster) == {queries.flavor_name(a100): "16"}
 
 
 def test_a_grant_that_ends_later_is_the_pools_clock(
