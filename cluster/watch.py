@@ -101,8 +101,10 @@ def _list_then_watch(source: Source, kind: Kind, wait: _Wait, limits: Limits) ->
                 if time.monotonic() >= compare_at:
                     return
         except _FAILURES as error:
-            yield Note(kind, What.TROUBLE, text=_sentence(error))
-            yield from _until_it_answers(source, kind, wait)
+            if time.monotonic() - opened_at >= limits.silence_s:
+                # It was open all that time. Some kinds (events) are served without bookmarks: silence is their quiet.
+                wait.succeeded()
+            yield from _until_it_answers(source, kind, wait, error)
         else:
             if time.monotonic() - opened_at < limits.first_wait_s:
                 # The server ends watches after minutes; one that ends them at once is not well.
@@ -159,14 +161,20 @@ def _parse(line: bytes) -> tuple[str, Raw]:
     return str(event.get("type", "")), event["object"]
 
 
-def _until_it_answers(source: Source, kind: Kind, wait: _Wait) -> Iterator[Note]:
-    """Asks for one object. Without this a healed connection would look broken until its next event or bookmark."""
-    while not wait.after_failure():
+def _until_it_answers(source: Source, kind: Kind, wait: _Wait, error: Exception) -> Iterator[Note]:
+    """Asks for one object. Trouble is what does not answer, or breaks off again and again although it answers."""
+    is_trouble = wait.has_failed
+    while True:
+        if is_trouble:
+            yield Note(kind, What.TROUBLE, text=_sentence(error))
+        if wait.after_failure():
+            return
         try:
             source.list_page(kind.path, limit=1, field_selector=kind.field_selector)
-        except _FAILURES as error:
-            yield Note(kind, What.TROUBLE, text=_sentence(error))
+        except _FAILURES as still:
+            error, is_trouble = still, True
         else:
+            # Without this a healed connection would look broken until its next event or bookmark.
             yield Note(kind, What.HEARD)
             return
 
@@ -194,6 +202,10 @@ class _Wait:
         self._limits = limits
         self._failures = 0
         self.is_to_stop = False
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failures > 0
 
     def succeeded(self) -> None:
         self._failures = 0

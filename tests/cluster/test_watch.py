@@ -125,9 +125,25 @@ def test_silence_is_noticed_and_the_watch_opened_again(api: ScriptedApi, followi
     api.watches.extend([[added(pod("a", 11)), silent], [added(pod("b", 12)), silent]])
 
     words = following.until("seen b@12")
-    assert words == ["listing 10", "listed 10", "seen a@11", "trouble", "heard", "seen b@12"]
+    # The server answers, so the silence is no trouble.
+    assert words == ["listing 10", "listed 10", "seen a@11", "heard", "seen b@12"]
     assert api.watched_from == ["10", "11"]
     assert api.full_lists == 1
+
+
+def test_a_kind_without_bookmarks_is_quiet_and_not_in_trouble(api: ScriptedApi, following: Following) -> None:
+    api.lists.append(listing(10))
+    api.watches.extend([[silent], [silent], [silent], [added(pod("a", 11)), silent]])
+
+    assert following.until("seen a@11") == ["listing 10", "listed 10", "heard", "heard", "heard", "seen a@11"]
+    assert api.full_lists == 1
+
+
+def test_silence_of_a_server_that_is_gone_is_trouble(api: ScriptedApi, following: Following) -> None:
+    api.lists.extend([listing(10), 503])
+    api.watches.append([added(pod("a", 11)), silent])
+
+    assert following.until("trouble") == ["listing 10", "listed 10", "seen a@11", "trouble"]
 
 
 def test_bookmarks_alone_keep_a_watch_open(api: ScriptedApi, following: Following) -> None:
@@ -165,9 +181,10 @@ def test_a_repeated_or_late_event_does_not_turn_the_clock_back(api: ScriptedApi,
 
 def test_what_cannot_be_read_is_trouble_and_not_the_end(api: ScriptedApi, following: Following) -> None:
     api.lists.append(listing(10))
-    api.watches.extend([[garbage], [added(pod("a", 11)), silent]])
+    api.watches.extend([[garbage], [garbage], [added(pod("a", 11)), silent]])
 
-    assert following.until("seen a@11") == ["listing 10", "listed 10", "trouble", "heard", "seen a@11"]
+    words = following.until("seen a@11")
+    assert words == ["listing 10", "listed 10", "heard", "trouble", "heard", "seen a@11"]
 
 
 @pytest.mark.parametrize("status", [403, 404, 500, 503])
