@@ -170,10 +170,16 @@ def _stop(work: _Work, run: Run) -> Outcome:
     if seen is None or seen.job is not None or seen.pods:
         return Outcome(again_in_s=ENDING_AGAIN_S)
     asked = work.sent["Job", names.run_name(work.workload.name, run.number)]
-    if timezone.now() - asked.sent_at < MIRROR_LAG:
+    if timezone.now() - asked.sent_at < MIRROR_LAG or not _shows_what_came_after(work, asked.sent_at):
         return Outcome(again_in_s=MIRROR_LAG.total_seconds())
     _end(run, ending.stopped(run.admitted_at is not None))
     return _tidy(work)
+
+
+def _shows_what_came_after(work: _Work, at: datetime) -> bool:
+    """A watcher that is away leaves rows that look known: a pod that it never saw may hold units all the same."""
+    as_of = mirror.as_of(work.cluster.pk, "Job", "Pod")
+    return as_of.is_current and as_of.at is not None and as_of.at >= at
 
 
 def _delete_job(work: _Work, run: Run) -> bool:
@@ -219,7 +225,7 @@ def _tidy(work: _Work) -> Outcome:
         return Outcome(clock=min(kept.values()))
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
         return DONE
-    if not mirror.is_known(work.cluster.pk, "Job", "Pod"):
+    if not mirror.as_of(work.cluster.pk, "Job", "Pod").is_current:
         return Outcome(again_in_s=ENDING_AGAIN_S)
     if mirror.jobs(work.cluster.pk, owner=work.owner) or mirror.pods(work.cluster.pk, owner=work.owner):
         return Outcome(again_in_s=ENDING_AGAIN_S)

@@ -27,10 +27,22 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
 
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
     assert wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], within_s=40)
-    print(admin.get("batch/v1/jobs", "one-1", namespace=namespace_a.name))
     worker(lambda: shown("one").status.phase is Phase.QUEUED)
     assert run_of("one").ended_at is None
 
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "None"}})
     worker(lambda: shown("one").status.phase is Phase.READY, within_s=60)
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-1"]
+
+
+def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody(
+    granted: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    actions.launch("team-a", notebook, by=by_alice)
+    worker(lambda: run_of("one").ready_at, within_s=60)
+
+    for pod in named(admin, "v1/pods", namespace_a.name):
+        admin.delete("v1/pods", pod, namespace=namespace_a.name)
+    worker(lambda: run_of("one").ended_at, within_s=40)
+
+    assert (run_of("one").outcome, run_of("one").reason) == ("stopped", "pod_removed")

@@ -139,9 +139,10 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     if not found:
         return []
     runs = last_runs(found)
-    sent = _sent(found)
+    run_names = {workload.pk: _run_name(workload, runs.get(workload.pk)) for workload in found}
+    sent = _sent(run_names)
     now = timezone.now()
-    seen = see(found[0].namespace, {w.pk: _run_name(w, runs.get(w.pk)) for w in found})
+    seen = see(found[0].namespace, run_names)
     shown = []
     for workload in found:
         run = runs.get(workload.pk)
@@ -256,9 +257,11 @@ def _run_name(workload: Workload, run: Run | None) -> str:
     return job_name(workload, run) if run else ""
 
 
-def _sent(workloads: Sequence[Workload]) -> dict[int, AppliedObject]:
-    owners = {f"{label(Workload)}.{workload.pk}": workload.pk for workload in workloads}
-    return {owners[row.owner]: row for row in AppliedObject.objects.filter(owner__in=list(owners), kind="Job")}
+def _sent(runs: Mapping[int, str]) -> dict[int, AppliedObject]:
+    """By workload id: what became of the Job of its run of that name; Jobs of earlier runs may still be kept."""
+    owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
+    jobs = AppliedObject.objects.filter(owner__in=list(owners), kind="Job")
+    return {owners[row.owner]: row for row in jobs if row.name == runs[owners[row.owner]]}
 
 
 # ---- for the doors process -------------------------------------------------------------------------------------------

@@ -1,0 +1,77 @@
+"""A mirror that nobody keeps up to date proves nothing: what it does not show may be there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+from django.db.models.functions import Now
+
+from accounts.actor import Actor
+from cluster.mirror import Mirror
+from cluster.models import AppliedObject, Cluster, MirrorEpoch
+from tenants.models import Tenant
+from tests import mirrored
+from tests.workloads.conftest import Worker
+from tests.workloads.test_runs import run_of, shown
+from workloads import actions
+from workloads.models import Workload
+from workloads.phase import Phase
+from workloads.policy import Wanted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def mirror(cluster: Cluster) -> Mirror:
+    """Everything was listed; nothing of what comes now will be seen."""
+    return mirrored.seen(cluster)
+
+
+def later(seconds: int) -> None:
+    """As if it were so much later: every row of the run is older, and due."""
+    AppliedObject.objects.update(sent_at=F("sent_at") - timedelta(seconds=seconds))
+    MirrorEpoch.objects.update(beat_at=F("beat_at") - timedelta(seconds=seconds))
+    Workload.objects.update(due_at=Now())
+
+
+@pytest.mark.usefixtures("provisioned")
+@pytest.mark.parametrize("age_s", [5, 60], ids=["since-the-last-beat", "for-long"])
+def test_units_are_not_given_back_on_the_word_of_a_watcher_that_is_away(
+    job: Wanted, by_alice: Actor, worker: Worker, mirror: Mirror, age_s: int
+) -> None:
+    """Its Job and pod were never mirrored; the pod may still be ending on its node."""
+    actions.launch("team-a", job, by=by_alice)
+    worker(lambda: AppliedObject.objects.filter(kind="Job", result="applied").exists())
+    actions.stop("team-a", "train", by=by_alice)
+    worker(lambda: AppliedObject.objects.filter(kind="Job", result="terminating").exists())
+
+    MirrorEpoch.objects.update(beat_at=F("beat_at") - timedelta(seconds=10))
+    later(age_s)
+    worker(lambda: Workload.objects.filter(due_at__gt=Now()).exists())
+    assert run_of("train").ended_at is None
+
+    mirror.beat()
+    later(0)
+    worker(lambda: run_of("train").outcome == "stopped")
+
+
+def test_what_became_of_an_earlier_runs_job_is_not_said_of_this_one(
+    granted: Tenant, job: Wanted, by_alice: Actor, cluster: Cluster, mirror: Mirror
+) -> None:
+    """A finished job is kept for its log; the next run has no Job yet."""
+    workload = actions.launch("team-a", job, by=by_alice)
+    run_of("train").__class__.objects.update(number=2)
+    AppliedObject.objects.create(
+        cluster=cluster,
+        owner=f"workloads.workload.{workload.pk}",
+        kind="Job",
+        namespace=workload.namespace.name,
+        name="train-1",
+        uid="1",
+        result="applied",
+        sent_at=Now() - timedelta(minutes=50),
+    )
+
+    assert (shown("train").status.phase, shown("train").status.reason) == (Phase.QUEUED, "requested")
