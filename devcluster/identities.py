@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from devcluster import yamls
 from devcluster.api import Api, ApiError
 from devcluster.pki import write_kubeconfig
 from devcluster.say import Problem
@@ -47,15 +46,13 @@ def install(api: Api) -> None:
 
 def manifests(folder: Path) -> Iterator[dict[str, Any]]:
     """The objects that a kustomization lists, files and folders, without its patches and transformers."""
-    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    kustomization = yamls.read(folder / "kustomization.yaml")
     for entry in kustomization.get("resources", []):
         path = folder / entry
         if path.is_dir():
             yield from manifests(path)
             continue
-        for obj in yaml.safe_load_all(path.read_text()):
-            if obj:
-                yield obj
+        yield from yamls.read_all(path)
 
 
 def write_kubeconfigs(api: Api, cluster: dict[str, object], directory: Path) -> dict[str, Path]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from devcluster import definitions
+from devcluster import definitions, yamls
 from devcluster.api import Api, ApiError
 from devcluster.controlplane import ControlPlane
 from devcluster.pki import write_private
@@ -46,7 +46,7 @@ class Kueue:
     def install(self, api: Api) -> None:
         """Definitions first; the webhooks only once the manager answers, or nothing could be written meanwhile."""
         for manifest in sorted((self.plane.programs.directory / "kueue/crd").glob("*.yaml")):
-            definition = yaml.safe_load(manifest.read_text())
+            definition = yamls.read(manifest)
             if definition["spec"]["names"]["plural"] in CONVERTED:
                 client = {"url": self._url("/convert"), "caBundle": self.plane.pki.ca_bundle}
                 webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
@@ -80,8 +80,7 @@ class Kueue:
         )
 
     def install_webhooks(self, api: Api) -> None:
-        text = (self.plane.programs.directory / "kueue/webhook/manifests.yaml").read_text()
-        for configuration in yaml.safe_load_all(text):
+        for configuration in yamls.read_all(self.plane.programs.directory / "kueue/webhook/manifests.yaml"):
             configuration["metadata"]["name"] = "kueue-" + configuration["metadata"]["name"]
             kept = [hook for hook in configuration["webhooks"] if hook["name"][1:].removesuffix(".kb.io") in WEBHOOKS]
             for hook in kept:
@@ -127,7 +126,7 @@ class Kueue:
             connection.close()
 
     def _settings(self, certificates: Path) -> dict[str, Any]:
-        settings: dict[str, Any] = yaml.safe_load(SETTINGS.read_text())
+        settings = yamls.read(SETTINGS)
         ports = self.plane.ports
         settings["leaderElection"] = {"leaderElect": False}
         settings["internalCertManagement"] = {"enable": False}

@@ -6,9 +6,7 @@ import http.client
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from devcluster import definitions
+from devcluster import definitions, yamls
 from devcluster.api import MERGE, Api
 from devcluster.controlplane import ControlPlane
 from devcluster.processes import Command
@@ -31,7 +29,7 @@ class Kwok:
     def install(self, api: Api) -> None:
         for plural in CUSTOM:
             path = self.plane.programs.directory / f"kwok/crd/kwok.x-k8s.io_{plural}.yaml"
-            definitions.put(api, yaml.safe_load(path.read_text()))
+            definitions.put(api, yamls.read(path))
         self._move_nodes(api)
 
     def command(self) -> Command:

@@ -1,0 +1,18 @@
+"""YAML files of many objects, read with the C loader: Kueue's definitions take seconds without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_all(path: Path) -> list[dict[str, Any]]:
+    return [found for found in yaml.load_all(path.read_text(), Loader=_Loader) if found]
+
+
+def read(path: Path) -> dict[str, Any]:
+    return read_all(path)[0]
