@@ -116,7 +116,7 @@ def test_a_kind_that_was_not_heard_of_at_all_is_unknown_too(mirror: Mirror, clus
 def test_events_change_rows_and_nothing_goes_backwards(mirror: Mirror, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write(seen(pod("b", 11), pod("a", 14, node="n1"), pod("a", 12), pod("a", 14)))
-    mirror.write(seen(pod("a", 13)))
+    mirror.write(seen(pod("a", 13, node="n0")))
 
     assert pods(cluster) == {"a": 14, "b": 11}
     assert [one.node for one in queries.pods(cluster.pk)] == ["n1", ""]
