@@ -53,14 +53,17 @@ def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict
     }
 
 
-def line(row: LineRow, *, number: int, excess: Excess | None, error: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+def line(
+    row: LineRow, *, number: int, excess: Excess | None, is_over: bool, error: str, typed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`is_over`: the asked period ended before anybody decided."""
     fields = {name: getattr(row, name) for name in LineRow.__dataclass_fields__}
     return {
         **fields,
         "number": number,
         "kind": "boost" if row.kind == "boost" else "new total",
-        "fits": "" if row.state != "pending" else _fits(row, excess),
-        "fits_tone": "bad" if excess else "good",
+        "fits": "" if row.state != "pending" else _fits(excess, is_over=is_over),
+        "fits_tone": "bad" if excess or is_over else "good",
         "units_value": typed.get(f"units-{row.pk}", row.asked_units),
         "from_value": typed.get(f"from-{row.pk}") or f"{row.asked_from:%Y-%m-%d}",
         "until_value": typed.get(f"until-{row.pk}") or f"{row.asked_until:%Y-%m-%d}",
@@ -68,7 +71,9 @@ def line(row: LineRow, *, number: int, excess: Excess | None, error: str, typed:
     }
 
 
-def _fits(row: LineRow, excess: Excess | None) -> str:
+def _fits(excess: Excess | None, *, is_over: bool) -> str:
+    if is_over:
+        return "The period that was asked for is over; choose a later end, or deny it."
     if excess is None:
         return "Fits: at no time in the period more would be promised than there is."
     return over_promised(excess)

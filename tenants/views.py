@@ -190,6 +190,7 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
                 line,
                 number=number,
                 excess=excesses.get(line.pk),
+                is_over=line.asked_until <= at,
                 error=errors.get(line.pk, ""),
                 typed=form.data if form else {},
             )

@@ -197,6 +197,24 @@ def test_over_promising_is_shown_before_and_needs_the_tick(filed: QuotaRequest, 
     assert client.post(f"/requests/{filed.pk}/decide", ticked).status_code == 302
 
 
+def test_the_promise_curve_shows_before_and_after(filed: QuotaRequest, limited: GpuClass, dana: User) -> None:
+    make.grant(make.tenant(limited.cluster, slug="team-b", namespace=f"b-{limited.slug}"), limited, units=5)
+    page = as_(dana).get(f"/requests/{filed.pk}")
+    curve = page.context["page"]["curves"][0]
+    assert (curve.before[0].units, curve.after[0].units, curve.limit) == (5, 7, 8)
+    assert "Promised of" in page.text
+
+
+def test_a_period_that_is_over_does_not_fit(filed: QuotaRequest, dana: User) -> None:
+    past = timezone.now() - timedelta(days=9)
+    filed.lines.update(asked_from=past, asked_until=past + timedelta(days=2))
+    client = as_(dana)
+    page = client.get(f"/requests/{filed.pk}").context["page"]
+    assert page["lines"][0]["fits"].startswith("The period that was asked for is over")
+    assert page["curves"] == []
+    assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
+
+
 def test_denying_by_page(filed: QuotaRequest, dana: User) -> None:
     client = as_(dana)
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed, decision="deny")).status_code == 422
