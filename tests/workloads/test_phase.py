@@ -1,0 +1,404 @@
+"""(rows, what was seen) → status and steps. Each situation beside a neighbour that must differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from cluster.observed import Condition, Container, Job, Pod, Warning, Workload
+from workloads import ending, progress
+from workloads.phase import Phase, Status, Wish, status
+from workloads.seen import Seen
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+AGO = NOW - timedelta(minutes=2)
+JUST = NOW - timedelta(seconds=3)
+
+WISH = Wish(
+    kind="notebook",
+    class_name="A100",
+    class_slug="a100",
+    units=2,
+    image="minimal:1",
+    number=1,
+    requested_at=AGO,
+    sent="applied",
+    sent_at=AGO,
+)
+
+
+def condition(kind: str, *, true: bool = True, reason: str = "", message: str = "", since: datetime = AGO) -> Condition:
+    return Condition(kind, "True" if true else "False", reason, message, since)
+
+
+def job(*conditions: Condition, suspend: bool = False, created_at: datetime = AGO) -> Job:
+    return Job(
+        namespace="team-a", name="one-1", uid="job", owner="workloads.workload.1", created_at=created_at,
+        deleting_since=None, run="one-1", labels={}, conditions=conditions, suspend=suspend, parallelism=1,
+        completions=1, active=1, ready=0, succeeded=0, failed=0, terminating=0, started_at=None, completed_at=None,
+    )  # fmt: skip
+
+
+def queue(*conditions: Condition, **changes: Any) -> Workload:
+    values: dict[str, Any] = {
+        "namespace": "team-a", "name": "job-one", "uid": "wl", "owner": "workloads.workload.1", "created_at": AGO,
+        "deleting_since": None, "queue": "gpu-portal", "job_uid": "job", "conditions": conditions, "active": True,
+        "priority": 500, "priority_class": "interactive", "cluster_queue": "", "flavors": {}, "usage": {}, "pods": 0,
+        "checks": {}, "requeue_count": 0, "requeue_at": None, "evictions": {}, "preemptions": 0,
+    }  # fmt: skip
+    return Workload(**{**values, **changes})
+
+
+def pod(*conditions: Condition, state: str = "", **changes: Any) -> Pod:
+    container = Container(
+        "notebook", False, 0, state, changes.pop("reason", ""), changes.pop("message", ""), changes.pop("since", AGO),
+        changes.pop("exit_code", None), None, "", None,
+    )  # fmt: skip
+    values: dict[str, Any] = {
+        "namespace": "team-a", "name": "one-1-abc", "uid": "pod", "owner": "workloads.workload.1", "created_at": AGO,
+        "deleting_since": None, "phase": "Pending", "node": "", "run": "one-1", "gpu_class": "a100", "requests": {},
+        "conditions": conditions, "containers": (container,) if state else (),
+    }  # fmt: skip
+    return Pod(**{**values, **changes})
+
+
+def warning(kind: str, reason: str, message: str, *, last_at: datetime = NOW) -> Warning:
+    return Warning("team-a", kind, "one-1", "job", reason, message, 1, AGO, last_at, "")
+
+
+def pending(message: str) -> Workload:
+    return queue(condition("QuotaReserved", true=False, reason="Pending", message=message))
+
+
+ADMITTED = queue(condition("QuotaReserved"), condition("Admitted"))
+BOUND = condition("PodScheduled")
+SUSPENDED = job(suspend=True)
+RUNNING = pod(BOUND, state="running", node="a100-1", phase="Running")
+READY = pod(BOUND, condition("Ready"), state="running", node="a100-1", phase="Running")
+NEEDED = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed"
+OVER = (
+    "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset "
+    "request (2) > maximum capacity (1)"
+)
+EXCEEDED = (
+    'pods "one-1-x" is forbidden: exceeded quota: gpu-portal, requested: requests.nvidia.com/gpu=2, '
+    "used: requests.nvidia.com/gpu=4, limited: requests.nvidia.com/gpu=4"
+)
+UNSCHEDULABLE = condition(
+    "PodScheduled",
+    true=False,
+    reason="Unschedulable",
+    message="0/8 nodes are available: 3 Insufficient nvidia.com/gpu, 5 node(s) had untolerated taint(s).",
+)
+UNBOUND = replace(UNSCHEDULABLE, message="0/8 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
+
+CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
+    ("never started", None, Seen(), "stopped", "not_started", "Not started yet."),
+    ("no mirror", WISH, None, "unknown", "cluster_not_read", "has not read the cluster"),
+    ("not sent yet", replace(WISH, sent="", sent_at=None), Seen(), "queued", "requested", "Asked just now"),
+    (
+        "API server away",
+        replace(WISH, sent="", problem="The cluster did not answer."),
+        Seen(),
+        "queued",
+        "cluster_unavailable",
+        "Your notebook is saved and will start when it does.",
+    ),
+    (
+        "refused",
+        replace(WISH, sent="refused", sent_text="no"),
+        Seen(),
+        "blocked",
+        "refused_by_cluster",
+        "refused its job",
+    ),
+    ("sent, not mirrored yet", replace(WISH, sent_at=JUST), Seen(), "queued", "requested", "Asked just now"),
+    ("sent long ago, not there", WISH, Seen(), "unknown", "job_gone", "no longer in the cluster"),
+    ("Kueue is slow", WISH, Seen(job=job(suspend=True, created_at=JUST)), "queued", "queued", "Handed to the queue"),
+    ("Kueue is down", WISH, Seen(job=SUSPENDED), "blocked", "not_in_queue", "has not noticed it"),
+    (
+        "waits for quota",
+        WISH,
+        Seen(SUSPENDED, pending(NEEDED), position=1),
+        "queued",
+        "waiting_for_quota",
+        "Waits for 2 units",
+    ),
+    ("over the maximum", WISH, Seen(SUSPENDED, pending(OVER)), "blocked", "exceeds_maximum", "can never start here"),
+    (
+        "no node fits",
+        WISH,
+        Seen(SUSPENDED, pending('topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s). Total nodes: 2')),
+        "queued",
+        "no_node_fits",
+        "No single node has 2 units of A100 free",
+    ),
+    (
+        "own class held",
+        WISH,
+        Seen(SUSPENDED, pending("untolerated taint {gpu-portal/held  NoSchedule <nil>} in flavor a100-1")),
+        "queued",
+        "class_held",
+        "A100 is held by the operators",
+    ),
+    (
+        "another class held",
+        WISH,
+        Seen(SUSPENDED, pending(f"untolerated taint {{gpu-portal/held  NoSchedule}} in flavor h100-1, {NEEDED}")),
+        "queued",
+        "waiting_for_quota",
+        "Waits for 2 units",
+    ),
+    (
+        "queue held",
+        WISH,
+        Seen(SUSPENDED, pending("ClusterQueue team-a is inactive")),
+        "queued",
+        "queue_held",
+        "is held",
+    ),
+    ("unknown words", WISH, Seen(SUSPENDED, pending("something new")), "queued", "queued", "Kueue says: something new"),
+    (
+        "preempted",
+        WISH,
+        Seen(
+            SUSPENDED,
+            queue(
+                condition("QuotaReserved", true=False, message=NEEDED),
+                condition("Preempted", message="Preempted to accommodate a workload"),
+                condition("Evicted", reason="Preempted"),
+                preemptions=1,
+            ),
+        ),
+        "queued",
+        "preempted",
+        "Interrupted",
+    ),
+    ("admitted", WISH, Seen(job(), ADMITTED), "preparing", "creating_pod", "Units are assigned"),
+    (
+        "predecessor still ending",
+        WISH,
+        Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED),)),
+        "preparing",
+        "predecessor_ending",
+        "used requests.nvidia.com/gpu=4, limit requests.nvidia.com/gpu=4",
+    ),
+    (
+        "an old refusal",
+        WISH,
+        Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED, last_at=AGO - timedelta(1)),)),
+        "preparing",
+        "creating_pod",
+        "Units are assigned",
+    ),
+    (
+        "Pod Security",
+        WISH,
+        Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", 'violates PodSecurity "restricted:latest"'),)),
+        "blocked",
+        "pod_security",
+        "Pod Security",
+    ),
+    (
+        "unschedulable",
+        WISH,
+        Seen(job(), ADMITTED, (pod(UNSCHEDULABLE),)),
+        "blocked",
+        "no_node_fits",
+        "not enough nvidia.com/gpu on 3 of 8 nodes",
+    ),
+    (
+        "just unschedulable",
+        WISH,
+        Seen(job(), ADMITTED, (pod(UNSCHEDULABLE, created_at=JUST),)),
+        "preparing",
+        "no_node_fits",
+        "",
+    ),
+    ("volume", WISH, Seen(job(), ADMITTED, (pod(UNBOUND),)), "blocked", "volume_unbound", "Waits for its volume"),
+    (
+        "image",
+        WISH,
+        Seen(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ImagePullBackOff", message="not found", node="n"),)),
+        "blocked",
+        "image_not_found",
+        "The image minimal:1 could not be pulled",
+    ),
+    (
+        "image on its way",
+        WISH,
+        Seen(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ContainerCreating", node="n"),)),
+        "preparing",
+        "preparing",
+        "fetching its image",
+    ),
+    (
+        "secret follows",
+        WISH,
+        Seen(
+            job(),
+            ADMITTED,
+            (
+                pod(
+                    BOUND,
+                    state="waiting",
+                    reason="CreateContainerConfigError",
+                    message='secret "x" not found',
+                    node="n",
+                ),
+            ),
+        ),
+        "preparing",
+        "preparing",
+        "",
+    ),
+    ("starting", WISH, Seen(job(), ADMITTED, (RUNNING,)), "starting", "starting", "JupyterLab is starting"),
+    ("ready", WISH, Seen(job(), ADMITTED, (READY,)), "ready", "ready", "Ready on a100-1"),
+    (
+        "not answering",
+        replace(WISH, ready_at=AGO),
+        Seen(job(), ADMITTED, (RUNNING,)),
+        "starting",
+        "starting",
+        "does not answer at the moment",
+    ),
+    ("a job", replace(WISH, kind="job"), Seen(job(), ADMITTED, (RUNNING,)), "running", "running", "Runs on a100-1"),
+    (
+        "out of memory",
+        WISH,
+        Seen(
+            job(),
+            ADMITTED,
+            (pod(BOUND, state="terminated", reason="OOMKilled", exit_code=137, phase="Failed", node="n"),),
+        ),
+        "failed",
+        "out_of_memory",
+        "not the GPU's memory",
+    ),
+    (
+        "crashed",
+        WISH,
+        Seen(job(), ADMITTED, (pod(BOUND, state="terminated", reason="Error", exit_code=3, phase="Failed", node="n"),)),
+        "failed",
+        "crashed",
+        "exit code 3",
+    ),
+    (
+        "stopping",
+        replace(WISH, stop_requested_at=NOW),
+        Seen(job(), ADMITTED, (READY,)),
+        "stopping",
+        "stopping",
+        "given back",
+    ),
+    ("stopping, blind", replace(WISH, stop_requested_at=NOW), None, "stopping", "stopping", "has not confirmed"),
+    (
+        "deleting",
+        replace(WISH, is_deleting=True),
+        Seen(job(), ADMITTED, (READY,)),
+        "stopping",
+        "stopping",
+        "Being deleted",
+    ),
+    (
+        "stopped",
+        replace(WISH, ended_at=NOW, outcome="stopped", message="Stopped."),
+        None,
+        "stopped",
+        "stopped",
+        "Stopped.",
+    ),
+    ("lost", replace(WISH, ended_at=NOW, outcome="lost", reason="job_deleted"), Seen(), "failed", "job_deleted", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("wish", "seen", "phase", "reason", "words"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_status(wish: Wish | None, seen: Seen | None, phase: str, reason: str, words: str) -> None:
+    found = status(wish, seen, now=NOW)
+    assert (str(found.phase), found.reason) == (phase, reason)
+    assert words in found.sentence
+
+
+def titles(wish: Wish, seen: Seen | None) -> list[tuple[str, str]]:
+    return [(step.title, step.state) for step in progress.steps(wish, seen, status(wish, seen, now=NOW))]
+
+
+def test_steps_of_a_notebook_that_waits() -> None:
+    seen = Seen(SUSPENDED, pending(NEEDED), position=1)
+    assert titles(WISH, seen) == [
+        ("Requested", "done"),
+        ("Queued", "busy"),
+        ("Node assigned", "next"),
+        ("Image", "next"),
+        ("Starting", "next"),
+        ("Ready", "next"),
+    ]
+    told = progress.steps(WISH, seen, status(WISH, seen, now=NOW))[1]
+    assert told.note.startswith("2nd in your team's queue. Waits for 2 units")
+    assert (told.raw, told.raw_from) == (NEEDED, "Kueue")
+
+
+def test_steps_stand_still_where_the_volume_is_missing() -> None:
+    wish = replace(WISH, has_volume=True)
+    seen = Seen(job(), ADMITTED, (pod(UNBOUND),))
+    assert titles(wish, seen)[:4] == [
+        ("Requested", "done"),
+        ("Queued", "done"),
+        ("Node assigned", "stuck"),
+        ("Storage", "next"),
+    ]
+
+
+def test_steps_of_a_notebook_that_is_ready_and_of_one_that_was_stopped() -> None:
+    assert {state for _title, state in titles(WISH, Seen(job(), ADMITTED, (READY,)))} == {"done"}
+    stopped = replace(WISH, admitted_at=AGO, started_at=AGO, ready_at=AGO, ended_at=NOW, outcome="stopped")
+    assert titles(stopped, Seen())[-1] == ("Stopped", "done")
+    early = replace(WISH, ended_at=NOW, outcome="stopped")
+    assert titles(early, Seen())[1:3] == [("Queued", "next"), ("Node assigned", "next")]
+
+
+def test_a_failed_run_shows_where_it_got_stuck() -> None:
+    failed = replace(
+        WISH, kind="job", admitted_at=AGO, started_at=AGO, ended_at=NOW, outcome="failed", message="exit 1"
+    )
+    assert titles(failed, Seen())[-1] == ("Ended", "stuck")
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen", "outcome", "reason", "exit_code"),
+    [
+        ("job", Seen(job(condition("Complete")), pods=(pod(phase="Succeeded"),)), "succeeded", "completed", 0),
+        ("notebook", Seen(job(condition("Complete")), pods=(pod(phase="Succeeded"),)), "stopped", "shut_down", 0),
+        (
+            "job",
+            Seen(
+                job(condition("Failed")), pods=(pod(phase="Failed", state="terminated", reason="Error", exit_code=3),)
+            ),
+            "failed",
+            "crashed",
+            3,
+        ),
+        ("job", Seen(job(condition("Failed", message="backoff"))), "failed", "failed", None),
+    ],
+)
+def test_endings(kind: str, seen: Seen, outcome: str, reason: str, exit_code: int | None) -> None:
+    found = ending.of(seen, kind=kind)
+    assert found is not None
+    assert (found.outcome, found.reason, found.exit_code, found.at) == (outcome, reason, exit_code, AGO)
+
+
+def test_what_runs_has_no_ending() -> None:
+    assert ending.of(Seen(job(), ADMITTED, (READY,)), kind="notebook") is None
+    assert ending.of(Seen(), kind="notebook") is None
+
+
+def test_every_phase_has_its_word_and_icon() -> None:
+    from portal.templatetags.ui import STATUSES
+
+    assert {str(phase) for phase in Phase} <= STATUSES.keys()
+    assert Status(Phase.READY, "", "", None).actions == ()
