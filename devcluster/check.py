@@ -62,7 +62,7 @@ class ThinPath:
         self._step("Dana decides", self.decide)
         self._step("namespace, quota, limits, network policies, rights and queue are in the cluster", self.provisioned)
         self._step("Alice launches a notebook; it queues, is admitted and starts", self.launch)
-        self._step("her home page shows it, and her team's units as used", self.home)
+        self._step("her home page shows it live, and Kueue counts its unit", self.home)
         self._step("she opens it through the gateway and the kernel answers 6*7", self.open)
         self._step("a stranger's browser gets nowhere near it", self.stranger)
         self._step("she stops it; the GPU is free again", self.stop)
@@ -145,6 +145,7 @@ class ThinPath:
         assert int(hard.get(f"requests.{RESOURCE}", 0)) >= UNITS, f"the ResourceQuota allows {hard}"
 
     def launch(self) -> None:
+        self.live = self.alice.listen(f"/live/{TEAM}")  # as her open home page does
         page = _ok(self.alice.get(f"/teams/{TEAM}/launch"))
         form = page.form(having="gpu_class")
         typed = {"name": "first", "kind": "notebook", "gpu_class": self.slug, "units": "1", "image": "JupyterLab"}
@@ -161,6 +162,8 @@ class ThinPath:
     def home(self) -> None:
         words = _ok(self.alice.get("/")).words()
         assert "first" in words, f"the home page does not name the notebook: {words[:300]}"
+        self.seen.until("the notebook on her open page", lambda: f"/teams/{TEAM}/workloads/first" in self.live.text)
+        self.live.close()
         assert self.seen.used(RESOURCE) == 1, f"Kueue counts {self.seen.used(RESOURCE)} units"
 
     def open(self) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from http.cookies import SimpleCookie
@@ -78,6 +80,14 @@ class Visitor:
         if form.method == "get":
             return self._follow("GET", f"{url}?{fields}")
         return self._follow("POST", url, fields.encode(), "application/x-www-form-urlencoded", referer=page.url)
+
+    def listen(self, path: str) -> Listener:
+        """An event stream, read in the background, as the page's script does it."""
+        host = urlsplit(self.base).netloc
+        connection = _connect(host)
+        headers = {"Host": host, "Accept": "text/event-stream", "Cookie": self.cookie_header(host)}
+        connection.request("GET", path, headers=headers)
+        return Listener(connection, connection.getresponse())
 
     def api(self, method: str, path: str, body: Any = None, *, timeout_s: float = TIMEOUT_S) -> Page:
         data = None if body is None else json.dumps(body).encode()
@@ -155,6 +165,31 @@ class Visitor:
                     jar.pop(name, None)
                 else:
                     jar[name] = morsel.value
+
+
+class Listener:
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
+        assert response.status == 200, f"the stream answered {response.status}"
+        self._connection = connection
+        self._socket = connection.sock
+        self._heard: list[bytes] = []
+        self._thread = threading.Thread(target=self._read, args=(response,), daemon=True)
+        self._thread.start()
+
+    @property
+    def text(self) -> str:
+        return b"".join(self._heard).decode(errors="replace")
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(timeout=5)
+        self._connection.close()
+
+    def _read(self, response: http.client.HTTPResponse) -> None:
+        with suppress(OSError, http.client.HTTPException):
+            while data := response.read1(65536):
+                self._heard.append(data)
 
 
 def _connect(host: str) -> http.client.HTTPConnection:
