@@ -78,10 +78,13 @@ BOUND = condition("PodScheduled")
 SUSPENDED = job(suspend=True)
 RUNNING = pod(BOUND, state="running", node="a100-1", phase="Running")
 READY = pod(BOUND, condition("Ready"), state="running", node="a100-1", phase="Running")
-NEEDED = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed"
+NEEDED = (
+    "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu in flavor a100-1, "
+    "2 more needed"
+)
 OVER = (
-    "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset "
-    "request (2) > maximum capacity (1)"
+    "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + "
+    "current podset request (2) > maximum capacity (1)"
 )
 EXCEEDED = (
     'pods "one-1-x" is forbidden: exceeded quota: gpu-portal, requested: requests.nvidia.com/gpu=2, '

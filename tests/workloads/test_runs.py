@@ -1,4 +1,4 @@
-"""Launch to gone on the real control plane: Kueue, scheduler, kwok or a real JupyterLab, seen by an independent client."""
+"""Launch to gone on the real control plane: Kueue, scheduler, kwok or a real JupyterLab; seen by another client."""
 
 from __future__ import annotations
 
