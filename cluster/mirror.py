@@ -343,7 +343,10 @@ class Mirror:
             if not (mark.is_listed or is_due or problem is not None):
                 continue
             state.heard_written_at = time.monotonic()
-            state.has_problem = bool(problem) if problem is not None else state.has_problem
+            if problem is not None:
+                if bool(problem) != state.has_problem:
+                    log.warning("watch_trouble" if problem else "watch_healed", kind=name, problem=problem)
+                state.has_problem = bool(problem)
             mirror_rows.mark_kind(
                 self._cluster_id,
                 name,

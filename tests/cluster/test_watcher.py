@@ -1,0 +1,77 @@
+"""Parts of the watcher that need neither a cluster nor a process of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+import redis
+
+from cluster.kinds import KINDS
+from cluster.watch import Note, What
+from cluster.watcher import PageHints, _item
+from portal import hints
+from tests.cluster.scripted_api import pod
+
+
+def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    good = _item(Note(KINDS["Pod"], What.SEEN, "3", pod("a", 3)))
+    assert good is not None
+    note, seen = good
+    assert seen is not None
+    assert (note.raw, seen.name) == (None, "a")
+
+    odd: dict[str, Any] = pod("odd", 4)
+    odd["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "a few"}}
+    assert _item(Note(KINDS["Pod"], What.SEEN, "4", odd)) is None
+    assert "record_failed" in caplog.text
+
+
+def test_what_carries_no_object_is_passed_on() -> None:
+    note = Note(KINDS["Pod"], What.HEARD, "7")
+    assert _item(note) == (note, None)
+
+
+def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
+    with hints.connection().pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(hints.channel_name("team-a"), hints.channel_name("cluster"))
+        pages = PageHints()
+        pages.send({"team-a"})
+        pages.send({"team-a", "cluster"})
+        pages.start()
+        heard = []
+        deadline = time.monotonic() + 10
+        while len(heard) < 2 and time.monotonic() < deadline:
+            message = listener.get_message(timeout=0.5)
+            if message:
+                heard.append(message["channel"].decode())
+        pages.stop()
+    assert sorted(heard) == [hints.channel_name("cluster"), hints.channel_name("team-a")]
+
+
+def test_a_redis_that_was_gone_costs_one_hint_and_not_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    working = hints.connection()
+    tried = threading.Event()
+
+    def nobody() -> redis.Redis:
+        tried.set()
+        monkeypatch.setattr(hints, "connection", lambda: working)
+        raise redis.ConnectionError("nobody there")
+
+    with working.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(hints.channel_name("team-b"))
+        monkeypatch.setattr(hints, "connection", nobody)
+        pages = PageHints()
+        pages.start()
+        pages.send({"team-a"})
+        assert tried.wait(10)
+        pages.send({"team-b"})
+        deadline = time.monotonic() + 10
+        heard = None
+        while heard is None and time.monotonic() < deadline:
+            heard = listener.get_message(timeout=0.5)
+        pages.stop()
+    assert heard is not None
+    assert heard["channel"].decode() == hints.channel_name("team-b")
