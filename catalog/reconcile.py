@@ -68,7 +68,7 @@ def pool(
     refuse_to_settle(cluster, owner, done)
     Pool.objects.filter(pk=row.pk).update(applied_as_of=promised.as_of)
     is_waiting = bool(kept or done.terminating or not lent)
-    return Outcome(again_in_s=SOON_S if is_waiting else None, clock=promised.clock)
+    return Outcome(again_in_s=SOON_S if is_waiting else None, clock=promised.clock, is_applied=not done.terminating)
 
 
 def refuse_to_settle(cluster: Cluster, owner: str, done: Converged) -> None:

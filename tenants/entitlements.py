@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from cluster.live_queue import LiveQueue
+from cluster.live_queue import Key, LiveCell, LiveQueue
 from cluster.specs import QuotaCell, QuotaSpec
 
 FUSE = 2
@@ -34,18 +34,15 @@ class Share:
 
 
 def queue_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, ...]:
-    """Only what the tenant has or may borrow, and whatever still runs: removing a flavor in use would hide its use.
+    """Only what the tenant has or may borrow, and what is leaving (see `leaving`), closed for anything new.
 
     Units that run on a class's former flavor (its nodes were relabelled) are taken from the new one's, so that a
     change of labels promises nothing twice.
     """
     by_slug = {share.slug: share for share in shares}
-    wanted = {(share.resource, share.flavor) for share in shares if _is_queued(share)}
     former: dict[str, int] = {}
     cells = []
-    for (resource, flavor), cell in live.cells.items():
-        if (resource, flavor) in wanted or not cell.used:
-            continue
+    for (resource, flavor), cell in leaving(shares, live).items():
         slug = flavor.rpartition("-")[0]
         left = by_slug[slug].in_force - former.get(slug, 0) if slug in by_slug else 0
         kept = max(0, min(cell.used, left))
@@ -57,6 +54,20 @@ def queue_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, 
         if _is_queued(share)
     ]
     return tuple(sorted(cells))
+
+
+def leaving(shares: Collection[Share], live: LiveQueue) -> dict[Key, LiveCell]:
+    """Flavors that have to stay in the queue a while although nobody wants them there.
+
+    Removing one in use would hide its use. One that is still open is first closed (all numbers 0) and removed at the
+    next look: something may have been admitted to it since we read the queue.
+    """
+    wanted = {(share.resource, share.flavor) for share in shares if _is_queued(share)}
+    return {
+        key: cell
+        for key, cell in live.cells.items()
+        if key not in wanted and (cell.used or cell.nominal or cell.borrowing_limit)
+    }
 
 
 def lowered(cells: Iterable[QuotaCell], live: LiveQueue) -> tuple[QuotaCell, ...]:

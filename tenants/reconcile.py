@@ -56,8 +56,9 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     catalog.refuse_to_settle(row.cluster, owner_label(row), done)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_waiting = bool(done.terminating) or any(_is_coming(share) for share in shares)
+    is_leaving = bool(entitlements.leaving(shares, live))
     clock = queries.next_clock(now, tenant_id=row.tenant_id)
-    return Outcome(again_in_s=SOON_S if is_waiting else None, clock=clock, is_applied=not is_waiting)
+    return Outcome(again_in_s=SOON_S if is_waiting or is_leaving else None, clock=clock, is_applied=not is_waiting)
 
 
 def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: Deadline, *, kube: Kube) -> Converged:

@@ -53,8 +53,18 @@ def test_a_flavor_stays_in_the_queue_while_something_runs_on_it() -> None:
     released = replace(A100, in_force=0)
     running = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 1))
     assert entitlements.queue_cells([released], running) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
-    idle = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 0))
-    assert entitlements.queue_cells([released], idle) == ()
+    closed = live(("nvidia.com/gpu", "a100-11111111", 0, 0, 0))
+    assert entitlements.queue_cells([released], closed) == ()
+
+
+def test_a_flavor_is_closed_before_it_leaves() -> None:
+    """Something may have been admitted to it after the queue was read; the next look would see it."""
+    released = replace(A100, in_force=0)
+    still_open = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 0))
+    assert entitlements.queue_cells([released], still_open) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
+    assert entitlements.leaving([released], still_open)
+    borrowable = live(("nvidia.com/gpu", "a100-11111111", 0, 3, 0))
+    assert entitlements.queue_cells([released], borrowable) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
 
 
 def test_relabelled_nodes_promise_nothing_twice() -> None:
