@@ -14,6 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 
+QUIET_STREAM = "window.EventSource = class extends EventTarget { close() {} }"
 QUIET = [
     "--no-sandbox",  # the container runs as root
     "--disable-gpu",
@@ -51,6 +52,9 @@ def open_page(browser: Browser, live_server: LiveServer, transactional_db: None)
             context.add_cookies([cookie])
         page = context.new_page()
         page.set_default_timeout(5_000)
+        # What the doors process serves; here it has nothing to say.
+        page.route("**/live/logs/**", lambda route: route.fulfill(content_type="text/html", body="<p>No log.</p>"))
+        page.add_init_script(QUIET_STREAM)
         page.goto(path)
         return page
 

@@ -2,14 +2,25 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
 from playwright.sync_api import ConsoleMessage, Page, expect
 
+from accounts.actor import Actor
 from accounts.models import User
+from catalog.models import GpuClass, Image
+from tenants import actions as tenants
+from tenants.models import Tenant
+from tenants.policy import Asked
+from tests import make, mirrored
+from workloads import actions as workloads
+from workloads.policy import Wanted
 
 pytestmark = pytest.mark.browser
+OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
 SIZES = [("light", 1280), ("light", 390), ("dark", 1280), ("dark", 390)]
 
 
@@ -20,7 +31,7 @@ def problems_of(page: Page) -> list[str]:
 
 
 def look_at(page: Page) -> None:
-    """The page is accessible, fits its window, and nothing of it was blocked."""
+    """In both themes and widths the page is accessible, fits its window, and nothing of it was blocked."""
     messages: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -29,29 +40,83 @@ def look_at(page: Page) -> None:
 
     page.on("console", note)
     page.on("pageerror", lambda error: messages.append(str(error)))
-    page.reload(wait_until="load")
-    assert problems_of(page) == []
     root = "document.documentElement"
-    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
+    for theme, width in SIZES:
+        page.context.add_cookies([{"name": "theme", "value": theme, "url": page.url}])
+        page.set_viewport_size({"width": width, "height": 900})
+        response = page.reload(wait_until="load")
+        assert response is not None
+        assert response.status == 200
+        page.evaluate(OPEN_ALL)
+        assert (theme, width, problems_of(page)) == (theme, width, [])
+        assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
     assert messages == []
 
 
-@pytest.mark.parametrize(("theme", "width"), SIZES)
-def test_styleguide(open_page: Callable[..., Page], olga: User, theme: str, width: int) -> None:
-    page = open_page("/styleguide", as_user=olga, theme=theme, width=width)
-    for details in page.locator("details:not(.menu)").all():
-        details.locator("summary").click()
+@pytest.fixture
+def house(team_a: Tenant, a100: GpuClass, alice: User) -> Tenant:
+    """Team A with a grant, a notebook that waits, a request to decide; the hardware as the watcher saw it."""
+    mirrored.hardware_seen(a100.cluster)
+    shared = make.gpu_class(
+        a100.cluster,
+        slug=f"{a100.slug}-shared",
+        name="A100, shared by 4 in turns",
+        sharing="time-slicing",
+        replicas=4,
+        units_per_workload=1,
+        resource="nvidia.com/gpu.shared",
+        node_labels={"nvidia.com/gpu.sharing-strategy": "time-slicing"},
+    )
+    Image.objects.create(name="JupyterLab", reference="quay.io/jupyter/scipy-notebook:2025-11-10", kind="notebook")
+    make.grant(team_a, a100, units=4)
+    by = Actor(user=alice, via="page")
+    workloads.launch(team_a.slug, Wanted("retina-seg", "notebook", a100.slug, 1, "JupyterLab", volume="data"), by=by)
+    now = timezone.now()
+    asked = Asked(gpu_class=shared.slug, units=99, starts=now, ends=now + timedelta(days=30))
+    tenants.file_request(team_a.slug, lines=[asked], justification="A course of 12 students.", by=by)
+    return team_a
+
+
+def test_styleguide(open_page: Callable[..., Page], olga: User) -> None:
+    look_at(open_page("/styleguide", as_user=olga))
+
+
+def test_sign_in(open_page: Callable[..., Page]) -> None:
+    look_at(open_page("/login"))
+
+
+def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie: User) -> None:
+    look_at(open_page("/start", as_user=charlie))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/teams/team-a",
+        "/catalog",
+        "/teams/team-a/workloads",
+        "/teams/team-a/workloads/retina-seg",
+        "/teams/team-a/launch",
+        "/teams/team-a/requests",
+        "/teams/team-a/requests/new",
+        "/teams/team-a/members",
+        "/tokens",
+    ],
+)
+def test_pages_of_a_member(open_page: Callable[..., Page], house: Tenant, alice: User, path: str) -> None:
+    look_at(open_page(path, as_user=alice))
+
+
+def test_inbox_and_request_of_an_approver(open_page: Callable[..., Page], house: Tenant, dana: User) -> None:
+    page = open_page("/inbox", as_user=dana)
+    look_at(page)
+    page.get_by_role("link", name=re.compile("^Look")).click()
+    expect(page.get_by_role("heading", name=re.compile("^Promised of"))).to_be_visible()
     look_at(page)
 
 
-@pytest.mark.parametrize(("theme", "width"), SIZES)
-def test_sign_in(open_page: Callable[..., Page], theme: str, width: int) -> None:
-    look_at(open_page("/login", theme=theme, width=width))
-
-
-@pytest.mark.parametrize(("theme", "width"), SIZES)
-def test_tokens(open_page: Callable[..., Page], alice: User, theme: str, width: int) -> None:
-    look_at(open_page("/tokens", as_user=alice, theme=theme, width=width))
+def test_health_for_operators(open_page: Callable[..., Page], house: Tenant, olga: User) -> None:
+    look_at(open_page("/health", as_user=olga))
 
 
 def test_keys_open_help_and_escape_closes_it(open_page: Callable[..., Page], olga: User) -> None:
