@@ -81,24 +81,25 @@ def _create(work: _Work, run: Run) -> Outcome:
     spec = RunSpec.from_json(run.spec)
     if spec.interface == "dra":
         # Kueue reads the template when it sees the Job, and would put a Job without one aside.
-        _send(work, manifests.claim_template(spec))
+        template = _send(work, manifests.claim_template(spec))
+        if template.result != Result.APPLIED:
+            raise TryLater("claim_template_refused", template.text)
     job = _send(work, manifests.job(spec))
     if job.result == Result.APPLIED:
         _complete(work, run, spec, job)
-    elif job.code == "NotFound":
-        job.delete()
-        raise TryLater("namespace_missing", "The team's namespace is not in the cluster yet.")
     page_hint(spec.namespace)
     return Outcome(again_in_s=ALIVE_AGAIN_S)
 
 
 def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
     """What the Job's pod waits for by itself."""
-    if spec.kind != JOB and ("Secret", job.name) not in work.sent:
+    known = work.sent.get(("Secret", job.name))
+    is_to_send = known is None or (known.result != Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN)
+    if spec.kind != JOB and is_to_send:
         token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=work.workload.pk, run_number=run.number)
         secret = manifests.token_secret(spec, token=token, job_uid=job.uid)
         work.deadline.check()
-        apply.send(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=secret, row=None)
+        apply.send(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=secret, row=known)
     if spec.claim and work.workload.volume is not None:
         _ensure_claim(work, work.workload.volume)
 
@@ -303,4 +304,8 @@ def _end(run: Run, end: ending.Ending) -> None:
 
 def _send(work: _Work, manifest: apply.Manifest) -> AppliedObject:
     work.deadline.check()
-    return apply.create_once(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=manifest)
+    sent = apply.create_once(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=manifest)
+    if sent.code == "NotFound":
+        sent.delete()
+        raise TryLater("namespace_missing", "The team's namespace is not in the cluster yet.")
+    return sent
