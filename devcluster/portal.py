@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -97,7 +98,8 @@ class Portal:
     def _command(self, name: str, argv: list[str], **identity: Any) -> Command:
         # At SIGTERM they end once their requests and tasks are done.
         env = self.environment(name, **identity)
-        return Command(name, argv, env=env, cwd=ROOT, ready=lambda: self._is_ready(name), stop_within_s=12)
+        ready = partial(self._is_ready, name)
+        return Command(name, argv, env=env, cwd=ROOT, ready=ready, stop_within_s=12, stops_with="portal")
 
     def _is_ready(self, name: str) -> bool:
         """What an orchestrator would ask: database, Redis and migrations are as this process needs them."""

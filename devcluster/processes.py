@@ -46,6 +46,7 @@ class Command:
     ready_within_s: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_within_s: float = 10.0
+    stops_with: str = ""  # those of one group need nothing of each other: all are asked before one is awaited
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Running:
     command: Command
     process: subprocess.Popen[bytes]
     log: Path
+    is_asked: bool = False  # to stop; asked twice, some programs drop what they are doing
 
     @property
     def pid(self) -> int:
@@ -130,7 +132,7 @@ class Supervisor:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            _signal_group(process.pid, signal.SIGINT)  # pytest then says how far it came
+            process.send_signal(signal.SIGINT)  # pytest then says how far it came
             with suppress(subprocess.TimeoutExpired):
                 process.wait(command.stop_within_s)
             raise
@@ -151,7 +153,7 @@ class Supervisor:
             return
         process, command = running.process, running.command
         if process.poll() is None:
-            _signal_group(process.pid, command.stop_signal)
+            self._ask(running)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(command.stop_within_s)
         _signal_group(process.pid, signal.SIGKILL)
@@ -163,6 +165,9 @@ class Supervisor:
         """Reverse order. A second interruption kills what is left at once."""
         try:
             for name in reversed(tuple(self.running)):
+                group = self.running[name].command.stops_with
+                for other in [one for one in self.running.values() if group and one.command.stops_with == group]:
+                    self._ask(other)
                 self.stop(name)
         except (KeyboardInterrupt, Interrupted):
             for running in self.running.values():
@@ -173,6 +178,12 @@ class Supervisor:
                 with suppress(OSError):
                     self._guardian.stdin.close()
             self._guardian.wait()
+
+    def _ask(self, running: Running) -> None:
+        """The process alone: how its own children end is its business, until their whole group is killed."""
+        if not running.is_asked and running.process.poll() is None:
+            running.is_asked = True
+            running.process.send_signal(running.command.stop_signal)
 
     def ended(self) -> list[Running]:
         """Children that are gone although nobody stopped them."""

@@ -95,6 +95,23 @@ def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path,
     assert not any(alive(pid) for pid in [*pids, deaf.pid])
 
 
+def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path, until: Until) -> None:
+    """Each ends only once the other was asked too: one after the other they would be killed for their deafness."""
+    meet = (
+        "import pathlib, signal, sys, time\nmine, other = map(pathlib.Path, sys.argv[1:])\n"
+        "def end(*_):\n mine.touch()\n while not other.exists(): time.sleep(0.01)\n sys.exit(7)\n"
+        "signal.signal(15, end)\nprint('up', flush=True)\ntime.sleep(600)"
+    )
+    one, two = tmp_path / "one", tmp_path / "two"
+    with Supervisor(tmp_path / "log") as supervisor:
+        started = []
+        for name, mine, other in (("one", one, two), ("two", two, one)):
+            argv = [sys.executable, "-c", meet, mine, other]
+            started.append(supervisor.start(Command(name, argv, stops_with="pair")))
+            until(started[-1].log.read_text)
+    assert [running.process.returncode for running in started] == [7, 7]
+
+
 def test_a_child_that_dies_at_its_start_is_reported_with_its_last_words(supervisor: Supervisor) -> None:
     supervisor.start(python("broken", "print('port 1 is privileged'); raise SystemExit(3)", ready=lambda: False))
     with pytest.raises(Problem, match=r"broken ended while starting \(exit 3\)[^$]*port 1 is privileged") as problem:
