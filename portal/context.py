@@ -1,4 +1,4 @@
-"""What every page needs: navigation, teams, theme. Two small queries for people in teams, one more for approvers."""
+"""What every page needs: navigation, teams, theme. One small query, one more for approvers."""
 
 from __future__ import annotations
 
