@@ -13,6 +13,7 @@ import json
 import secrets
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from devcluster.pki import write_private
 
 if TYPE_CHECKING:
     from accounts.models import User
+    from tenants.policy import Asked
 
 TOKEN_DAYS = 90
 MIRROR_WITHIN_S = 60.0
@@ -35,6 +37,9 @@ CAST = (
     ("Dana", "approver of all classes", ""),
     ("Olga", "operator and administrator", ""),
 )
+# By resource name: what Charlie's team was granted before the demo begins, and what he asks for now.
+HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
+ASKED = (("nvidia.com/gpu", 6),)
 # name, kind, reference, contents
 IMAGES = (
     ("JupyterLab with PyTorch", "notebook", "quay.io/jupyter/pytorch-notebook:cuda12-2025-11-10", "Python, PyTorch"),
@@ -132,6 +137,44 @@ def _catalog() -> None:
     for position, (name, kind, reference, contents) in enumerate(IMAGES):
         values = {"reference": reference, "kind": kind, "contents": contents, "position": 10 * position + 10}
         actions.put_image(name=name, by=olga, **values)
+    _let_charlie_ask()
+
+
+def _let_charlie_ask() -> None:
+    """His team holds something already and asks for more: an approver finds a request to decide."""
+    from accounts.actor import Actor
+    from accounts.models import User
+    from tenants import actions
+    from tenants.models import Tenant
+
+    charlie, dana = (Actor(User.objects.get(email=f"{name}@example.org"), via="page") for name in ("charlie", "dana"))
+    if Tenant.objects.get(slug="team-c").requests.exists():
+        return
+    held = actions.file_request(
+        "team-c", lines=_lines(HELD), justification="Two trainings and two small notebooks.", by=charlie
+    )
+    decisions = [actions.Decision(line_id=line.pk, approve=True) for line in held.lines.all()]
+    actions.decide(held.pk, decisions, by=dana)
+    why = "The large model doubles next week: two more whole cards for the second replica."
+    actions.file_request("team-c", lines=_lines(ASKED), justification=why, by=charlie)
+
+
+def _lines(wanted: tuple[tuple[str, int], ...]) -> list[Asked]:
+    """Of the first exclusive class that is counted by each resource name; hardware without one is left out."""
+    from django.utils import timezone
+
+    from catalog.models import GpuClass
+    from tenants.policy import Asked
+
+    now = timezone.now()
+    found = []
+    for resource, units in wanted:
+        exclusive = GpuClass.objects.filter(resource=resource, sharing=GpuClass.Sharing.NONE)
+        gpu_class = exclusive.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).first()
+        if gpu_class is not None:
+            ends = now + timedelta(days=90)
+            found.append(Asked(gpu_class=gpu_class.slug, units=units, starts=now, ends=ends))
+    return found
 
 
 if __name__ == "__main__":
