@@ -63,7 +63,10 @@ def page(request: HttpRequest) -> dict[str, Any]:
     if found["current_tenant"]:
         found["search_url"] = reverse("workloads", args=[found["current_tenant"].slug])
     if user.is_staff:
-        found["staff_links"] = [{"label": "Styleguide", "icon": "contrast", "href": reverse("styleguide")}]
+        found["staff_links"] = [
+            {"label": "Administration", "icon": "server", "href": reverse("admin:index")},
+            {"label": "Styleguide", "icon": "contrast", "href": reverse("styleguide")},
+        ]
     return found
 
 

@@ -81,10 +81,10 @@ def test_approvers_see_how_many_requests_wait(team_a: Tenant, a100: GpuClass, al
     assert here(found) == ["Inbox"]
 
 
-def test_operators_find_health_and_staff_the_styleguide(olga: User) -> None:
+def test_operators_find_health_and_staff_their_links(olga: User) -> None:
     found = bar(olga)
     assert labels(found) == ["Catalog", "Health"]
-    assert [link["href"] for link in found["staff_links"]] == ["/styleguide"]
+    assert [link["href"] for link in found["staff_links"]] == ["/admin/", "/styleguide"]
 
 
 def test_a_members_bar_costs_one_query(
