@@ -65,20 +65,20 @@ def pool(
         kube=kube, cluster=cluster, owner=owner, manifests=[*flavors, *lent], deadline=deadline, delete_unwanted=False
     )
     kept = _remove_unused(cluster, owner, {flavor["metadata"]["name"] for flavor in flavors}, deadline, kube=kube)
-    refuse_to_settle(cluster, owner, done)
+    refuse_to_settle(cluster, owner, done, clock=promised.clock)
     Pool.objects.filter(pk=row.pk).update(applied_as_of=promised.as_of)
     is_waiting = bool(kept or done.terminating or not lent)
     return Outcome(again_in_s=SOON_S if is_waiting else None, clock=promised.clock, is_applied=not done.terminating)
 
 
-def refuse_to_settle(cluster: Cluster, owner: str, done: Converged) -> None:
+def refuse_to_settle(cluster: Cluster, owner: str, done: Converged, *, clock: datetime | None) -> None:
     """A row of which something was refused, or is somebody else's, is not as wanted: it says so, and is tried again."""
     if not (done.refused or done.foreign):
         return
     results = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]
     rows = AppliedObject.objects.filter(cluster=cluster, owner=owner, result__in=results).order_by("kind", "name")
     told = "; ".join(f"{row.kind} {row.name}: {row.text}" for row in rows)
-    raise TryLater(str(rows[0].result) if rows else "refused", told)
+    raise TryLater(str(rows[0].result) if rows else "refused", told, clock=clock)
 
 
 def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:

@@ -62,12 +62,16 @@ class Claim(Generic[Row]):
 
 
 class TryLater(Exception):
-    """What a reconciler raises when it could not finish: recorded on the row and tried again with back-off."""
+    """What a reconciler raises when it could not finish: recorded on the row and tried again with back-off.
 
-    def __init__(self, code: str, text: str) -> None:
+    `clock`: as in Outcome; what is wanted changes by itself then, whatever failed.
+    """
+
+    def __init__(self, code: str, text: str, *, clock: datetime | None = None) -> None:
         super().__init__(text)
         self.code = code
         self.text = text
+        self.clock = clock
 
 
 @dataclass(frozen=True)
@@ -177,18 +181,21 @@ def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
     return _guarded(statement, [observed, *as_read, outcome.rests, wait_s, outcome.clock, *ours])
 
 
-def fail(claimed: Claim[Row], *, code: str, text: str) -> None:
-    """It could not be done now: recorded on the row, again in min(5·2^attempts, 300) s ± 20 %, or at a newer touch."""
+def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = None) -> None:
+    """It could not be done now: recorded on the row, again in min(5·2^attempts, 300) s ± 20 %, at `clock` if that is
+    earlier, or at a newer touch.
+    """
     table = connection.ops.quote_name(claimed.model._meta.db_table)
     statement = f"""
         UPDATE {table} SET leased_until = NULL, error_code = %s, error_text = %s,
                due_at = CASE WHEN due_at IS NOT DISTINCT FROM %s
-                             THEN statement_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random()))
+                             THEN least(statement_timestamp() + make_interval(secs => %s * (0.8 + 0.4 * random())), %s)
                              ELSE due_at END
          WHERE id = %s AND leased_until = %s
         RETURNING due_at <= statement_timestamp()"""
     wait_s = min(5.0 * 2 ** min(claimed.attempts - 1, 10), 300.0)
-    _guarded(statement, [code, text[:ERROR_TEXT_LIMIT], claimed.due_at, wait_s, claimed.row.pk, claimed.leased_until])
+    told = [code, text[:ERROR_TEXT_LIMIT]]
+    _guarded(statement, [*told, claimed.due_at, wait_s, clock, claimed.row.pk, claimed.leased_until])
 
 
 def _guarded(statement: str, parameters: list[Any]) -> bool:
@@ -235,7 +242,7 @@ def run_claimed(claimed: Claim[Row], reconcile: Callable[[Row, Deadline], Outcom
     try:
         outcome = reconcile(claimed.row, Deadline())
     except TryLater as later:
-        fail(claimed, code=later.code, text=later.text)
+        fail(claimed, code=later.code, text=later.text, clock=later.clock)
     except Exception as error:
         log.exception("reconcile_failed", row=owner_label(claimed.row))
         fail(claimed, code="unexpected", text=f"{type(error).__name__}; the operators see the details in the log.")

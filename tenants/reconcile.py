@@ -40,6 +40,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     if row.wanted == Wanted.CLOSED:
         return _close(row, deadline, kube=kube)
     now = queries.now()
+    clock = queries.next_clock(now, tenant_id=row.tenant_id)
     shares = queries.shares(row, queries.units_in_force(row.tenant_id, now))
     live = _live_queue(row, kube)
     is_suspended = row.wanted == Wanted.SUSPENDED
@@ -48,16 +49,15 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     if not _is_ours(row):
         first = _send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
         # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
-        catalog.refuse_to_settle(row.cluster, owner_label(row), first)
+        catalog.refuse_to_settle(row.cluster, owner_label(row), first, clock=clock)
     done = _converge(row, spec, live, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
         done = _send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
     page_hint(row.name)
-    catalog.refuse_to_settle(row.cluster, owner_label(row), done)
+    catalog.refuse_to_settle(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_waiting = bool(done.terminating) or any(_is_coming(share) for share in shares)
     is_leaving = bool(entitlements.leaving(shares, live))
-    clock = queries.next_clock(now, tenant_id=row.tenant_id)
     return Outcome(again_in_s=SOON_S if is_waiting or is_leaving else None, clock=clock, is_applied=not is_waiting)
 
 

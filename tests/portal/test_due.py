@@ -241,6 +241,20 @@ def test_a_failure_keeps_a_newer_touch(row: Namespace) -> None:
     assert claimed(row).generation == 2
 
 
+def test_a_failure_does_not_postpone_the_clock(row: Namespace) -> None:
+    """A grant ends when it ends, whatever else the cluster refuses."""
+    now = Namespace.objects.annotate(now=Now()).get(pk=row.pk).now
+
+    def reconcile(row: Namespace, deadline: due.Deadline) -> due.Outcome:
+        raise due.TryLater("refused", "Somebody else's.", clock=now + timedelta(seconds=2))
+
+    due.run_claimed(claimed(row), reconcile)
+
+    row.refresh_from_db()
+    assert row.error_code == "refused"
+    assert in_s(row.due_at) <= 2
+
+
 def test_success_forgets_the_failures(row: Namespace) -> None:
     due.fail(claimed(row), code="cluster_unavailable", text="Later.")
     make_due(row)

@@ -111,15 +111,17 @@ def send_all_again(provision: Any) -> None:
 
 
 def test_a_foreign_object_is_reported_and_keeps_the_queue_closed_until_it_is_gone(
-    provision: Any, namespace_a: Namespace, admin: Api
+    provision: Any, namespace_a: Namespace, team_a: Tenant, a100: GpuClass, admin: Api
 ) -> None:
+    grant = make.grant(team_a, a100, units=2)
     owned = {"app.kubernetes.io/managed-by": "gpu-portal", "gpu-portal/owner": owner_label(namespace_a)}
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace_a.name, "labels": owned}})
     foreign = {"name": "gpu-portal", "namespace": namespace_a.name}
     admin.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": foreign}, namespace=namespace_a.name)
     before = admin.get(KINDS["ServiceAccount"], "gpu-portal", namespace=namespace_a.name)
-    with pytest.raises(TryLater, match=r"ServiceAccount gpu-portal: .* left alone"):
+    with pytest.raises(TryLater, match=r"ServiceAccount gpu-portal: .* left alone") as told:
         provision()
+    assert told.value.clock == grant.period.upper, "the grant's end is not postponed by it"
     row = AppliedObject.objects.get(kind="ServiceAccount", namespace=namespace_a.name)
     assert row.result == AppliedObject.Result.FOREIGN
     assert "left alone" in row.text
