@@ -8,7 +8,7 @@ from accounts import views as accounts
 from accounts.actor import Actor
 from catalog import api as catalog_api
 from desk import views as desk
-from portal import health, styleguide, theme
+from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
 from tenants import views as tenants
 from tenants.models import Tenant
@@ -19,6 +19,8 @@ from workloads import views as workloads
 def tenants_of(by: Actor) -> list[str]:
     return list(Tenant.objects.visible_to(by).values_list("slug", flat=True))
 
+
+admin.site.login = staff.sign_in  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
