@@ -107,7 +107,7 @@ def _build(supervisor: Supervisor, go: str, target: Path) -> None:
         shutil.rmtree(stale)
     building = target.with_name(f"{target.name}.building")
     (building / "bin").mkdir(parents=True)
-    note("Building Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 7 to 12 minutes on two cores.")
+    note("Building Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 5 to 12 minutes on two cores.")
     note("It may be interrupted; the next start goes on where it stopped.")
     for module in BUILDS:
         with step(f"Modules of {module} downloaded"):
@@ -154,7 +154,7 @@ def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]
         )
     if "no space left" in text:
         raise Problem(
-            "The disk is full; the one-off build needs about 4 GB.", "Free some space, or move it with XDG_CACHE_HOME."
+            "The disk is full; the one-off build needs about 6 GB.", "Free some space, or move it with XDG_CACHE_HOME."
         )
     raise Problem(
         f"go {what} failed for {module}. Its last lines:\n{ran.last_lines()}",

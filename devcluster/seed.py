@@ -145,6 +145,7 @@ def _let_charlie_ask() -> None:
     from accounts.actor import Actor
     from accounts.models import User
     from tenants import actions
+    from tenants.decisions import Decision
     from tenants.models import Tenant
 
     charlie, dana = (Actor(User.objects.get(email=f"{name}@example.org"), via="page") for name in ("charlie", "dana"))
@@ -153,7 +154,7 @@ def _let_charlie_ask() -> None:
     held = actions.file_request(
         "team-c", lines=_lines(HELD), justification="Two trainings and two small notebooks.", by=charlie
     )
-    decisions = [actions.Decision(line_id=line.pk, approve=True) for line in held.lines.all()]
+    decisions = [Decision(line_id=line.pk, approve=True) for line in held.lines.all()]
     actions.decide(held.pk, decisions, by=dana)
     why = "The large model doubles next week: two more whole cards for the second replica."
     actions.file_request("team-c", lines=_lines(ASKED), justification=why, by=charlie)

@@ -1,4 +1,4 @@
-"""What every page needs: navigation, teams, theme. One small query, one more for approvers."""
+"""What every page needs: navigation, teams, theme. One small query, two more for approvers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
+from accounts.actor import Actor
 from accounts.models import Role, User
 from portal import theme
-from tenants.models import QuotaLine, QuotaRequest, Tenant
+from tenants.models import Tenant
+from tenants.queries import requests
 
 # Which entry of the navigation a page belongs to, by the page's name in the URL map.
 SECTIONS = {
@@ -92,7 +94,7 @@ def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavI
         pages.append(("Requests", reverse("requests", args=[team.slug]), None))
         pages.append(("Team", reverse("team", args=[team.slug]), None))
     if user.has_role(Role.APPROVER):
-        pages.append(("Inbox", reverse("inbox"), requests_waiting()))
+        pages.append(("Inbox", reverse("inbox"), requests.inbox(Actor(user=user, via="page")).count()))
     if user.has_role(Role.OPERATOR):
         pages.append(("Health", reverse("health"), None))
     match = request.resolver_match
@@ -100,7 +102,3 @@ def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavI
     if here == "Requests" and not team:
         here = "Inbox"
     return [NavItem(label, href, label == here, count) for label, href, count in pages]
-
-
-def requests_waiting() -> int:
-    return QuotaRequest.objects.filter(lines__state=QuotaLine.State.PENDING).distinct().count()

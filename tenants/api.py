@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.models import Scope
-from portal.errors import get_or_refuse
+from portal.errors import get_or_refuse, refuse
 from tenants import actions, policy, queries, shown
 from tenants.decisions import Decision, OverPromise
 from tenants.models import Membership, QuotaLine, QuotaRequest, Tenant
@@ -143,7 +143,12 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     def get(self, request: Request) -> Response:
         by = actor(request)
         asked = request.query_params
-        found = requests.requests_for(by, tenant=asked.get("tenant", ""), state=asked.get("state", ""))
+        state = asked.get("state", "")
+        if state and state not in STATES:
+            raise refuse(
+                "unknown_state", f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them.", field="state"
+            )
+        found = requests.requests_for(by, tenant=asked.get("tenant", ""), state=state)
         rows = requests.request_rows(self.paginate_queryset(found) or [], by=by)
         return self.get_paginated_response(RequestSerializer(rows, many=True).data)
 

@@ -167,6 +167,8 @@ def _objects(cluster: Cluster) -> list[ObjectLine]:
 
 def _object(row: AppliedObject) -> ObjectLine:
     name = f"{row.namespace}/{row.name}" if row.namespace else row.name
+    if row.difference.get("gone"):
+        return ObjectLine(row.kind, name, "drifted", "Somebody deleted it; it is made again.", row.sent_at, "")
     if row.difference:
         fields = ", ".join(row.difference.get("fields", [])[:5])
         who = row.difference.get("manager") or "somebody"
