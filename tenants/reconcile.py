@@ -27,8 +27,11 @@ from portal.hints import page_hint
 from tenants import entitlements, queries
 from tenants.models import Namespace, Plan, QuotaLine
 
-# Looking again while something is on its way: a flavor being made, Workloads ending, a namespace terminating.
+# Looking again while something is on its way: Workloads ending, a namespace terminating.
 SOON_S = 3.0
+# Who makes a flavor wakes all namespaces; this is for a wake-up that was lost. A flavor that cannot be made must not
+# keep every namespace busy.
+FLAVOR_AGAIN_S = 60.0
 PLAN_NAMESPACE = "gpu-portal-plan"
 Wanted = Namespace.Wanted
 
@@ -56,9 +59,10 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     page_hint(row.name)
     catalog.refuse_to_settle(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
-    is_waiting = bool(done.terminating) or any(_is_coming(share) for share in shares)
-    is_leaving = bool(entitlements.leaving(shares, live))
-    return Outcome(again_in_s=SOON_S if is_waiting or is_leaving else None, clock=clock, is_applied=not is_waiting)
+    is_coming = any(_is_coming(share) for share in shares)
+    is_ending = bool(done.terminating or entitlements.leaving(shares, live))
+    again_in_s = SOON_S if is_ending else FLAVOR_AGAIN_S if is_coming else None
+    return Outcome(again_in_s=again_in_s, clock=clock, is_applied=not (done.terminating or is_coming))
 
 
 def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: Deadline, *, kube: Kube) -> Converged:
