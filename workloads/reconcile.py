@@ -63,7 +63,9 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
         workload = run.workload
     owner = owner_label(workload)
     cluster = workload.namespace.cluster
-    rows = AppliedObject.objects.filter(cluster=cluster, owner=owner)
+    # Somebody waits for the first look at a new workload, and nothing was sent before it.
+    is_new = workload.observed_generation == 0 and workload.attempts <= 1
+    rows = () if is_new else AppliedObject.objects.filter(cluster=cluster, owner=owner)
     work = _Work(kube, deadline, workload, cluster, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
