@@ -182,3 +182,10 @@ def test_the_catalog_with_what_is_free(limited: GpuClass, charlie: User) -> None
     assert found[0]["capacity"]["is_current"]
     GpuClass.objects.update(life_cycle="draft")
     assert client.get(f"/api/v1/classes/{limited.slug}").status_code == 404
+
+
+def test_a_state_that_no_request_has_is_refused_by_name(alice: User) -> None:
+    answer = caller(alice, Scope.READ).get("/api/v1/requests?state=maybe")
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "unknown_state"
+    assert answer.json()["field"] == "state"
