@@ -29,8 +29,8 @@ from tenants.models import Namespace, Plan, QuotaLine
 
 # Looking again while something is on its way: Workloads ending, a namespace terminating.
 SOON_S = 3.0
-# Who makes a flavor wakes all namespaces; this is for a wake-up that was lost. A flavor that cannot be made must not
-# keep every namespace busy.
+# Who makes a flavor wakes all namespaces; this is for a wake-up that was lost, and for a flavor that leaves when its
+# last work ends, in days maybe. A flavor that cannot be made must not keep every namespace busy.
 FLAVOR_AGAIN_S = 60.0
 PLAN_NAMESPACE = "gpu-portal-plan"
 Wanted = Namespace.Wanted
@@ -60,8 +60,9 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     catalog.refuse_to_settle(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_coming = any(_is_coming(share) for share in shares)
-    is_ending = bool(done.terminating or entitlements.leaving(shares, live))
-    again_in_s = SOON_S if is_ending else FLAVOR_AGAIN_S if is_coming else None
+    leaving = entitlements.leaving(shares, live).values()
+    is_ending = bool(done.terminating) or any(not cell.used for cell in leaving)
+    again_in_s = SOON_S if is_ending else FLAVOR_AGAIN_S if is_coming or leaving else None
     return Outcome(again_in_s=again_in_s, clock=clock, is_applied=not (done.terminating or is_coming))
 
 
