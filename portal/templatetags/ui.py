@@ -11,6 +11,7 @@ from typing import Any
 
 from django import template
 from django.forms import BoundField, CheckboxInput, CheckboxSelectMultiple, RadioSelect, Select
+from django.template import Context
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
@@ -102,8 +103,8 @@ def units(count: float | None, unit: str = "unit") -> str:
     return "–" if count is None else plural(float(count), unit)
 
 
-@register.simple_tag
-def when(at: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
+@register.simple_tag(takes_context=True)
+def when(context: Context, at: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
     """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), date ("5 Dec 2026"), countdown ("in 4 min").
 
     The text is complete without script, in the server's zone; portal.js turns it into the person's and keeps it fresh.
@@ -111,7 +112,10 @@ def when(at: datetime | None, style: str = "relative", missing: str = "–") -> 
     if at is None:
         return missing
     absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
-    text = {"clock": _clock, "date": _date}.get(style, relative)(at)
+    # A fragment of a stream has no request. It is sent again when its bytes change, which "3 minutes ago" always does;
+    # whoever has a stream has the script that makes it relative.
+    words = {"clock": _clock, "date": _date}.get(style, relative if is_page(context) else _moment)
+    text = words(at)
     return format_html(
         '<time datetime="{}" title="{}" data-when="{}">{}</time>',
         at.isoformat(timespec="seconds"),
@@ -119,6 +123,22 @@ def when(at: datetime | None, style: str = "relative", missing: str = "–") -> 
         style,
         text,
     )
+
+
+def is_page(context: Context) -> bool:
+    return getattr(context, "request", None) is not None
+
+
+@register.simple_tag(takes_context=True)
+def as_of(context: Context, at: datetime) -> SafeString | str:
+    """For pages without script beside a stream's "Live"; left out of the stream's own fragments (see `when`)."""
+    return (
+        format_html('<span class="when-still">As of {}</span>', when(context, at, "clock")) if is_page(context) else ""
+    )
+
+
+def _moment(at: datetime) -> str:
+    return f"{timezone.localtime(at):%-d %b, %H:%M}"
 
 
 def _clock(at: datetime) -> str:

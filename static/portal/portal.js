@@ -189,7 +189,9 @@ class VisibleSource extends EventTarget {
 function streamIs(state) {
   if (document.body.dataset.stream === state) return;
   document.body.dataset.stream = state;
-  if (state === "paused") announce("Live updates paused, retrying.");
+  if (state !== "paused") return;
+  all("[data-paused-at]").forEach((place) => { place.textContent = `; as of ${clock.format(new Date())}`; });
+  announce("Live updates paused, retrying.");
 }
 
 if (window.htmx) {

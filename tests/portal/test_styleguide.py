@@ -6,8 +6,8 @@ from enum import Enum
 
 import pytest
 from django.http import HttpResponse
-from django.template import Context, Template
-from django.test import Client
+from django.template import Context, RequestContext, Template
+from django.test import Client, RequestFactory
 
 from accounts.models import User
 from cluster.models import AppliedObject
@@ -92,6 +92,16 @@ def test_a_moment_carries_its_absolute_time() -> None:
     assert 'datetime="2026-11-21T12:00:00+00:00"' in html
     assert 'title="21 Nov 2026, 12:00:00 UTC"' in html
     assert ">21 Nov 2026</time>" in html
+
+
+def test_a_streams_fragment_does_not_change_by_the_passing_of_time_alone() -> None:
+    parts = Template("{% load ui %}{% when at %}{% as_of at %}")
+    in_stream = parts.render(Context({"at": NOON}))
+    on_page = parts.render(RequestContext(RequestFactory().get("/"), {"at": NOON}))
+    assert ">21 Nov, 12:00</time>" in in_stream
+    assert "As of" not in in_stream
+    assert "As of" in on_page
+    assert "21 Nov, 12:00</time>" not in on_page
 
 
 def test_a_moment_that_did_not_come_is_a_dash_or_what_the_page_says() -> None:
