@@ -24,8 +24,10 @@ def start_of(day: date) -> datetime:
 
 
 def end_of(day: date) -> datetime:
-    """The last second of the day that a person named as the last one."""
-    return timezone.make_aware(datetime.combine(day, time(23, 59, 59)))
+    """The last instant of the day that a person named as the last one; the next day's grant follows without a gap, in
+    which the neighbours would take its units away.
+    """
+    return timezone.make_aware(datetime.combine(day, time.max))
 
 
 class FormWithLines(forms.Form):
