@@ -14,7 +14,14 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 
-QUIET_STREAM = "window.EventSource = class extends EventTarget { close() {} }"
+# Streams come from the doors process; here they are silent, and counted.
+QUIET_STREAM = """
+window.openStreams = 0;
+window.EventSource = class extends EventTarget {
+  constructor() { super(); window.openStreams += 1; }
+  close() { window.openStreams -= 1; }
+};
+"""
 QUIET = [
     "--no-sandbox",  # the container runs as root
     "--disable-gpu",

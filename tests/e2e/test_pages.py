@@ -175,3 +175,23 @@ def test_a_token_is_made_and_revoked_without_script(open_page: Callable[..., Pag
     expect(page.get_by_role("heading", name="Your new token, shown this once")).to_be_visible()
     page.get_by_role("button", name="Revoke nightly CI").click()
     expect(page.get_by_text("was revoked")).to_be_visible()
+
+
+def test_a_page_holds_one_stream_and_none_while_nobody_looks(
+    open_page: Callable[..., Page], house: Tenant, alice: User
+) -> None:
+    page = open_page("/teams/team-a", as_user=alice)
+    assert page.evaluate("window.openStreams") == 1
+    for hidden, streams in (("true", 0), ("false", 1)):
+        page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        assert page.evaluate("window.openStreams") == streams
+
+
+def test_slash_finds_workloads(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/teams/team-a", as_user=alice)
+    page.keyboard.press("/")
+    page.keyboard.type("retina")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/teams/team-a/workloads?q=retina")
+    expect(page.get_by_role("link", name="retina-seg")).to_be_visible()
