@@ -129,7 +129,15 @@ async def _relay(live: Live, opened: BaseHTTPResponse, receive: Receive, send: S
                 await send({"type": "http.response.body", "body": data, "more_body": True})
         finally:
             closed.cancel()
-            opened.shutdown()
+            _end(opened)
             while not chunks.empty():
                 chunks.get_nowait()
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _end(opened: BaseHTTPResponse) -> None:
+    """Wakes the thread that reads; a log that came to its end has given its connection back already."""
+    try:
+        opened.shutdown()
+    except RuntimeError:
+        log.debug("log_had_ended")

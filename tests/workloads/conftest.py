@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from tenants.models import Namespace, Tenant
 from tests import make
 from tests.plugin import process_environment
 from tests.tenants.waiting import wait_until
+from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads import queries
 from workloads.models import Workload
 from workloads.policy import Wanted
@@ -108,6 +110,48 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]) -> Iterator[Doors]:
+    """One process for all tests: it holds no connection and no state of a test for longer than a few seconds."""
+    log_path = tmp_path_factory.mktemp("doors") / "doors.log"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        **process_environment(),
+        "PORTAL_KUBECONFIG": services["kubeconfigs"]["doors"],
+        "NOTEBOOKS_DOMAIN": NOTEBOOKS,
+        "PORTAL_URL": "http://portal.localhost:8000",
+        "ALLOWED_HOSTS": "*",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "portal.asgi:application",
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+    ]
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    found = Doors(port)
+
+    def answers() -> bool:
+        try:
+            return found.get("/livez")[0] == 200
+        except OSError:
+            return False
+
+    try:
+        assert wait_until(answers, within_s=30), log_path.read_text()
+        yield found
+    finally:
+        process.terminate()
+        process.wait(15)
 
 
 @pytest.fixture

@@ -5,13 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,70 +22,12 @@ from catalog.models import GpuClass
 from portal.hints import page_hint
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
-from tests.plugin import process_environment
 from tests.tenants.waiting import wait_until
 from tests.workloads import running
+from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads.models import Run, Workload
 
-ROOT = Path(__file__).parent.parent.parent
-NOTEBOOKS = "notebooks.localhost:8000"
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
-
-
-@dataclass
-class Doors:
-    port: int
-
-    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        try:
-            connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-            response = connection.getresponse()
-            return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
-        finally:
-            connection.close()
-
-
-@pytest.fixture(scope="session")
-def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]) -> Iterator[Doors]:
-    """One process for all tests: it holds no connection and no state of a test for longer than a few seconds."""
-    log_path = tmp_path_factory.mktemp("doors") / "doors.log"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {
-        **process_environment(),
-        "PORTAL_KUBECONFIG": services["kubeconfigs"]["doors"],
-        "NOTEBOOKS_DOMAIN": NOTEBOOKS,
-        "PORTAL_URL": "http://portal.localhost:8000",
-        "ALLOWED_HOSTS": "*",
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "portal.asgi:application",
-        "--port",
-        str(port),
-        "--log-level",
-        "warning",
-    ]
-    with log_path.open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    found = Doors(port)
-
-    def answers() -> bool:
-        try:
-            return found.get("/livez")[0] == 200
-        except OSError:
-            return False
-
-    try:
-        assert wait_until(answers, within_s=30), log_path.read_text()
-        yield found
-    finally:
-        process.terminate()
-        process.wait(15)
 
 
 class Stream:

@@ -1,0 +1,42 @@
+"""Logs, read by the doors process under its own identity from the real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts import actions as accounts
+from accounts.actor import Actor
+from tenants.models import Tenant
+from tests.workloads.conftest import Worker
+from tests.workloads.doors_process import Doors
+from workloads import actions
+from workloads.models import Run
+from workloads.policy import Wanted
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
+
+
+@pytest.fixture
+def bearer(by_bob: Actor) -> str:
+    _row, text = accounts.create_token(name="ci", scopes=["read"], expires_in_days=1, by=by_bob)
+    return f"Bearer {text}"
+
+
+def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
+    granted: Tenant, notebook: Wanted, by_alice: Actor, worker: Worker, doors: Doors, bearer: str
+) -> None:
+    actions.launch("team-a", notebook, by=by_alice)
+    _status, _headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
+    assert b"There is no pod to read from" in early
+
+    worker(lambda: Run.objects.get().ready_at, within_s=60)
+    status, headers, text = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
+    assert status == 200
+    assert headers["content-type"] == "text/plain; charset=utf-8"
+    assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert b"Jupyter Server" in text
+
+    _status, headers, fragment = doors.get("/live/logs/team-a/one", authorization=bearer, hx_request="true")
+    assert headers["content-type"].startswith("text/html")
+    assert fragment.startswith(b'<pre class="term')
+    assert doors.get("/live/logs/team-a/another", authorization=bearer)[0] == 404
