@@ -57,8 +57,11 @@ def started(options: Options, *, port: int | None = None) -> Iterator[tuple[Stac
             _end(stack.supervisor.run(portal.seed("catalog"), within_s=SEED_WITHIN_S))
         accounts = json.loads((stack.state / "accounts.json").read_text())
         write(stack, portal, accounts)
-        yield stack, portal, accounts
-    (options.state / "demo.json").unlink(missing_ok=True)
+        try:
+            yield stack, portal, accounts
+        finally:
+            for path in _described_in(stack):
+                path.unlink(missing_ok=True)
 
 
 def keep_logs(stack: Stack) -> Path:
@@ -81,10 +84,14 @@ def write(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
         "redis_url": portal.services["redis_url"],
         "process_ids": {**stack.supervisor.pids(), "supervisor": os.getpid()},
     }
-    text = json.dumps(content, indent=1)
-    pki.write_private(stack.state / "demo.json", text)
-    if stack.state == STATE.resolve():
-        pki.write_private(ROOT / ".run" / "demo.json", text)
+    for path in _described_in(stack):
+        pki.write_private(path, json.dumps(content, indent=1))
+
+
+def _described_in(stack: Stack) -> list[Path]:
+    """The demo's description lies where people look for it, a check's beside its own data only."""
+    own = stack.state / "demo.json"
+    return [own, ROOT / ".run" / "demo.json"] if stack.state == STATE.resolve() else [own]
 
 
 def _portal(stack: Stack) -> Portal:
