@@ -1,4 +1,4 @@
-"""The cast and the services. Alice owns team A, Bob is her member, Charlie is a stranger, Dana decides, Olga operates."""
+"""The cast and the services. Alice owns team A, Bob is a member, Charlie a stranger, Dana decides, Olga operates."""
 
 from __future__ import annotations
 

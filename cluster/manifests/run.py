@@ -220,7 +220,7 @@ def _notebook(spec: RunSpec) -> Manifest:
 
 
 def _resources(spec: RunSpec) -> Manifest:
-    """cpu and memory: what the class promises, no less and no more; without a limit the namespace's default would be one.
+    """cpu and memory: what the class promises, no less and no more; the namespace has a default limit otherwise.
 
     GPUs as limits only: the API server fills the requests in.
     """
