@@ -33,7 +33,7 @@ Result = AppliedObject.Result
 RUN_KINDS = ("Job", "Secret", "ResourceClaimTemplate")
 # What the watcher reports wakes the row at once; this is for a wake-up that was lost.
 ALIVE_AGAIN_S = 60.0
-ENDING_AGAIN_S = 2.0
+ENDING_AGAIN_S = 1.5
 # The mirror follows the API server within a fraction of this.
 MIRROR_LAG = timedelta(seconds=1.5)
 REFUSED_AGAIN = timedelta(seconds=300)
@@ -170,13 +170,19 @@ def _stop(work: _Work, run: Run) -> Outcome:
     if not _delete_job(work, run):
         _end(run, ending.NEVER_SENT)
         return _tidy(work)
-    if seen is None or seen.job is not None or seen.pods:
-        return Outcome(again_in_s=ENDING_AGAIN_S)
     asked = work.sent["Job", names.run_name(work.workload.name, run.number)]
+    if seen is None or seen.job is not None or seen.pods:
+        return _patience(asked.sent_at)
     if timezone.now() - asked.sent_at < MIRROR_LAG or not _shows_what_came_after(work, asked.sent_at):
-        return Outcome(again_in_s=MIRROR_LAG.total_seconds())
+        return _patience(asked.sent_at)
     _end(run, ending.stopped(run.admitted_at is not None))
     return _tidy(work)
+
+
+def _patience(since_: datetime) -> Outcome:
+    """The watcher wakes the row when something ends. What takes long, a pod on a dead node for one, is asked rarely."""
+    waited_s = (timezone.now() - since_).total_seconds()
+    return Outcome(again_in_s=min(max(ENDING_AGAIN_S, waited_s / 4), ALIVE_AGAIN_S))
 
 
 def _shows_what_came_after(work: _Work, at: datetime) -> bool:
@@ -229,9 +235,9 @@ def _tidy(work: _Work) -> Outcome:
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
         return DONE
     if not mirror.as_of(work.cluster.pk, "Job", "Pod").is_current:
-        return Outcome(again_in_s=ENDING_AGAIN_S)
+        return _patience(work.workload.delete_requested_at)
     if mirror.jobs(work.cluster.pk, owner=work.owner) or mirror.pods(work.cluster.pk, owner=work.owner):
-        return Outcome(again_in_s=ENDING_AGAIN_S)
+        return _patience(work.workload.delete_requested_at)
     Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
     return DONE

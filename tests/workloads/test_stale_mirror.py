@@ -57,6 +57,22 @@ def test_units_are_not_given_back_on_the_word_of_a_watcher_that_is_away(
     worker(lambda: run_of("train").outcome == "stopped")
 
 
+@pytest.mark.usefixtures("provisioned")
+def test_what_takes_long_to_end_is_asked_less_often(
+    job: Wanted, by_alice: Actor, worker: Worker, mirror: Mirror
+) -> None:
+    """A node that is gone keeps its pods for hours; the watcher says when they go."""
+    actions.launch("team-a", job, by=by_alice)
+    worker(lambda: AppliedObject.objects.filter(kind="Job", result="applied").exists())
+    actions.stop("team-a", "train", by=by_alice)
+    worker(lambda: AppliedObject.objects.filter(kind="Job", result="terminating").exists())
+    assert Workload.objects.filter(due_at__lt=Now() + timedelta(seconds=3)).exists()
+
+    later(600)
+    worker(lambda: Workload.objects.filter(due_at__gt=Now()).exists())
+    assert Workload.objects.filter(due_at__gt=Now() + timedelta(seconds=30)).exists()
+
+
 def test_what_became_of_an_earlier_runs_job_is_not_said_of_this_one(
     granted: Tenant, job: Wanted, by_alice: Actor, cluster: Cluster, mirror: Mirror
 ) -> None:
