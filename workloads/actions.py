@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from accounts.actions import record
 from accounts.actor import Actor
-from catalog.models import GpuClass, Image
 from cluster.run_spec import RunSpec
 from portal.due import label, owner_label, touch
 from portal.errors import get_or_refuse, refuse, refuse_if
@@ -25,6 +24,8 @@ from tenants.models import Namespace
 from workloads import policy, queries
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
+from workloads.queries import launching
+from workloads.queries.launching import Target
 
 TICKET_LIFE = timedelta(seconds=30)
 NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
@@ -38,9 +39,9 @@ def launch(tenant: str, wanted: policy.Wanted, *, by: Actor) -> Workload:
     can never start (422).
     """
     namespace, team = queries.team(by, tenant)
-    gpu_class = _class(namespace, wanted.gpu_class)
-    refuse_if(policy.may_launch(by, team, queries.class_facts(namespace, gpu_class, units=wanted.units), wanted))
-    workload = _create(namespace, gpu_class, wanted, by)
+    target = _target(namespace, wanted)
+    refuse_if(policy.may_launch(by, team, target.facts, wanted))
+    workload = _create(namespace, target, wanted, by)
     run = _start(workload, number=1, by=by)
     record(by, "workload.launched", workload, tenant=tenant, after=_summary(run))
     worker_hint(label(Workload), queue=Workload.queue)
@@ -56,17 +57,17 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     kind_fixed (409).
     """
     namespace, team = queries.team(by, tenant)
-    gpu_class = _class(namespace, wanted.gpu_class)
-    refuse_if(policy.may_launch(by, team, queries.class_facts(namespace, gpu_class, units=wanted.units), wanted))
+    target = _target(namespace, wanted)
+    refuse_if(policy.may_launch(by, team, target.facts, wanted))
     known = Workload.objects.select_for_update().filter(namespace=namespace, name=wanted.name, deleted_at=None).first()
     if known is None:
-        workload = _create(namespace, gpu_class, wanted, by)
+        workload = _create(namespace, target, wanted, by)
         record(by, "workload.declared", workload, tenant=tenant, after=_wanted_summary(workload))
         page_hint(namespace.name)
         return workload, True
     refuse_if(policy.may_change(by, team, queries.run_facts(known, None), kind=known.kind, wanted=wanted))
     before = _wanted_summary(known)
-    _fill(known, gpu_class, wanted)
+    _fill(known, target, wanted)
     after = _wanted_summary(known)
     if after != before:
         known.save(update_fields=["gpu_class", "units", "image", "command", "volume"])
@@ -179,23 +180,11 @@ def redeem_ticket(secret: str, *, origin: str) -> str:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _class(namespace: Namespace, slug: str) -> GpuClass:
-    found = GpuClass.objects.filter(cluster_id=namespace.cluster_id, slug=slug).exclude(life_cycle="draft").first()
+def _target(namespace: Namespace, wanted: policy.Wanted) -> Target:
+    found = launching.target(namespace, wanted)
     if found is None:
-        raise refuse("unknown_class", f"There is no class '{slug[:40]}' in the catalog.", field="gpu_class")
+        raise refuse("unknown_class", f"There is no class '{wanted.gpu_class[:40]}' in the catalog.", field="gpu_class")
     return found
-
-
-def _image(reference: str, kind: str) -> str:
-    """The catalog's image of that name or reference. Raises Refused: unknown_image (422)."""
-    images = Image.objects.filter(kind=kind)
-    for image in images:
-        if reference in (image.name, image.reference):
-            return image.reference
-    known = ", ".join(image.name for image in images[:8]) or "none yet"
-    raise refuse(
-        "unknown_image", f"'{reference[:80]}' is not an image for a {kind} here. Known: {known}.", field="image"
-    )
 
 
 def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
@@ -206,15 +195,19 @@ def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
     return known or Volume.objects.create(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib)
 
 
-def _fill(workload: Workload, gpu_class: GpuClass, wanted: policy.Wanted) -> None:
-    workload.gpu_class = gpu_class
+def _fill(workload: Workload, target: Target, wanted: policy.Wanted) -> None:
+    if not target.image:
+        known = ", ".join(image.name for image in launching.images() if image.kind == wanted.kind)[:200] or "none yet"
+        text = f"'{wanted.image[:80]}' is not an image for a {wanted.kind} here. Known: {known}."
+        raise refuse("unknown_image", text, field="image")
+    workload.gpu_class = target.gpu_class
     workload.units = wanted.units
-    workload.image = _image(wanted.image, wanted.kind)
+    workload.image = target.image
     workload.command = list(wanted.command)
     workload.volume = _volume(workload.namespace, wanted)
 
 
-def _create(namespace: Namespace, gpu_class: GpuClass, wanted: policy.Wanted, by: Actor) -> Workload:
+def _create(namespace: Namespace, target: Target, wanted: policy.Wanted, by: Actor) -> Workload:
     workload = Workload(
         tenant=namespace.tenant,
         namespace=namespace,
@@ -224,7 +217,7 @@ def _create(namespace: Namespace, gpu_class: GpuClass, wanted: policy.Wanted, by
         origin=f"n{secrets.token_hex(6)}",
         created_by=by.person,
     )
-    _fill(workload, gpu_class, wanted)
+    _fill(workload, target, wanted)
     workload.save(force_insert=True)
     return workload
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -60,11 +61,17 @@ _WORKLOADS = f"""(SELECT count(*) FROM {Workload._meta.db_table} workload
 
 def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int) -> policy.ClassFacts:
     """One query, two when the units might not fit on one node."""
+    granted = most_promised(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0)
+    return facts_of(gpu_class, granted, units)
+
+
+def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts:
+    """`granted`: the most units promised at any instant from now on."""
     return policy.ClassFacts(
         slug=gpu_class.slug,
         name=gpu_class.name,
         life_cycle=gpu_class.life_cycle,
-        granted=most_promised(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0),
+        granted=granted,
         borrowing_limit=gpu_class.borrowing_limit,
         units_per_workload=gpu_class.units_per_workload,
         node_units=node_units(gpu_class) if units > 1 else None,
@@ -77,7 +84,11 @@ def most_promised(tenant_id: int, class_ids: Sequence[int]) -> dict[int, int]:
     found: dict[int, list[promises.Promise]] = {}
     for grant in Grant.objects.filter(tenant_id=tenant_id, gpu_class_id__in=class_ids, period__endswith__gt=now):
         found.setdefault(grant.gpu_class_id, []).append(promise_of(grant))
-    return {pk: promises.peak(theirs, now, max(promise.end for promise in theirs)) for pk, theirs in found.items()}
+    return {pk: peak(theirs, now) for pk, theirs in found.items()}
+
+
+def peak(theirs: Sequence[promises.Promise], now: datetime) -> int:
+    return promises.peak(theirs, now, max((promise.end for promise in theirs), default=now))
 
 
 def node_units(gpu_class: GpuClass) -> int | None:

@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
 from django.db.models import IntegerField, Q, Sum
+from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 from django.utils import timezone
 
 from catalog import queries as catalog
 from catalog.models import GpuClass, Image
-from tenants.models import Namespace
+from tenants.models import Grant, Namespace
+from tenants.promises import Promise
 from tenants.queries import units_in_force
 from workloads import policy
 from workloads.models import Run
 from workloads.outlook import Figures, Outlook, sentence
-from workloads.queries import most_promised
+from workloads.queries import facts_of, most_promised, peak
 from workloads.units import unit_of
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a launch names: the class with its facts, and the image's reference, "" for one that nobody knows."""
+
+    gpu_class: GpuClass
+    facts: policy.ClassFacts
+    image: str
+
+
+def target(namespace: Namespace, wanted: policy.Wanted) -> Target | None:
+    """None: no such class. One query, since somebody waits; two more when the units might not fit on one node."""
+    rows = GpuClass.objects.filter(cluster_id=namespace.cluster_id, slug=wanted.gpu_class)
+    found: Any = (
+        rows.exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
+        .annotate(
+            promised=RawSQL(_PROMISED, [namespace.tenant_id]),
+            image=RawSQL(_IMAGE, [wanted.kind, wanted.image]),
+        )
+        .first()
+    )
+    if found is None:
+        return None
+    theirs = [
+        Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end))
+        for units, start, end in found.promised
+    ]
+    granted = peak(theirs, timezone.now())
+    return Target(found, facts_of(found, granted, wanted.units), found.image or "")
+
+
+_PROMISED = f"""(
+ SELECT coalesce(json_agg(json_build_array(granted.units, lower(granted.period), upper(granted.period))), '[]')
+   FROM {Grant._meta.db_table} granted
+  WHERE granted.tenant_id = %s AND granted.gpu_class_id = {GpuClass._meta.db_table}.id
+    AND upper(granted.period) > now())"""
+_IMAGE = f"""(SELECT image.reference FROM {Image._meta.db_table} image
+  WHERE image.kind = %s AND %s IN (image.name, image.reference) ORDER BY image.position, image.name LIMIT 1)"""
 
 
 def images() -> list[Image]:
@@ -28,7 +73,7 @@ def classes_for(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]
         GpuClass.objects.filter(cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE).order_by("slug")
     )
     promised = most_promised(namespace.tenant_id, [one.pk for one in active])
-    found = [(one, _facts(one, promised.get(one.pk, 0))) for one in active]
+    found = [(one, facts_of(one, promised.get(one.pk, 0), 1)) for one in active]
     return [(one, facts) for one, facts in found if facts.granted or facts.borrowing_limit]
 
 
@@ -57,18 +102,6 @@ def price_of(gpu_class: GpuClass) -> str:
     """ "" for what is free of charge."""
     price = gpu_class.price_per_unit_hour
     return f"{price.normalize():f} per unit and hour" if price else ""
-
-
-def _facts(gpu_class: GpuClass, granted: int) -> policy.ClassFacts:
-    return policy.ClassFacts(
-        slug=gpu_class.slug,
-        name=gpu_class.name,
-        life_cycle=gpu_class.life_cycle,
-        granted=granted,
-        borrowing_limit=gpu_class.borrowing_limit,
-        units_per_workload=gpu_class.units_per_workload,
-        node_units=None,
-    )
 
 
 def _units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
