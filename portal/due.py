@@ -141,7 +141,10 @@ def wake_owners(owners: Iterable[str]) -> None:
 
 
 def claim(model: type[Row]) -> Claim[Row] | None:
-    """Lease the oldest due row of the table that nobody is on, or None. Counts the attempt: a killed task cannot."""
+    """Lease the oldest due row of the table that nobody is on, or None. Counts the attempt: a killed task cannot.
+
+    One statement, and one round trip: somebody waits for it between the click and the cluster.
+    """
     table = connection.ops.quote_name(model._meta.db_table)
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
@@ -149,14 +152,11 @@ def claim(model: type[Row]) -> Claim[Row] | None:
                       WHERE due_at <= statement_timestamp()
                         AND (leased_until IS NULL OR leased_until <= statement_timestamp())
                       ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-        RETURNING id, generation, due_at, leased_until, attempts"""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statement, [settings.LEASE_S])
-        found = cursor.fetchone()
-        if found is None:
-            return None
-        pk, generation, due_at, leased_until, attempts = found
-        return Claim(model._base_manager.get(pk=pk), generation, due_at, leased_until, attempts)
+        RETURNING *"""
+    row = next(iter(model._base_manager.raw(statement, [settings.LEASE_S])), None)
+    if row is None or row.due_at is None or row.leased_until is None:
+        return None
+    return Claim(row, row.generation, row.due_at, row.leased_until, row.attempts)
 
 
 def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
