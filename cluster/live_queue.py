@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster import names
 from cluster.records import amount
 
 Key = tuple[str, str]  # resource, flavor
@@ -49,6 +50,7 @@ def read(body: Mapping[str, Any]) -> LiveQueue:
         for group in spec.get("resourceGroups") or []
         for flavor in group["flavors"]
         for quota in flavor["resources"]
+        if quota["name"] != names.PLAIN_RESOURCE
     }
     return LiveQueue(
         is_open=spec.get("stopPolicy", "None") == "None",

@@ -19,6 +19,9 @@ LOCAL_QUEUE = "gpu-portal"
 TOPOLOGY = "gpu-portal"
 QUOTA = "gpu-portal"
 PRIORITY_CLASS = "gpu-portal"
+# Shipped in deploy/base/queues.yaml: a flavor without a topology, for a resource that nobody requests.
+PLAIN_FLAVOR = "gpu-portal-plain"
+PLAIN_RESOURCE = "gpu-portal/none"
 TENANT_ROLE = "gpu-portal-tenant"
 LOGS_ROLE = "gpu-portal-logs"
 

@@ -119,3 +119,9 @@ def namespace_a(team_a: Tenant) -> Namespace:
 def a100(cluster: Cluster, unique: str) -> GpuClass:
     """Whole A100 cards of the simulated hardware; a slug of its own, since flavors are cluster-wide."""
     return make.gpu_class(cluster, slug=f"a100-{unique}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none."""
+    items.sort(key=lambda item: "/e2e/" in str(item.path))

@@ -207,9 +207,13 @@ def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
         return _on_its_way(wish, seen, pod, facts, now)
     if wish.kind != "notebook":
         return Status(Phase.RUNNING, "running", f"Runs on {pod.node}.", main.since, facts, ("stop",))
-    if pod.is_ready:
+    if pod.is_ready and wish.ready_at is not None:
         return Status(Phase.READY, "ready", f"Ready on {pod.node}.", since(pod, "Ready"), facts, ("open", "stop"))
-    text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab does not answer at the moment."
+    if pod.is_ready:
+        # The gateway lets people in by the run's own record, which the worker writes in a moment.
+        text = "JupyterLab answers; it opens in a moment."
+    else:
+        text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab does not answer at the moment."
     return Status(Phase.STARTING, "starting", text, main.since, facts, ("stop",))
 
 

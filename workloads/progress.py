@@ -90,8 +90,6 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
     if queue is not None and queue.is_true("Evicted") and not queue.is_true("Admitted") and pod is None:
         admitted = bound = ran = None
     ready = wish.ready_at if pod is None or pod.is_ready or wish.ended_at else None
-    if pod and pod.is_ready:
-        ready = ready or since(pod, "Ready")
     stages = [
         _Stage("Requested", True, wish.requested_at),
         _Stage("Queued", admitted is not None, admitted, "units assigned" if admitted else ""),

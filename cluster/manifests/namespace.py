@@ -142,6 +142,19 @@ def logs_binding(spec: NamespaceSpec) -> Manifest:
     return _role_binding(spec, names.LOGS_ROLE, subject)
 
 
+# A queue all of whose flavors have a topology, or that has none, admits no pod without a GPU: it waits for a topology
+# assignment that Kueue never makes. One plain flavor in the queue is enough.
+PLAIN_GROUP: Manifest = {
+    "coveredResources": [names.PLAIN_RESOURCE],
+    "flavors": [
+        {
+            "name": names.PLAIN_FLAVOR,
+            "resources": [{"name": names.PLAIN_RESOURCE, "nominalQuota": "0", "borrowingLimit": "0"}],
+        }
+    ],
+}
+
+
 def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest:
     """One resource group per resource name. Promised units are taken back from borrowers at once (reclaim: Any)."""
     return {
@@ -152,7 +165,7 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
             "cohortName": spec.cohort,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": spec.name}},
             "queueingStrategy": "BestEffortFIFO",
-            "resourceGroups": resource_groups(cells),
+            "resourceGroups": [*resource_groups(cells), PLAIN_GROUP],
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
             "stopPolicy": "Hold" if spec.is_held else "None",
         },

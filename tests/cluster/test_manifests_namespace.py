@@ -64,5 +64,5 @@ def test_every_borrowing_limit_is_sent() -> None:
     """An absent one would mean unlimited."""
     groups = manifests.cluster_queue(SPEC, SPEC.cells or ())["spec"]["resourceGroups"]
     resources = [resource for group in groups for flavor in group["flavors"] for resource in flavor["resources"]]
-    assert len(resources) == 3
+    assert len(resources) == 4
     assert all("borrowingLimit" in resource for resource in resources)

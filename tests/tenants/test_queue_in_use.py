@@ -16,6 +16,7 @@ from catalog.models import GpuClass, Pool
 from cluster.apply import create_once
 from cluster.kube import Kube
 from cluster.manifests import run as manifests
+from cluster.manifests.namespace import PLAIN_GROUP
 from cluster.run_spec import RunSpec
 from devcluster.api import Api
 from portal.due import DONE, Deadline, Outcome
@@ -93,8 +94,9 @@ def reserved(admin: Api, namespace: Namespace) -> int:
 
 
 def cells(admin: Api, namespace: Namespace) -> dict[str, str]:
-    """Flavor → nominal quota."""
-    groups = admin.get(QUEUES, namespace.name)["spec"].get("resourceGroups", [])
+    """Flavor → nominal quota, of classes."""
+    groups = admin.get(QUEUES, namespace.name)["spec"]["resourceGroups"]
+    groups = [group for group in groups if group != PLAIN_GROUP]
     return {flavor["name"]: flavor["resources"][0]["nominalQuota"] for group in groups for flavor in group["flavors"]}
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
+from cluster.manifests.namespace import PLAIN_GROUP
 from cluster.models import AppliedObject, Cluster
 from devcluster.api import Api
 from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
@@ -274,11 +275,12 @@ def stop_policy(admin: Api, namespace: Namespace) -> str:
 
 
 def nominal(admin: Api, namespace: Namespace) -> dict[str, list[str]]:
-    """Resource → nominal quotas of its flavors."""
-    groups = queue_of(admin, namespace)["spec"].get("resourceGroups", [])
+    """Resource → nominal quotas of its flavors, of classes."""
+    groups = queue_of(admin, namespace)["spec"]["resourceGroups"]
     return {
         group["coveredResources"][0]: [flavor["resources"][0]["nominalQuota"] for flavor in group["flavors"]]
         for group in groups
+        if group != PLAIN_GROUP
     }
 
 

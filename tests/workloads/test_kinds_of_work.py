@@ -62,15 +62,19 @@ def everything(
     """Team A holds two of each class, provisioned."""
     for gpu_class in (h100, cpu):
         make.grant(granted, gpu_class, units=2)
-    tenants.pool(Pool.objects.create(cluster=h100.cluster), Deadline(), kube=kube_worker)
+    provision(namespace_a, kube_worker)
+    return granted
+
+
+def provision(namespace: Namespace, kube: Kube) -> None:
+    tenants.pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
 
     def is_open() -> bool:
-        namespace_a.refresh_from_db()
-        tenants.namespace(namespace_a, Deadline(), kube=kube_worker)
-        return kube_worker.get("ClusterQueue", name=namespace_a.name).body["spec"].get("stopPolicy", "None") == "None"
+        namespace.refresh_from_db()
+        tenants.namespace(namespace, Deadline(), kube=kube)
+        return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
 
     assert wait_until(is_open)
-    return granted
 
 
 def test_devices_through_dra(
@@ -93,6 +97,23 @@ def test_without_a_gpu_it_runs_on_a_node_without_one(
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
     worker(lambda: run_of("train").started_at, within_s=40)
     assert shown("train").status.facts["node"].startswith("cpu")
+
+
+def test_without_a_gpu_in_a_team_that_holds_no_other_class(
+    team_a: Tenant,
+    cpu: GpuClass,
+    namespace_a: Namespace,
+    job: Wanted,
+    by_alice: Actor,
+    worker: Worker,
+    kube_worker: Kube,
+    clean_cluster: None,
+) -> None:
+    """Kueue takes a queue without a plain flavor for one of topologies only, and would let this wait for ever."""
+    make.grant(team_a, cpu, units=2)
+    provision(namespace_a, kube_worker)
+    actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
+    worker(lambda: run_of("train").started_at, within_s=40)
 
 
 def test_a_volume_outlives_the_workload_that_made_it(

@@ -259,7 +259,8 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         "",
     ),
     ("starting", WISH, Seen(job(), ADMITTED, (RUNNING,)), "starting", "starting", "JupyterLab is starting"),
-    ("ready", WISH, Seen(job(), ADMITTED, (READY,)), "ready", "ready", "Ready on a100-1"),
+    ("ready", replace(WISH, ready_at=AGO), Seen(job(), ADMITTED, (READY,)), "ready", "ready", "Ready on a100-1"),
+    ("ready, not recorded", WISH, Seen(job(), ADMITTED, (READY,)), "starting", "starting", "opens in a moment"),
     (
         "not answering",
         replace(WISH, ready_at=AGO),
@@ -358,7 +359,7 @@ def test_steps_stand_still_where_the_volume_is_missing() -> None:
 
 
 def test_steps_of_a_notebook_that_is_ready_and_of_one_that_was_stopped() -> None:
-    assert {state for _title, state in titles(WISH, Seen(job(), ADMITTED, (READY,)))} == {"done"}
+    assert {state for _title, state in titles(replace(WISH, ready_at=AGO), Seen(job(), ADMITTED, (READY,)))} == {"done"}
     stopped = replace(WISH, admitted_at=AGO, started_at=AGO, ready_at=AGO, ended_at=NOW, outcome="stopped")
     assert titles(stopped, Seen())[-1] == ("Stopped", "done")
     early = replace(WISH, ended_at=NOW, outcome="stopped")
