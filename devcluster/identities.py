@@ -20,7 +20,7 @@ TOKEN_S = 30 * 24 * 3600
 SHIPPED = {
     "Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding",
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "PriorityClass", "WorkloadPriorityClass", "Topology",
+    "PriorityClass", "WorkloadPriorityClass", "Topology", "ResourceFlavor",
 }  # fmt: skip
 _FIRST = ("Namespace", "ServiceAccount", "ClusterRole", "Role")
 
