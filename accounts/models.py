@@ -160,7 +160,7 @@ class Delivery(Due):
 
     queue = BACKGROUND
 
-    class Meta:
+    class Meta(Due.Meta):
         verbose_name_plural = "deliveries"
         constraints = [models.UniqueConstraint("event", "user", "channel", name="delivery_once")]
 

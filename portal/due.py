@@ -41,6 +41,14 @@ class Due(models.Model):
 
     class Meta:
         abstract = True
+        indexes = [
+            # What `claim` looks for first; it stays small however many rows are due.
+            models.Index(
+                fields=["due_at"],
+                condition=models.Q(generation__gt=models.F("observed_generation"), attempts=0),
+                name="%(app_label)s_%(class)s_asked",
+            )
+        ]
 
 
 Row = TypeVar("Row", bound=Due)
@@ -143,15 +151,20 @@ def wake_owners(owners: Iterable[str]) -> None:
 def claim(model: type[Row]) -> Claim[Row] | None:
     """Lease the oldest due row of the table that nobody is on, or None. Counts the attempt: a killed task cannot.
 
-    One statement, and one round trip: somebody waits for it between the click and the cluster.
+    What was asked for and nobody has tried yet comes before what only may have changed: a person waits for it, and
+    thousands of rows may be woken at once. One statement, and one round trip, for the same reason.
     """
     table = connection.ops.quote_name(model._meta.db_table)
+    due_and_free = (
+        "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
+    )
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
-         WHERE id = (SELECT id FROM {table}
-                      WHERE due_at <= statement_timestamp()
-                        AND (leased_until IS NULL OR leased_until <= statement_timestamp())
-                      ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+         WHERE id = coalesce(
+               (SELECT id FROM {table} WHERE generation > observed_generation AND attempts = 0 AND {due_and_free}
+                 ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
+               (SELECT id FROM {table} WHERE {due_and_free}
+                 ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED))
         RETURNING *"""
     row = next(iter(model._base_manager.raw(statement, [settings.LEASE_S])), None)
     if row is None or row.due_at is None or row.leased_until is None:

@@ -213,6 +213,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=4)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
+# Celery closes the connection around every task otherwise; portal.tasks looks after it by Django's own rule.
+CELERY_DB_REUSE_MAX = 1_000_000
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}}
 }

@@ -1,7 +1,8 @@
 """The sweep: finds due rows whose hint was lost, every 10 s (beat). And what a worker's start brings with it."""
 
 from celery import shared_task
-from celery.signals import beat_init, worker_ready
+from celery.signals import beat_init, task_prerun, worker_ready
+from django.db import close_old_connections
 
 from portal import due, internal
 
@@ -9,6 +10,12 @@ from portal import due, internal
 @shared_task(name="portal.sweep", ignore_result=True)
 def sweep() -> None:
     due.sweep()
+
+
+@task_prerun.connect
+def _keep_connection(**_kwargs: object) -> None:
+    """What a request's start does: the connection is closed when it is too old, looked at when it is used next."""
+    close_old_connections()
 
 
 @worker_ready.connect

@@ -106,7 +106,7 @@ class Namespace(Due):
 
     objects = NamespaceQuerySet.as_manager()
 
-    class Meta:
+    class Meta(Due.Meta):
         constraints = [models.UniqueConstraint("cluster", "name", name="namespace_name_once")]
 
     def __str__(self) -> str:

@@ -67,7 +67,7 @@ class Workload(Due):
 
     objects = WorkloadQuerySet.as_manager()
 
-    class Meta:
+    class Meta(Due.Meta):
         constraints = [
             models.UniqueConstraint("namespace", "name", condition=Q(deleted_at=None), name="workload_name_once"),
             models.CheckConstraint(condition=Q(units__gte=0), name="workload_units"),

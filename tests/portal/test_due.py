@@ -67,6 +67,23 @@ def test_a_claim_leases_the_oldest_due_row_and_counts_the_attempt(cluster: Clust
     assert 50 < in_s(older.leased_until) <= 60
 
 
+def test_what_was_asked_for_comes_before_what_was_woken_or_failed(cluster: Cluster) -> None:
+    woken, failed, asked = (due_row(cluster, name, since_s=since) for name, since in (("b", 90), ("c", 80), ("a", 5)))
+    Namespace.objects.filter(pk=woken.pk).update(observed_generation=1)
+    Namespace.objects.filter(pk=failed.pk).update(attempts=2)
+
+    assert [claimed(row).row.pk for row in (asked, woken, failed)] == [asked.pk, woken.pk, failed.pk]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("model", due.due_models(), ids=lambda model: model.__name__)
+def test_every_due_table_has_the_index_of_what_was_asked_for(model: type[due.Due]) -> None:
+    """A Meta of its own that does not inherit Due's loses it without a word."""
+    with connection.cursor() as cursor:
+        constraints = connection.introspection.get_constraints(cursor, model._meta.db_table)
+    assert f"{model._meta.app_label}_{model._meta.model_name}_asked" in constraints
+
+
 def test_a_killed_worker_has_counted_its_attempt(row: Namespace) -> None:
     for _ in range(3):
         claimed(row)

@@ -137,7 +137,8 @@ def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPa
     ):
         prefix, programs, data = postgres.prepare(supervisor, state)
         port = free_port()
-        supervisor.start(postgres.command(prefix, programs, data, state=state, port=port, unsafe=True))
+        # Safe: what was committed has to outlive the crash.
+        supervisor.start(postgres.command(prefix, programs, data, state=state, port=port, unsafe=False))
         command, redis_url = redis.command(state, free_port({port}))
         supervisor.start(command)
         supervisor.until_ready("postgres", "redis")
@@ -155,7 +156,8 @@ def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPa
         found.run("-m", "tests.recovery.provision", "cluster", f"gpu-portal-{unique}", found.slug)
         celery = [sys.executable, "-m", "celery", "-A", "portal"]
         worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
-        as_worker = env | {"PORTAL_KUBECONFIG": str(proxy.kubeconfig)}
+        as_worker = env | {"PORTAL_KUBECONFIG": str(proxy.kubeconfig), "DATABASE_CONN_MAX_AGE": "300"}
+        as_worker |= {"PGAPPNAME": "worker"}
         as_watcher = env | {"PORTAL_KUBECONFIG": services["kubeconfigs"]["watcher"]}
         watch = [sys.executable, "manage.py", "watch_cluster"]
         supervisor.start(Command("worker", worker, env=as_worker, cwd=ROOT, stop_within_s=10))
