@@ -155,9 +155,7 @@ def claim(model: type[Row]) -> Claim[Row] | None:
     thousands of rows may be woken at once. One statement, and one round trip, for the same reason.
     """
     table = connection.ops.quote_name(model._meta.db_table)
-    due_and_free = (
-        "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
-    )
+    due_and_free = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
          WHERE id = coalesce(

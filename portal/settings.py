@@ -305,6 +305,9 @@ LOGGING = {
         "django.request": {"level": "CRITICAL"},
         # A wrong Host header is a scanner, not an error of ours.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # Two lines for every hint, written while somebody waits; what was done is in rows, Events and metrics.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
     },
 }
 structlog.configure(
