@@ -155,6 +155,8 @@ def claim(model: type[Row]) -> Claim[Row] | None:
     thousands of rows may be woken at once. One statement, and one round trip, for the same reason.
     """
     table = connection.ops.quote_name(model._meta.db_table)
+    # By name: a statement that was prepared before a migration goes on working after it.
+    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in model._meta.concrete_fields)
     due_and_free = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
@@ -163,7 +165,7 @@ def claim(model: type[Row]) -> Claim[Row] | None:
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
                (SELECT id FROM {table} WHERE {due_and_free}
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED))
-        RETURNING *"""
+        RETURNING {columns}"""
     row = next(iter(model._base_manager.raw(statement, [settings.LEASE_S])), None)
     if row is None or row.due_at is None or row.leased_until is None:
         return None

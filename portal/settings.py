@@ -59,10 +59,14 @@ HTTPS = urlsplit(PORTAL_URL).scheme == "https"
 
 DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
 DATABASES["default"].update(ENGINE="django.db.backends.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
+# Half of what PostgreSQL does for a page is planning the same queries again (ADR 23).
+DATABASES["default"].setdefault("OPTIONS", {}).update(server_side_binding=True, prepare_threshold=3)
 if env.bool("DATABASE_POOL", default=False):
     # For web and doors: one pool per process.
-    DATABASES["default"]["OPTIONS"] = {
-        "pool": {"min_size": 1, "max_size": env.int("DATABASE_POOL_SIZE", default=8), "timeout": 5}
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": env.int("DATABASE_POOL_SIZE", default=8),
+        "timeout": 5,
     }
 else:
     # For the worker, whose processes do one thing at a time: a connection that stays, looked at before each task.

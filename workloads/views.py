@@ -19,6 +19,7 @@ from accounts.edge import actor
 from accounts.paging import page_of
 from cluster import queries as mirror
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse
+from tenants.models import Namespace
 from workloads import actions, policy, queries, shown
 from workloads.forms import LaunchForm
 from workloads.models import Run, Workload
@@ -93,13 +94,13 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
 @require_GET
 def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     by = actor(request)
-    namespace, _team = queries.team(by, tenant)
+    namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
     as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
     runs = list(Run.objects.filter(workload=row.workload).order_by("-number")[:20])
     context = {
         "state": shown.workload_state(row, as_of),
-        "actions": _buttons(by, tenant, row),
+        "actions": _buttons(by, namespace, team, row),
         "spec": shown.definitions(row),
         "runs": shown.earlier(runs, row.run),
         "events": [shown.event_line(event, tenant=tenant) for event in accounts.events_of_row(row.workload)[:10]],
@@ -114,9 +115,10 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 def workload_actions(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     """The buttons of this person, fetched again whenever the state changes."""
     by = actor(request)
+    namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
-    as_of = mirror.as_of(row.workload.namespace.cluster_id, *queries.KINDS_NEEDED)
-    context = {"state": shown.workload_state(row, as_of), "actions": _buttons(by, tenant, row)}
+    as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
+    context = {"state": shown.workload_state(row, as_of), "actions": _buttons(by, namespace, team, row)}
     return render(request, "workloads/_actions.html", context)
 
 
@@ -125,8 +127,9 @@ def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:
     return queries.rows([found])[0]
 
 
-def _buttons(by: Actor, tenant: str, row: WorkloadRow) -> dict[str, Refusal | str | None]:
-    namespace, team = queries.team(by, tenant)
+def _buttons(
+    by: Actor, namespace: Namespace, team: policy.TeamFacts, row: WorkloadRow
+) -> dict[str, Refusal | str | None]:
     found = queries.class_facts(namespace, row.workload.gpu_class, units=row.workload.units)
     run = queries.run_facts(row.workload, row.run)
     buttons: dict[str, Refusal | str | None] = {
