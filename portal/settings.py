@@ -69,8 +69,9 @@ if env.bool("DATABASE_POOL", default=False):
         "timeout": 5,
     }
 else:
-    # For the worker, whose processes do one thing at a time: a connection that stays, looked at before each task.
-    DATABASES["default"].update(CONN_MAX_AGE=env.int("DATABASE_CONN_MAX_AGE", default=0), CONN_HEALTH_CHECKS=True)
+    # For the worker, whose processes do one thing at a time: a connection that stays. It is looked at after an error
+    # only: a task that finds it broken is lost, which costs seconds, and a look before every task costs every task.
+    DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [

@@ -14,7 +14,7 @@ def sweep() -> None:
 
 @task_prerun.connect
 def _keep_connection(**_kwargs: object) -> None:
-    """What a request's start does: the connection is closed when it is too old, looked at when it is used next."""
+    """As at a request's start: it is closed when it is too old, or broken and the last task failed of it."""
     close_old_connections()
 
 

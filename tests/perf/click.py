@@ -73,6 +73,7 @@ class _Ground:
 
     def sample(self, number: int, index: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """((Job, Pod) of ours, (Job, Pod) of the raw POST), milliseconds each; both cleaned up and settled after."""
+        self._settle()
         name, twin = f"c{number}-{index:02}", f"r{number}-{index:02}"
         began = time.perf_counter()
         launched = self.browser.submit(self.page, self.form, name=name)
@@ -81,6 +82,7 @@ class _Ground:
         row = self.database.execute(SPEC, [name]).fetchone()
         assert row is not None, f"{name} has no run"
         self._remove(name)
+        self._settle()
         manifest = manifests.job(replace(RunSpec.from_json(row[0]), workload=twin))
         began = time.perf_counter()
         self.worker.create(manifest)
@@ -88,6 +90,11 @@ class _Ground:
         self.seen.admin.delete("batch/v1/jobs", f"{twin}-1", namespace=TEAM)
         self.seen.until("the end of the raw Job", lambda: not self.seen.of("v1/pods", twin))
         return (ours[0], ours[1]), (raw[0], raw[1])
+
+    def _settle(self) -> None:
+        """No worker is on a row any more because of the sample before."""
+        leased = "SELECT count(*) FROM workloads_workload WHERE leased_until IS NOT NULL"
+        self.seen.until("an idle worker", lambda: self.database.execute(leased).fetchone() == (0,))
 
     def close(self) -> None:
         for arrivals in (self.jobs, self.pods):
