@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from tenants import reconcile
 from tenants.models import Grant, Namespace
 from tests import make
 from tests.plugin import process_environment
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,15 +61,6 @@ def start(*, workers: int, death_rate: float, kubeconfig: str, log: Path, seed: 
     )
     stream.close()
     return Zygote(process, log)
-
-
-def wait_until(is_true: Callable[[], bool], *, within_s: float, what: str) -> None:
-    """Poll a condition that no event announces."""
-    deadline = time.monotonic() + within_s
-    while not is_true():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within_s:.0f} s: {what}")
-        time.sleep(0.05)
 
 
 # ---- what keeps changing, and what has to be true in the end ---------------------------------------------------
@@ -150,7 +142,7 @@ def run(
         told = zygote.stop()
     calm = start(workers=2, death_rate=0.0, kubeconfig=kubeconfig, log=log.with_suffix(".calm"))
     try:
-        wait_until(is_settled, within_s=60, what=f"every row settled; {list(unsettled())}")
+        wait_until(is_settled, within_s=60, what="every row settled", story=lambda: str(list(unsettled())))
     finally:
         told["crashed"] += calm.stop()["crashed"]
     assert differences(world, admin) == []

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from cluster import queries
 from cluster.models import Cluster
 from tests.plugin import process_environment
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -50,9 +48,10 @@ class Watchers:
 
 
 def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: float = 20) -> None:
-    if not wait_until(condition, within_s=within_s, every_s=0.05):
-        logs = "\n".join(watchers.log(number).read_text() for number in range(len(watchers.processes)))
-        pytest.fail(f"not within {within_s:.0f} s; the watchers said:\n{logs}")
+    def story() -> str:
+        return "\n".join(watchers.log(number).read_text() for number in range(len(watchers.processes)))
+
+    wait_until(condition, within_s=within_s, story=story)
 
 
 def is_current(cluster: Cluster) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from devcluster.api import Api, Json
-from tests.devcluster.conftest import Until
+from tests.waiting import wait_until
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
@@ -67,43 +67,41 @@ def running(admin: Api, namespace: str, name: str) -> Json | None:
     return next((pod for pod in pods if pod["status"].get("phase") == "Running"), None)
 
 
-def test_a_job_over_quota_waits_with_its_place_and_starts_when_there_is_room(
-    admin: Api, queue: str, until: Until
-) -> None:
+def test_a_job_over_quota_waits_with_its_place_and_starts_when_there_is_room(admin: Api, queue: str) -> None:
     admin.create(job("first", queue, cards=2))
-    until(lambda: running(admin, queue, "first"))
+    wait_until(lambda: running(admin, queue, "first"))
     admin.create(job("second", queue, cards=1))
     path = f"/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{queue}/pendingworkloads"
-    waiting = until(lambda: admin.request("GET", path)["items"])
+    waiting = wait_until(lambda: admin.request("GET", path)["items"])
     assert isinstance(waiting, list)
     assert [(item["positionInClusterQueue"], item["localQueueName"]) for item in waiting] == [(0, "gpu-portal")]
     assert admin.get("batch/v1/jobs", "second", namespace=queue)["spec"]["suspend"] is True
 
     admin.delete("batch/v1/jobs", "first", namespace=queue)
-    until(lambda: running(admin, queue, "second"))
+    wait_until(lambda: running(admin, queue, "second"))
 
 
-def test_a_pod_deleted_by_hand_ends_as_failed_before_it_goes(admin: Api, queue: str, until: Until) -> None:
+def test_a_pod_deleted_by_hand_ends_as_failed_before_it_goes(admin: Api, queue: str) -> None:
     admin.create(job("doomed", queue, cards=1))
-    pod = until(lambda: running(admin, queue, "doomed"))
+    pod = wait_until(lambda: running(admin, queue, "doomed"))
     assert isinstance(pod, dict)
     admin.delete("v1/pods", pod["metadata"]["name"], namespace=queue)
-    until(lambda: admin.find("v1/pods", pod["metadata"]["name"], namespace=queue) is None)
-    ended = until(lambda: _condition(admin.get("batch/v1/jobs", "doomed", namespace=queue), "Failed"))
+    wait_until(lambda: admin.find("v1/pods", pod["metadata"]["name"], namespace=queue) is None)
+    ended = wait_until(lambda: _condition(admin.get("batch/v1/jobs", "doomed", namespace=queue), "Failed"))
     assert isinstance(ended, dict)
     assert "exit code 137" in ended["message"]
 
 
-def test_a_pod_completes_only_when_it_is_told_to(admin: Api, queue: str, until: Until) -> None:
+def test_a_pod_completes_only_when_it_is_told_to(admin: Api, queue: str) -> None:
     admin.create(job("patient", queue, cards=1))
-    pod = until(lambda: running(admin, queue, "patient"))
+    pod = wait_until(lambda: running(admin, queue, "patient"))
     assert isinstance(pod, dict)
     body = {"metadata": {"labels": {"devcluster/complete": "true"}}}
     admin.patch("v1/pods", pod["metadata"]["name"], body, namespace=queue)
-    until(lambda: _condition(admin.get("batch/v1/jobs", "patient", namespace=queue), "Complete"))
+    wait_until(lambda: _condition(admin.get("batch/v1/jobs", "patient", namespace=queue), "Complete"))
 
 
-def test_a_job_with_a_device_claim_is_queued_under_the_mapped_resource(admin: Api, queue: str, until: Until) -> None:
+def test_a_job_with_a_device_claim_is_queued_under_the_mapped_resource(admin: Api, queue: str) -> None:
     device = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 1}
     requests = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": device}]}}}
     metadata = {"name": "one", "namespace": queue}
@@ -117,20 +115,18 @@ def test_a_job_with_a_device_claim_is_queued_under_the_mapped_resource(admin: Ap
     container = {"name": "main", "image": "example/train", "resources": {"claims": [{"name": "gpu"}]}}
     claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     admin.create(job("claims", queue, containers=[container], resourceClaims=claims))
-    until(lambda: running(admin, queue, "claims"))
+    wait_until(lambda: running(admin, queue, "claims"))
 
     def used() -> dict[str, str]:
         flavors = admin.get(f"{KUEUE}/clusterqueues", queue)["status"]["flavorsUsage"]
         return {resource["name"]: resource["total"] for flavor in flavors for resource in flavor["resources"]}
 
-    until(lambda: used() == {"nvidia.com/gpu": "0", "dra.portal/h100": "1"})
+    wait_until(lambda: used() == {"nvidia.com/gpu": "0", "dra.portal/h100": "1"})
 
 
-def test_logs_of_a_simulated_pod_can_be_read_through_the_api_server(
-    admin: Api, queue: str, until: Until, tmp_path: Path
-) -> None:
+def test_logs_of_a_simulated_pod_can_be_read_through_the_api_server(admin: Api, queue: str, tmp_path: Path) -> None:
     admin.create(job("talks", queue, cards=1))
-    pod = until(lambda: running(admin, queue, "talks"))
+    pod = wait_until(lambda: running(admin, queue, "talks"))
     assert isinstance(pod, dict)
     file = tmp_path / "main.log"
     file.write_text("2026-11-21T05:00:00.000000000Z stdout F epoch 1 of 3\n")
@@ -138,7 +134,7 @@ def test_logs_of_a_simulated_pod_can_be_read_through_the_api_server(
     metadata = {"name": pod["metadata"]["name"], "namespace": queue}
     admin.create({"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": metadata, "spec": {"logs": logs}})
     path = f"/api/v1/namespaces/{queue}/pods/{pod['metadata']['name']}/log"
-    until(lambda: admin.raw("GET", path) == (200, b"epoch 1 of 3\n"))
+    wait_until(lambda: admin.raw("GET", path) == (200, b"epoch 1 of 3\n"))
 
 
 def _condition(obj: Json, kind: str) -> Json | None:

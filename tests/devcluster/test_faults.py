@@ -17,7 +17,7 @@ import redis
 from devcluster.api import APPLY, Api, ApiError, Json
 from devcluster.faults import WRITES, ApiProxy, Call, TcpProxy
 from devcluster.faults.rules import call_of
-from tests.devcluster.conftest import Until
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 LOST = (OSError, http.client.HTTPException)
@@ -208,38 +208,38 @@ def make_abc(admin: Api, namespace: str) -> None:
     ("fault", "seen"),
     [("duplicate", "abbc"), ("reorder", "acb"), ("drop_event", "ac")],
 )
-def test_the_second_event_is_doubled_late_or_lost(admin, proxy, namespace, watcher, until: Until, fault, seen):
+def test_the_second_event_is_doubled_late_or_lost(admin, proxy, namespace, watcher, fault, seen):
     getattr(proxy.when("watch", "configmaps", nth=2), fault)()
     make_abc(admin, namespace)
-    until(lambda: len(watcher.events) == len(seen))
+    wait_until(lambda: len(watcher.events) == len(seen))
     assert "".join(name for _, name in watcher.events) == seen
 
 
-def test_only_events_that_the_predicate_picks_are_counted(admin, proxy, namespace, watcher, until):
+def test_only_events_that_the_predicate_picks_are_counted(admin, proxy, namespace, watcher):
     deletions = proxy.when("watch", predicate=lambda call, event: event["type"] == "DELETED").drop_event()
     make_abc(admin, namespace)
     admin.delete("v1/configmaps", "b", namespace=namespace)
     admin.delete("v1/configmaps", "c", namespace=namespace)
-    until(lambda: ("DELETED", "c") in watcher.events)
+    wait_until(lambda: ("DELETED", "c") in watcher.events)
     assert ("DELETED", "b") not in watcher.events
     assert deletions.struck == 1
 
 
-def test_a_watch_ends_with_410_in_the_place_of_an_event(admin, proxy, namespace, watcher, until):
+def test_a_watch_ends_with_410_in_the_place_of_an_event(admin, proxy, namespace, watcher):
     proxy.when("watch", "configmaps", nth=2).gone()
     make_abc(admin, namespace)
-    until(lambda: watcher.error)
+    wait_until(lambda: watcher.error)
     assert (watcher.error.status, watcher.error.reason) == (410, "Expired")
     assert watcher.events == [("ADDED", "a")]
 
 
-def test_a_silent_watch_stays_open_and_says_nothing(admin, proxy, namespace, watcher, until):
+def test_a_silent_watch_stays_open_and_says_nothing(admin, proxy, namespace, watcher):
     rule = proxy.when("watch", "configmaps", nth=2).silence()
     make_abc(admin, namespace)
     rule.wait()
     admin.create(config_map(namespace, "d"))
     watched_for = time.monotonic() + 0.5
-    until(lambda: time.monotonic() > watched_for)
+    wait_until(lambda: time.monotonic() > watched_for)
     assert watcher.events == [("ADDED", "a")]
     assert watcher.error is None
 

@@ -5,9 +5,10 @@ import threading
 from devcluster.api import Api
 from devcluster.faults import ApiProxy
 from devcluster.follow import Follow
+from tests.waiting import wait_until
 
 
-def test_what_happened_during_an_outage_is_told_after_it(services, admin, namespace, until, tmp_path):
+def test_what_happened_during_an_outage_is_told_after_it(services, admin, namespace, tmp_path):
     def config_map(name: str) -> None:
         admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
 
@@ -20,12 +21,12 @@ def test_what_happened_during_an_outage_is_told_after_it(services, admin, namesp
         thread.start()
         for name in ("stays", "goes"):
             config_map(name)
-        until(lambda: proxy.calls("watch", "configmaps"))
+        wait_until(lambda: proxy.calls("watch", "configmaps"))
         proxy.refuse()
         admin.delete("v1/configmaps", "goes", namespace=namespace)
         config_map("comes")
         proxy.resume()
-        until(lambda: ("ADDED", "comes") in told)
+        wait_until(lambda: ("ADDED", "comes") in told)
         follow.stop()
         thread.join(5)
     assert not thread.is_alive()

@@ -6,7 +6,7 @@ import pytest
 
 from devcluster import hardware
 from devcluster.api import Api, Json
-from tests.devcluster.conftest import Until
+from tests.waiting import wait_until
 
 
 def node_of(name: str) -> Json:
@@ -112,20 +112,20 @@ def test_loading_again_repairs_and_leaves_other_nodes_alone(admin: Api, unique: 
         admin.delete("v1/nodes", f"own-{unique}")
 
 
-def test_the_one_slice_with_media_engines_is_given_once(admin: Api, namespace: str, until: Until):
+def test_the_one_slice_with_media_engines_is_given_once(admin: Api, namespace: str):
     for name in ("first", "second"):
         admin.create(gpu_pod(namespace, name, container=asks("nvidia.com/mig-1g.10gb.me")))
-    until(lambda: {node_of_pod(admin, namespace, name) for name in ("first", "second")} == {"a100-mig", ""})
+    wait_until(lambda: {node_of_pod(admin, namespace, name) for name in ("first", "second")} == {"a100-mig", ""})
     waiting = next(n for n in ("first", "second") if not node_of_pod(admin, namespace, n))
 
     def reason() -> str:
         conditions = admin.get("v1/pods", waiting, namespace=namespace)["status"].get("conditions", [])
         return next((c["message"] for c in conditions if c.get("reason") == "Unschedulable"), "")
 
-    assert "Insufficient nvidia.com/mig-1g.10gb.me" in str(until(reason))
+    assert "Insufficient nvidia.com/mig-1g.10gb.me" in str(wait_until(reason))
 
 
-def test_an_h100_is_allocated_through_a_claim(admin: Api, namespace: str, until: Until):
+def test_an_h100_is_allocated_through_a_claim(admin: Api, namespace: str):
     memory = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('79Gi')) >= 0"
     exactly = {"deviceClassName": "gpu.nvidia.com", "selectors": [{"cel": {"expression": memory}}]}
     admin.create(
@@ -144,7 +144,7 @@ def test_an_h100_is_allocated_through_a_claim(admin: Api, namespace: str, until:
             resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}],
         )
     )
-    until(lambda: node_of_pod(admin, namespace, "trainer") == "h100")
+    wait_until(lambda: node_of_pod(admin, namespace, "trainer") == "h100")
     (claim,) = admin.list("resource.k8s.io/v1/resourceclaims", namespace=namespace)
     (result,) = claim["status"]["allocation"]["devices"]["results"]
     assert (result["driver"], result["pool"]) == ("gpu.nvidia.com", "h100")

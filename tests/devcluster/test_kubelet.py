@@ -8,6 +8,7 @@ import pytest
 from devcluster import hardware
 from devcluster.api import Api, Json
 from devcluster.kubelet import Kubelet, ends, runs, starts_slowly
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -74,20 +75,20 @@ def job_condition(admin: Api, namespace: str, kind: str) -> Json | None:
 # claiming
 
 
-def test_a_claimed_pod_belongs_to_the_script_and_others_go_on(admin, namespace, kubelet, seen, until):
+def test_a_claimed_pod_belongs_to_the_script_and_others_go_on(admin, namespace, kubelet, seen):
     with kubelet.claim(namespace, labels={"mine": "yes"}):
         admin.create(pod(namespace, "scripted", mine="yes"))
         admin.create(pod(namespace, "usual"))
-        until(lambda: seen("usual").get("phase") == "Running")
+        wait_until(lambda: seen("usual").get("phase") == "Running")
         assert "containerStatuses" not in seen("scripted")
         kubelet.running(kubelet.bound(namespace, labels="mine=yes"), ready=False)
         assert seen("scripted")["phase"] == "Running"
 
 
-def test_a_deleted_pod_ends_as_failed_and_goes_unless_it_is_stuck(admin, namespace, kubelet, seen, until):
+def test_a_deleted_pod_ends_as_failed_and_goes_unless_it_is_stuck(admin, namespace, kubelet, seen):
     with kubelet.claim(namespace, script=runs, stuck=True) as claim:
         admin.create(pod(namespace))
-        until(lambda: seen().get("phase") == "Running")
+        wait_until(lambda: seen().get("phase") == "Running")
         admin.delete("v1/pods", "trainer", namespace=namespace)
         assert seen()["phase"] == "Running"
         watch = admin.watch("v1/pods", namespace=namespace, timeout_s=10)
@@ -97,12 +98,12 @@ def test_a_deleted_pod_ends_as_failed_and_goes_unless_it_is_stuck(admin, namespa
     assert seen() == {}
 
 
-def test_after_a_claim_its_pods_can_be_deleted_like_others(admin, namespace, kubelet, seen, until):
+def test_after_a_claim_its_pods_can_be_deleted_like_others(admin, namespace, kubelet, seen):
     with kubelet.claim(namespace, script=runs):
         admin.create(pod(namespace))
-        until(lambda: seen().get("phase") == "Running")
+        wait_until(lambda: seen().get("phase") == "Running")
     admin.delete("v1/pods", "trainer", namespace=namespace)
-    until(lambda: not seen())
+    wait_until(lambda: not seen())
 
 
 # statuses
@@ -165,7 +166,7 @@ def test_readiness_comes_and_goes(admin, namespace, kubelet, seen, events):
 # what the control plane makes of it
 
 
-def test_a_job_replaces_an_evicted_pod_and_ends_with_a_crash(admin, namespace, kubelet, until):
+def test_a_job_replaces_an_evicted_pod_and_ends_with_a_crash(admin, namespace, kubelet):
     with kubelet.claim(namespace):
         admin.create(job(namespace))
         first = kubelet.bound(namespace)
@@ -173,25 +174,25 @@ def test_a_job_replaces_an_evicted_pod_and_ends_with_a_crash(admin, namespace, k
         second = kubelet.bound(namespace, timeout_s=30)
         assert second["metadata"]["uid"] != first["metadata"]["uid"]
         kubelet.oom_killed(kubelet.running(second))
-        failed = until(lambda: job_condition(admin, namespace, "Failed"))
+        failed = wait_until(lambda: job_condition(admin, namespace, "Failed"))
         assert failed["reason"] == "PodFailurePolicy"
 
 
-def test_scripts_run_by_themselves(admin, namespace, kubelet, until, seen):
+def test_scripts_run_by_themselves(admin, namespace, kubelet, seen):
     with kubelet.claim(namespace, script=ends(0)):
         admin.create(job(namespace))
-        until(lambda: job_condition(admin, namespace, "Complete"))
+        wait_until(lambda: job_condition(admin, namespace, "Complete"))
 
 
-def test_a_slow_start_is_slow(admin, namespace, kubelet, until, seen):
+def test_a_slow_start_is_slow(admin, namespace, kubelet, seen):
     with kubelet.claim(namespace, script=starts_slowly(1.0)):
         admin.create(pod(namespace))
-        until(lambda: seen().get("containerStatuses"))
+        wait_until(lambda: seen().get("containerStatuses"))
         assert only_state(seen())["waiting"]["reason"] == "ContainerCreating"
-        until(lambda: seen()["phase"] == "Running")
+        wait_until(lambda: seen()["phase"] == "Running")
 
 
-def test_a_lost_node_is_tainted_and_comes_back(admin, kubelet, until, unique):
+def test_a_lost_node_is_tainted_and_comes_back(admin, kubelet, unique):
     name = f"own-{unique}"
     hardware.add(admin, hardware.node(name, devices={"nvidia.com/gpu": 4}))
 
@@ -203,11 +204,11 @@ def test_a_lost_node_is_tainted_and_comes_back(admin, kubelet, until, unique):
         return {taint["key"] for taint in admin.get("v1/nodes", name)["spec"].get("taints", [])}
 
     try:
-        until(lambda: ready() == "True")
+        wait_until(lambda: ready() == "True")
         kubelet.node_lost(name)
-        until(lambda: "node.kubernetes.io/unreachable" in taints())
+        wait_until(lambda: "node.kubernetes.io/unreachable" in taints())
         assert ready() == "Unknown"
         kubelet.node_back(name)
-        until(lambda: ready() == "True" and not taints())
+        wait_until(lambda: ready() == "True" and not taints())
     finally:
         admin.delete("v1/nodes", name)

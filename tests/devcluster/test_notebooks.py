@@ -16,8 +16,10 @@ import pytest
 from devcluster.api import Api, Json
 from devcluster.notebooks import entry
 from devcluster.notebooks.process import MARK
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
+
 TOKEN = "sesame"
 
 
@@ -101,9 +103,9 @@ def processes_of(uid: str) -> list[int]:
 # a real JupyterLab
 
 
-def test_a_notebook_is_a_real_jupyterlab_from_start_to_deletion(admin, namespace, seen, until):
+def test_a_notebook_is_a_real_jupyterlab_from_start_to_deletion(admin, namespace, seen):
     pod = admin.create(notebook(namespace))
-    until(lambda: is_ready(seen()), within_s=40)
+    wait_until(lambda: is_ready(seen()), within_s=40)
 
     address = seen()["podIP"]
     assert address.startswith("127.")
@@ -116,19 +118,19 @@ def test_a_notebook_is_a_real_jupyterlab_from_start_to_deletion(admin, namespace
     assert {"Pulled", "Created", "Started"} <= reasons
 
     admin.delete("v1/pods", "lab", namespace=namespace)
-    until(lambda: not seen(), within_s=15)
+    wait_until(lambda: not seen(), within_s=15)
     assert processes_of(pod["metadata"]["uid"]) == []
 
 
-def test_a_notebook_waits_for_its_secret_and_goes_on_when_it_appears(admin, namespace, seen, until):
+def test_a_notebook_waits_for_its_secret_and_goes_on_when_it_appears(admin, namespace, seen):
     env = [{"name": "JUPYTER_TOKEN", "valueFrom": {"secretKeyRef": {"name": "lab", "key": "token"}}}]
     admin.create(notebook(namespace, env=env))
-    until(lambda: state(seen()).get("waiting", {}).get("reason") == "CreateContainerConfigError")
+    wait_until(lambda: state(seen()).get("waiting", {}).get("reason") == "CreateContainerConfigError")
     assert state(seen())["waiting"]["message"] == 'secret "lab" not found'
 
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lab", "namespace": namespace}}
     admin.create(secret | {"stringData": {"token": TOKEN}})
-    until(lambda: is_ready(seen()), within_s=40)
+    wait_until(lambda: is_ready(seen()), within_s=40)
     assert ask(seen()["podIP"], "/api/kernels", token=TOKEN) == (200, [])
 
 
@@ -156,16 +158,16 @@ def test_only_what_one_machine_needs_is_taken_out_of_the_command_line(given, kep
         ("kill -9 $$$$", "Failed", 137, "Error"),
     ],
 )
-def test_the_exit_code_of_the_process_is_the_containers(admin, namespace, seen, until, command, phase, code, reason):
+def test_the_exit_code_of_the_process_is_the_containers(admin, namespace, seen, command, phase, code, reason):
     admin.create(notebook(namespace, **script(command)))
-    until(lambda: seen().get("phase") == phase)
+    wait_until(lambda: seen().get("phase") == phase)
     ended = state(seen())["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (code, reason)
 
 
-def test_a_process_that_ignores_sigterm_is_killed_when_its_grace_is_over(admin, namespace, seen, until):
+def test_a_process_that_ignores_sigterm_is_killed_when_its_grace_is_over(admin, namespace, seen):
     pod = admin.create(notebook(namespace, grace_s=2, **script('trap "" TERM; echo up; while :; do sleep 0.1; done')))
-    until(lambda: b"up" in log_of(admin, namespace))  # the trap is set
+    wait_until(lambda: b"up" in log_of(admin, namespace))  # the trap is set
     watch = admin.watch("v1/pods", namespace=namespace, timeout_s=20)
     admin.delete("v1/pods", "lab", namespace=namespace)
     codes = {
@@ -186,22 +188,22 @@ def take_until_deleted(watch: Any) -> Iterator[tuple[str, Json]]:
             watch.stop()
 
 
-def test_a_program_that_the_image_does_not_have_is_a_start_error(admin, namespace, seen, until):
+def test_a_program_that_the_image_does_not_have_is_a_start_error(admin, namespace, seen):
     admin.create(notebook(namespace, command=["no-such-program"]))
-    until(lambda: seen().get("phase") == "Failed")
+    wait_until(lambda: seen().get("phase") == "Failed")
     ended = state(seen())["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
 
 
-def test_an_image_that_is_missing_is_pulled_in_vain(admin, namespace, seen, until):
+def test_an_image_that_is_missing_is_pulled_in_vain(admin, namespace, seen):
     admin.create(notebook(namespace, image="missing/lab:1"))
-    until(lambda: state(seen()).get("waiting", {}).get("reason") == "ErrImagePull")
-    until(lambda: state(seen()).get("waiting", {}).get("reason") == "ImagePullBackOff")
+    wait_until(lambda: state(seen()).get("waiting", {}).get("reason") == "ErrImagePull")
+    wait_until(lambda: state(seen()).get("waiting", {}).get("reason") == "ImagePullBackOff")
     assert state(seen())["waiting"]["message"].startswith('Back-off pulling image "missing/lab:1": ErrImagePull: ')
     events = {(e["type"], e["reason"]) for e in admin.list("v1/events", namespace=namespace)}
     assert {("Warning", "Failed"), ("Normal", "BackOff")} <= events
     admin.delete("v1/pods", "lab", namespace=namespace)
-    until(lambda: not seen(), within_s=10)
+    wait_until(lambda: not seen(), within_s=10)
 
 
 # storage
@@ -220,35 +222,35 @@ def mounted(name: str = "home") -> Json:
     }
 
 
-def test_what_is_written_to_a_volume_outlives_the_pod_and_goes_with_the_claim(admin, namespace, seen, until):
+def test_what_is_written_to_a_volume_outlives_the_pod_and_goes_with_the_claim(admin, namespace, seen):
     made = admin.create(claim(namespace))
     volume = f"pvc-{made['metadata']['uid']}"
     admin.create(notebook(namespace, "writer", **mounted(), **script("echo kept > note")))
-    until(lambda: seen("writer").get("phase") == "Succeeded")
+    wait_until(lambda: seen("writer").get("phase") == "Succeeded")
     admin.delete("v1/pods", "writer", namespace=namespace)
     admin.create(notebook(namespace, "reader", **mounted(), **script("cat note")))
-    until(lambda: seen("reader").get("phase") == "Succeeded")
+    wait_until(lambda: seen("reader").get("phase") == "Succeeded")
     assert log_of(admin, namespace, "reader") == b"kept\n"
 
     directory = Path(admin.get("v1/persistentvolumes", volume)["spec"]["hostPath"]["path"])
     assert (directory / "note").read_text() == "kept\n"
     admin.delete("v1/pods", "reader", namespace=namespace)
     admin.delete("v1/persistentvolumeclaims", "home", namespace=namespace)
-    until(lambda: admin.find("v1/persistentvolumes", volume) is None)
+    wait_until(lambda: admin.find("v1/persistentvolumes", volume) is None)
     assert not directory.exists()
 
 
-def test_a_claim_that_grows_gets_a_bigger_volume(admin, namespace, until):
+def test_a_claim_that_grows_gets_a_bigger_volume(admin, namespace):
     admin.create(claim(namespace))
 
     def capacity() -> str:
         found = admin.get("v1/persistentvolumeclaims", "home", namespace=namespace)
         return found["status"].get("capacity", {}).get("storage", "")
 
-    until(lambda: capacity() == "1Gi")
+    wait_until(lambda: capacity() == "1Gi")
     body = {"spec": {"resources": {"requests": {"storage": "5Gi"}}}}
     admin.patch("v1/persistentvolumeclaims", "home", body, namespace=namespace)
-    until(lambda: capacity() == "5Gi")
+    wait_until(lambda: capacity() == "5Gi")
 
 
 # the runner itself
@@ -266,33 +268,33 @@ def own_runner(services: Json, directory: Path, name: str, *, limit: int = 6) ->
         process.wait(15)
 
 
-def test_more_notebooks_than_the_machine_takes_wait_in_line(admin, services, namespace, seen, until, unique, tmp_path):
+def test_more_notebooks_than_the_machine_takes_wait_in_line(admin, services, namespace, seen, unique, tmp_path):
     ours = {"devcluster/runner": unique}
     with own_runner(services, tmp_path, unique, limit=1):
         admin.create(notebook(namespace, "first", annotations=ours, **script("sleep 600")))
-        until(lambda: "running" in state(seen("first")))
+        wait_until(lambda: "running" in state(seen("first")))
         admin.create(notebook(namespace, "second", annotations=ours, **script("sleep 600")))
-        until(lambda: "number 1 in line" in state(seen("second")).get("waiting", {}).get("message", ""))
+        wait_until(lambda: "number 1 in line" in state(seen("second")).get("waiting", {}).get("message", ""))
         assert state(seen("second"))["waiting"]["reason"] == "ContainerCreating"
         admin.delete("v1/pods", "first", namespace=namespace)
-        until(lambda: "running" in state(seen("second")))
+        wait_until(lambda: "running" in state(seen("second")))
 
 
 def test_a_killed_runner_leaves_no_process_and_the_next_reports_a_node_shutdown(
-    admin, services, namespace, seen, until, unique, tmp_path
+    admin, services, namespace, seen, unique, tmp_path
 ):
     ours = {"devcluster/runner": unique}
     with own_runner(services, tmp_path, unique) as runner:
         pod = admin.create(notebook(namespace, annotations=ours))
-        until(lambda: is_ready(seen()), within_s=40)
+        wait_until(lambda: is_ready(seen()), within_s=40)
         ask(seen()["podIP"], "/api/kernels", token=TOKEN, method="POST", body="{}")
         before = processes_of(pod["metadata"]["uid"])
         assert len(before) >= 2  # the server and its kernel
         os.kill(runner.pid, signal.SIGKILL)
-        until(lambda: processes_of(pod["metadata"]["uid"]) == [], within_s=10)
+        wait_until(lambda: processes_of(pod["metadata"]["uid"]) == [], within_s=10)
         assert seen()["phase"] == "Running"  # nobody is there to say otherwise
     with own_runner(services, tmp_path, unique):
-        until(lambda: seen()["phase"] == "Failed")
+        wait_until(lambda: seen()["phase"] == "Failed")
     assert seen()["reason"] == "Terminated"
     disruption = next(c for c in seen()["conditions"] if c["type"] == "DisruptionTarget")
     assert (disruption["status"], disruption["reason"]) == ("True", "TerminationByKubelet")

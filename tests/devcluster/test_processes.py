@@ -12,7 +12,7 @@ import pytest
 
 from devcluster.processes import Command, Supervisor, free_port, is_free
 from devcluster.say import Problem
-from tests.devcluster.conftest import Until
+from tests.waiting import wait_until
 
 # A child that starts a grandchild of its own, both deaf to SIGTERM.
 DEAF_FAMILY = """
@@ -58,9 +58,7 @@ def python(name: str, text: str, **fields: Any) -> Command:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_however_the_supervisor_goes_children_and_grandchildren_go_too(
-    tmp_path: Path, number: signal.Signals, until: Until
-) -> None:
+def test_however_the_supervisor_goes_children_and_grandchildren_go_too(tmp_path: Path, number: signal.Signals) -> None:
     started = subprocess.Popen(
         [sys.executable, "-c", SUPERVISOR, str(tmp_path), DEAF_FAMILY],
         stdout=subprocess.PIPE,
@@ -75,10 +73,10 @@ def test_however_the_supervisor_goes_children_and_grandchildren_go_too(
     started.wait(timeout=10)
     started.stdout.close()
 
-    until(lambda: not alive(child) and not alive(grandchild))
+    wait_until(lambda: not alive(child) and not alive(grandchild))
 
 
-def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path, until: Until) -> None:
+def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path) -> None:
     order = tmp_path / "order"
     polite = "import signal, sys, time\ndef end(*_):\n open({!r}, 'a').write({!r})\n sys.exit()\nsignal.signal(15, end)"
     polite += "\nprint('up', flush=True)\ntime.sleep(600)"
@@ -86,16 +84,16 @@ def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path,
         pids = []
         for name in ("a", "b"):
             running = supervisor.start(python(name, polite.format(str(order), name)))
-            until(running.log.read_text)
+            wait_until(running.log.read_text)
             pids.append(running.pid)
         deaf = supervisor.start(python("deaf", DEAF_FAMILY, stop_within_s=0.2))
-        until(deaf.log.read_text)
+        wait_until(deaf.log.read_text)
 
     assert order.read_text() == "ba"
     assert not any(alive(pid) for pid in [*pids, deaf.pid])
 
 
-def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path, until: Until) -> None:
+def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path) -> None:
     """Each ends only once the other was asked too: one after the other they would be killed for their deafness."""
     meet = (
         "import pathlib, signal, sys, time\nmine, other = map(pathlib.Path, sys.argv[1:])\n"
@@ -108,7 +106,7 @@ def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path, until:
         for name, mine, other in (("one", one, two), ("two", two, one)):
             argv = [sys.executable, "-c", meet, mine, other]
             started.append(supervisor.start(Command(name, argv, stops_with="pair")))
-            until(started[-1].log.read_text)
+            wait_until(started[-1].log.read_text)
     assert [running.process.returncode for running in started] == [7, 7]
 
 
@@ -130,11 +128,11 @@ def test_a_program_that_is_missing_is_one_sentence(supervisor: Supervisor) -> No
         supervisor.start(Command("gone", ["/no/such/program"]))
 
 
-def test_a_restart_keeps_the_log_of_the_run_before(supervisor: Supervisor, until: Until) -> None:
+def test_a_restart_keeps_the_log_of_the_run_before(supervisor: Supervisor) -> None:
     first = supervisor.start(python("one", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"))
-    until(first.log.read_text)
+    wait_until(first.log.read_text)
     second = supervisor.restart("one")
-    until(second.log.read_text)
+    wait_until(second.log.read_text)
     assert second.pid != first.pid
     assert second.log.with_suffix(".previous.log").read_text().split() == [str(first.pid)]
 

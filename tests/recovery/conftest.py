@@ -6,7 +6,6 @@ import hashlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from devcluster.api import Api
 from devcluster.faults import ApiProxy
 from devcluster.processes import Command, Supervisor, free_port
 from tests import make
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 FIRST_SYNC_WITHIN_S = 60
@@ -87,11 +87,11 @@ class Portal:
             self.supervisor.start(running.command)
 
     def wait(self, is_true: Callable[[], bool], *, what: str, within_s: float = RECOVERS_WITHIN_S) -> None:
-        deadline = time.monotonic() + within_s
-        while not is_true():
+        def step() -> bool:
             self.keep_alive()
-            assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {what}\n{self.story()}"
-            time.sleep(0.1)
+            return is_true()
+
+        wait_until(step, within_s=within_s, every_s=0.1, what=what, story=self.story)
 
     def story(self) -> str:
         return "\n".join(f"--- {name}\n{run.last_lines(8)}" for name, run in self.supervisor.running.items())

@@ -23,7 +23,7 @@ from portal.due import DONE, Deadline, Outcome
 from tenants import reconcile
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
@@ -111,8 +111,8 @@ def test_a_flavor_in_use_stays_in_the_queue_until_its_last_job_is_gone(
     look()
     launch(kube_worker, a100, namespace_a, name="train")
     flavor = queries.flavor_name(a100)
-    assert wait_until(lambda: admitted(admin, namespace_a) == {"train-1": {"nvidia.com/gpu": flavor}})
-    assert wait_until(lambda: reserved(admin, namespace_a) == 1)
+    wait_until(lambda: admitted(admin, namespace_a) == {"train-1": {"nvidia.com/gpu": flavor}})
+    wait_until(lambda: reserved(admin, namespace_a) == 1)
 
     end_now(grant)
     look()
@@ -122,7 +122,7 @@ def test_a_flavor_in_use_stays_in_the_queue_until_its_last_job_is_gone(
     assert admitted(admin, namespace_a) == {"train-1": {"nvidia.com/gpu": flavor}}
 
     admin.delete("batch/v1/jobs", "train-1", namespace=namespace_a.name)
-    assert wait_until(lambda: reserved(admin, namespace_a) == 0)
+    wait_until(lambda: reserved(admin, namespace_a) == 0)
     look()
     assert cells(admin, namespace_a) == {}
 
@@ -134,7 +134,7 @@ def test_relabelled_nodes_get_a_new_flavor_while_the_old_one_is_in_use(
     look()
     launch(kube_worker, a100, namespace_a, name="train")
     before = queries.flavor_name(a100)
-    assert wait_until(lambda: reserved(admin, namespace_a) == 1)
+    wait_until(lambda: reserved(admin, namespace_a) == 1)
     actions.edit_class(a100.pk, node_labels={**a100.node_labels, "nvidia.com/mig.strategy": "mixed"}, by=system("test"))
     a100.refresh_from_db()
     look()
@@ -171,7 +171,7 @@ def test_every_class_of_the_catalog_is_admitted_on_its_own_flavor_side_by_side(
         f"job{number}-1": {gpu_class.resource: queries.flavor_name(gpu_class)} if gpu_class.resource else {}
         for number, gpu_class in enumerate(classes)
     }
-    assert wait_until(lambda: len(admitted(admin, namespace_a)) == len(classes)), why(admin, namespace_a)
+    wait_until(lambda: len(admitted(admin, namespace_a)) == len(classes), story=lambda: str(why(admin, namespace_a)))
     assert admitted(admin, namespace_a) == expected
 
 
@@ -182,10 +182,10 @@ def test_closing_ends_what_runs_and_leaves_nothing(
     look()
     job = manifests.job(spec(a100, namespace_a, name="train"))
     create_once(kube=kube_worker, cluster=a100.cluster, owner="workloads.workload.1", manifest=job)
-    assert wait_until(lambda: reserved(admin, namespace_a) == 1)
+    wait_until(lambda: reserved(admin, namespace_a) == 1)
     Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
 
-    assert wait_until(lambda: look() == DONE, within_s=60, every_s=0.5)
+    wait_until(lambda: look() == DONE, within_s=60, every_s=0.5)
     assert admin.find("v1/namespaces", namespace_a.name) is None
     assert admin.find(QUEUES, namespace_a.name) is None
 
@@ -196,7 +196,7 @@ def test_a_lowered_quota_keeps_what_runs_and_the_fuse_above_it(
     grant = make.grant(team_a, a100, units=3)
     look()
     launch(kube_worker, a100, namespace_a, name="train", units=3)
-    assert wait_until(lambda: reserved(admin, namespace_a) == 3)
+    wait_until(lambda: reserved(admin, namespace_a) == 3)
     end_now(grant)
     make.grant(team_a, a100, units=1, since=timezone.now(), until=timezone.now() + timedelta(days=1))
     look()

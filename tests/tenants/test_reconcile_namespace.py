@@ -18,7 +18,7 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from tenants import reconcile
 from tenants.models import Namespace, Tenant
 from tests import golden_files, make
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 
 KINDS = {
     "Namespace": "v1/namespaces",
@@ -234,7 +234,7 @@ def test_closing_takes_the_queue_then_the_namespace_and_then_rests(
     want(namespace_a, Namespace.Wanted.CLOSED)
     assert provision().again_in_s == reconcile.SOON_S
     assert stop_policy(admin, namespace_a) == "Hold"
-    assert wait_until(lambda: provision() == DONE)
+    wait_until(lambda: provision() == DONE)
     assert admin.find(KINDS["ClusterQueue"], namespace_a.name) is None
     assert admin.find(KINDS["Namespace"], namespace_a.name) is None
     assert not AppliedObject.objects.filter(owner=owner_label(namespace_a)).exists()

@@ -18,7 +18,7 @@ from portal.due import Deadline, Outcome
 from tenants import reconcile
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 
 FLAVORS = "kueue.x-k8s.io/v1beta2/resourceflavors"
 COHORTS = "kueue.x-k8s.io/v1beta2/cohorts"
@@ -114,7 +114,7 @@ def test_relabelled_nodes_are_a_new_flavor_and_the_old_one_stays_while_it_is_use
     finish_all()
     assert look(pool, kube_worker).again_in_s is None
     # Kueue takes its finalizer off when it has seen that no queue names the flavor.
-    assert wait_until(lambda: admin.find(FLAVORS, before) is None)
+    wait_until(lambda: admin.find(FLAVORS, before) is None)
 
 
 def test_an_unwanted_flavor_stays_while_nobody_knows_what_runs(

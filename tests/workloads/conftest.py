@@ -24,7 +24,7 @@ from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.plugin import process_environment
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads import queries
 from workloads.models import Workload
@@ -91,7 +91,7 @@ def provisioned(
         tenants.namespace(namespace_a, Deadline(), kube=kube_worker)
         return kube_worker.get("ClusterQueue", name=namespace_a.name).body["spec"].get("stopPolicy", "None") == "None"
 
-    assert wait_until(is_open)
+    wait_until(is_open)
     return granted
 
 
@@ -104,8 +104,12 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
             [sys.executable, "manage.py", "watch_cluster"], cwd=ROOT, env=environment, stdout=log, stderr=log
         )
     try:
-        known = wait_until(lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"), within_s=40)
-        assert known, (tmp_path / "watcher.log").read_text()
+        wait_until(
+            lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"),
+            within_s=40,
+            what="the mirror is known",
+            story=(tmp_path / "watcher.log").read_text,
+        )
         yield
     finally:
         process.terminate()
@@ -147,7 +151,7 @@ def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, servi
             return False
 
     try:
-        assert wait_until(answers, within_s=30), log_path.read_text()
+        wait_until(answers, within_s=30, what="doors answer", story=log_path.read_text)
         yield found
     finally:
         process.terminate()
@@ -167,8 +171,7 @@ def worker(kube_worker: Kube) -> Worker:
             drain()
             return bool(until())
 
-        if not wait_until(step, within_s=within_s):
-            pytest.fail(f"It did not become true.\n{_told()}")
+        wait_until(step, within_s=within_s, story=_told)
 
     return work
 

@@ -22,7 +22,7 @@ from catalog.models import GpuClass
 from portal.hints import page_hint
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads.models import Run, Workload
@@ -93,20 +93,20 @@ def test_a_page_hears_of_a_change_at_once(
     notebook: Workload, namespace_a: Namespace, bob: User, streams: Callable[..., Stream]
 ) -> None:
     stream = streams(f"/live/{namespace_a.name}", bob)
-    assert wait_until(lambda: stream.has("event: state_running"))
+    wait_until(lambda: stream.has("event: state_running"))
     assert stream.has("canary-a")
     assert not stream.has("Ready")
 
     running.make_ready(notebook)
     page_hint(namespace_a.name)
-    assert wait_until(lambda: stream.has("Ready"), within_s=5)
+    wait_until(lambda: stream.has("Ready"), within_s=5)
 
 
 def test_one_workload_has_a_stream_of_its_own(
     notebook: Workload, namespace_a: Namespace, bob: User, streams: Callable[..., Stream]
 ) -> None:
     stream = streams(f"/live/{namespace_a.name}?workload=canary-a", bob)
-    assert wait_until(lambda: stream.has("event: state_progress") and stream.has("event: state_workload"))
+    wait_until(lambda: stream.has("event: state_progress") and stream.has("event: state_workload"))
     assert not stream.has("event: state_holdings")
 
 
@@ -114,10 +114,10 @@ def test_a_removed_member_is_cut_off_within_five_seconds(
     notebook: Workload, namespace_a: Namespace, alice: User, bob: User, streams: Callable[..., Stream]
 ) -> None:
     hers, his = streams(f"/live/{namespace_a.name}", alice), streams(f"/live/{namespace_a.name}", bob)
-    assert wait_until(lambda: hers.has("state_running") and his.has("state_running"))
+    wait_until(lambda: hers.has("state_running") and his.has("state_running"))
     Membership.objects.filter(user=bob).delete()
     removed_at = time.monotonic()
-    assert wait_until(lambda: his.ended_at is not None, within_s=8)
+    wait_until(lambda: his.ended_at is not None, within_s=8)
     assert his.ended_at is not None
     assert his.ended_at - removed_at < 5.5
     assert hers.ended_at is None
@@ -135,12 +135,12 @@ def test_no_byte_of_another_team_reaches_a_stream(
     make.member(other, charlie)
     theirs = running.workload(other.namespaces.get(), a100, name="canary-c", by=charlie)
     his, hers = streams(f"/live/{namespace_a.name}", bob), streams(f"/live/{namespace_a.name}-c", charlie)
-    assert wait_until(lambda: his.has("canary-a") and hers.has("canary-c"))
+    wait_until(lambda: his.has("canary-a") and hers.has("canary-c"))
     running.make_ready(notebook)
     running.make_ready(theirs)
     page_hint(namespace_a.name)
     page_hint(f"{namespace_a.name}-c")
-    assert wait_until(lambda: his.has("Ready") and hers.has("Ready"))
+    wait_until(lambda: his.has("Ready") and hers.has("Ready"))
     assert not his.has("canary-c")
     assert not hers.has("canary-a")
 
@@ -266,7 +266,7 @@ def test_a_lost_right_is_noticed_within_five_seconds(doors: Doors, opened: tuple
     host, cookie = opened
     assert ask(doors, host, cookie=cookie)[0] == 200
     Membership.objects.filter(user=bob).delete()
-    assert wait_until(lambda: ask(doors, host, cookie=cookie)[0] == 404, within_s=5)
+    wait_until(lambda: ask(doors, host, cookie=cookie)[0] == 404, within_s=5)
 
 
 def test_a_pass_is_spent_when_it_comes_back(doors: Doors, notebook: Workload, bob: User, settings: Any) -> None:
@@ -288,4 +288,4 @@ def test_a_pass_is_spent_when_it_comes_back(doors: Doors, notebook: Workload, bo
 def test_a_run_that_stopped_is_not_ready(doors: Doors, opened: tuple[str, str], team_a: Tenant) -> None:
     host, cookie = opened
     Run.objects.update(stop_requested_at=timezone.now())
-    assert wait_until(lambda: ask(doors, host, cookie=cookie)[0] == 503, within_s=5)
+    wait_until(lambda: ask(doors, host, cookie=cookie)[0] == 503, within_s=5)

@@ -7,7 +7,7 @@ import pytest
 from accounts.actor import Actor
 from devcluster.api import Api
 from tenants.models import Namespace, Tenant
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import named, run_of, shown
 from workloads import actions
@@ -26,7 +26,7 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     worker(lambda: run_of("one").ready_at, within_s=60)
 
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
-    assert wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], within_s=40)
+    wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], within_s=40)
     worker(lambda: shown("one").status.phase is Phase.QUEUED)
     assert run_of("one").ended_at is None
 

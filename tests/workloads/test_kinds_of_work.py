@@ -15,7 +15,7 @@ from portal.due import Deadline
 from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
 from tests import make
-from tests.tenants.waiting import wait_until
+from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import named, run_of, shown
 from workloads import actions
@@ -74,7 +74,7 @@ def provision(namespace: Namespace, kube: Kube) -> None:
         tenants.namespace(namespace, Deadline(), kube=kube)
         return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
 
-    assert wait_until(is_open)
+    wait_until(is_open)
 
 
 def test_devices_through_dra(
