@@ -67,13 +67,15 @@ def _seen(model: type) -> str:
 
 # Deleted mirror rows show in the count; rows that changed show in the newest version.
 _VERSIONS = f"""
-SELECT namespace.name, namespace.cluster_id, namespace.wanted,
+SELECT namespace.name, namespace.cluster_id, namespace.wanted, namespace.error_code,
        {_seen(MirrorJob)}, {_seen(MirrorPod)}, {_seen(MirrorWorkload)}, {_seen(MirrorWarning)},
        (SELECT max(event.id) FROM {Event._meta.db_table} event WHERE event.tenant = tenant.slug),
        (SELECT (count(*), count(run.admitted_at), count(run.started_at), count(run.ready_at), count(run.ended_at),
-                count(run.stop_requested_at))::text
+                count(run.stop_requested_at), sum(run.preemptions))::text
           FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
          WHERE workload.namespace_id = namespace.id),
+       (SELECT (count(nullif(workload.error_code, '')), max(workload.error_code))::text
+          FROM {Workload._meta.db_table} workload WHERE workload.namespace_id = namespace.id),
        (SELECT sum(granted.units) FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = tenant.id AND granted.period @> now())
   FROM {Namespace._meta.db_table} namespace JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id

@@ -213,8 +213,10 @@ def _delete_job(work: _Work, run: Run) -> bool:
     work.deadline.check()
     work.kube.delete("Job", name=name, namespace=namespace, uid=known.uid)
     known.result = Result.TERMINATING
-    known.sent_at = timezone.now()
+    # The database's clock: it is compared with the mirror's, maybe by another worker.
+    known.sent_at = Now()
     known.save()
+    known.refresh_from_db(fields=["sent_at"])
     work.sent["Job", name] = known
     return True
 
