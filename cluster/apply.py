@@ -27,6 +27,9 @@ REFUSED_AGAIN_AFTER = timedelta(seconds=300)
 # Everything is sent again about once a day, in case the watcher missed a difference; jittered by the object's name.
 SEND_AGAIN_AFTER = timedelta(hours=24)
 
+# Reason of a 409 that is about the name, and not about a quota that several creations reached for at once.
+NAME_TAKEN = "AlreadyExists"
+
 Result = AppliedObject.Result
 Manifest = dict[str, Any]
 Key = tuple[str, str, str]
@@ -164,8 +167,8 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
     if not uid:
         try:
             return kube.own_fields(kube.create(manifest))
-        except Conflict:
-            uid = _uid_if_ours(kube, owner, manifest)
+        except Conflict as conflict:
+            uid = _uid_if_ours(kube, owner, manifest, conflict)
     try:
         return kube.apply(manifest, uid=uid)
     except Conflict:
@@ -173,6 +176,8 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
         try:
             return kube.own_fields(kube.create(manifest))
         except Conflict as conflict:
+            if conflict.reason != NAME_TAKEN:
+                raise ClusterUnavailable(conflict.text) from conflict
             raise _Foreign(_foreign_text(manifest)) from conflict
     except ClusterRefused as refused:
         if refused.status == 422 and "metadata.uid" in refused.text:
@@ -180,13 +185,21 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
         raise
 
 
-def _uid_if_ours(kube: Kube, owner: str, manifest: Manifest) -> str:
+def _uid_if_ours(kube: Kube, owner: str, manifest: Manifest, conflict: Conflict) -> str:
+    """Raises ClusterUnavailable where the 409 was not about the name: several creations at once were counted against
+    the namespace's quota, or the object is just going away.
+    """
+    if conflict.reason != NAME_TAKEN:
+        raise ClusterUnavailable(conflict.text)
     kind, namespace, name = key_of(manifest)
     try:
         # The worker may not read Secrets; an apply that changes nothing, tried only, answers with the labels.
         found = kube.look(manifest) if kind == "Secret" else kube.get(kind, name=name, namespace=namespace)
-    except NotFound:
-        return ""
+    except NotFound as gone:
+        # An apply without a uid would adopt whatever somebody makes in between.
+        raise ClusterUnavailable(conflict.text) from gone
+    if not found.resource_version:  # what a look at an absent object would make
+        raise ClusterUnavailable(conflict.text)
     if found.labels.get(OWNER_LABEL) != owner:
         raise _Foreign(_foreign_text(manifest))
     return kube.own_fields(found).uid

@@ -240,9 +240,9 @@ def warning(raw: Raw) -> Content:
     first_at = raw.get("firstTimestamp") or raw.get("eventTime") or created_at
     columns = {
         "object_kind": str(about.get("kind", ""))[:60],
-        "object_name": about.get("name", ""),
+        "object_name": short(about.get("name"), 253),
         "object_uid": str(about.get("uid", ""))[:36],
-        "reason": str(raw.get("reason") or "")[:120],
+        "reason": short(raw.get("reason"), 120),
         "message": short(raw.get("message")),
         "count": series.get("count") or raw.get("count") or 1,
         "first_at": first_at,

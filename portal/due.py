@@ -195,8 +195,8 @@ def finish(claimed: Claim[Row], outcome: Outcome = SETTLED) -> bool:
 
 
 def fail(claimed: Claim[Row], *, code: str, text: str, clock: datetime | None = None) -> None:
-    """It could not be done now: recorded on the row, again in min(5·2^attempts, 300) s ± 20 %, at `clock` if that is
-    earlier, or at a newer touch.
+    """It could not be done now: recorded on the row, again in min(5·2^(attempts-1), 300) s ± 20 %, at `clock` if that
+    is earlier, or at a newer touch.
     """
     table = connection.ops.quote_name(claimed.model._meta.db_table)
     statement = f"""

@@ -284,6 +284,7 @@ LOG_PROCESSORS: list[structlog.typing.Processor] = [
         known=(
             SECRET_KEY,
             NOTEBOOK_TOKEN_KEY,
+            EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
             DATABASES["default"].get("PASSWORD") or "",
             urlsplit(REDIS_URL).password or "",
         )

@@ -157,7 +157,7 @@ def sample() -> dict[str, Any]:
         "soon": now + timedelta(minutes=4, seconds=10),
         "old": now - timedelta(minutes=7),
         "call": 'curl -X POST "$PORTAL/api/v1/workloads/retina-seg/runs" \\\n  -H "Authorization: Bearer $TOKEN"',
-        "token": "gpup_3f9c_this-is-a-sample-and-opens-nothing",
+        "token": "gpt_3f9c_this-is-a-sample-and-opens-nothing",
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +203,25 @@ class TestConverge:
                 kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[blocked, secret(name)], deadline=deadline
             )
         admin.patch("v1/secrets", "held", {"metadata": {"finalizers": None}}, namespace=name)
+
+
+    @pytest.mark.parametrize("make", [secret, lambda name: quota(name, pods=1)], ids=["Secret", "ResourceQuota"])
+    def test_a_conflict_that_is_not_about_the_name_is_tried_later(
+        self,
+        proxy: ApiProxy,
+        cluster: Cluster,
+        name: str,
+        deadline: Deadline,
+        make: Callable[[str], dict[str, Any]],
+    ) -> None:
+        """Several creations at once were counted against a quota; nobody else's object is there."""
+        through = Kube(str(proxy.kubeconfig))
+        manifests = [namespace(name), make(name)]
+        proxy.when("create", manifests[1]["kind"].lower() + "s").status(409)
+        with pytest.raises(ClusterUnavailable):
+            converge(kube=through, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        done = converge(kube=through, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        assert (len(done.sent), done.foreign) == (1, ())
 
 
 @pytest.mark.usefixtures("clean_cluster")
