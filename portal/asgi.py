@@ -30,7 +30,7 @@ from accounts.actor import Actor  # noqa: E402
 from desk import states  # noqa: E402
 from portal import internal  # noqa: E402
 from portal.errors import Refused  # noqa: E402
-from portal.live import Live, Receive, Scope, Send, Topic  # noqa: E402
+from portal.live import Live, Receive, Scope, Send, Topic, Viewer  # noqa: E402
 from workloads import doors, logs, queries, watching  # noqa: E402
 from workloads.doors import Asked, answer, answer_json  # noqa: E402
 
@@ -83,7 +83,7 @@ class Doors:
         if found := STREAM.fullmatch(path):
             return await self.stream(asked, receive, send, **found.groupdict())
         if path.startswith("/api/") and "wait" in asked.query:
-            return await self.waiting(scope, asked, send)
+            return await self.waiting(scope, asked, receive, send)
         return await answer(send, 404)
 
     # ---- streams and logs ----------------------------------------------------------------------------------------
@@ -122,25 +122,30 @@ class Doors:
 
     # ---- waiting API calls ---------------------------------------------------------------------------------------
 
-    async def waiting(self, scope: Scope, asked: Asked, send: Send) -> None:
+    async def waiting(self, scope: Scope, asked: Asked, receive: Receive, send: Send) -> None:
         """Exactly what web answers, when it is so far or the time is over. The first answer decides who may wait."""
         ends = time.monotonic() + _seconds(asked.query.get("wait", ""))
         response = await self.live.in_thread(self.page, scope)
         found = WORKLOAD.fullmatch(scope["path"])
-        if response.status_code == 200 and found:
+        who = await self.who(asked)
+        if response.status_code == 200 and found and who is not None:
             namespace = json.loads(response.content).get("namespace", "")
             until = asked.query.get("until", "ready")
-            await self.until(namespace, found["name"], until, ends)
+            user, session_key, token_prefix = who
+            caller = Viewer(watching.Watcher(user.pk, namespace, session_key, token_prefix))
+            async with self.live.watching(caller, receive):
+                await self.until(namespace, found["name"], until, ends, caller)
             response = await self.live.in_thread(self.page, scope)
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
         cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
         body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
         await answer(send, response.status_code, response.content, [*body, *cookies])
 
-    async def until(self, namespace: str, name: str, until: str, ends: float) -> None:
+    async def until(self, namespace: str, name: str, until: str, ends: float, caller: Viewer) -> None:
+        """Returns early when the caller has gone or may not look any more, or this process is to end."""
         while not await self.live.in_thread(queries.has_reached, namespace, name, until):
             left = ends - time.monotonic()
-            if left <= 0:
+            if left <= 0 or caller.closed.is_set():
                 return
             await self.live.changed(namespace, within_s=min(left, LOOK_EVERY_S))
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts import actions as accounts
 from accounts.actor import Actor
-from accounts.models import User
+from accounts.models import ApiToken, User
 from catalog.models import GpuClass
 from portal.hints import page_hint
 from tenants.models import Membership, Namespace, Tenant
@@ -184,6 +184,20 @@ def test_a_waiting_call_answers_when_it_is_so_far(
     assert status == 200
     assert "retry-after" not in headers
     assert json.loads(body)["status"]["phase"] == "ready"
+
+
+def test_a_waiting_call_ends_when_its_token_is_revoked(doors: Doors, notebook: Workload, token: str, bob: User) -> None:
+    answers: list[tuple[int, dict[str, str], bytes]] = []
+    path = "/api/v1/workloads/canary-a?wait=60&until=ready"
+    waiting = threading.Thread(target=lambda: answers.append(doors.get(path, authorization=f"Bearer {token}")))
+    waiting.start()
+    row = wait_until(lambda: ApiToken.objects.filter(last_used_at__isnull=False).first())
+    assert row is not None
+
+    accounts.revoke_token(row.prefix, by=Actor(user=bob, via="page"))
+
+    waiting.join(15)
+    assert [status for status, _headers, _body in answers] == [401]
 
 
 def test_it_is_exactly_what_web_answers(
