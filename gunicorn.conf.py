@@ -5,6 +5,8 @@ import shutil
 import tempfile
 from typing import Any
 
+# Loaded once and forked: processes share what stays as it is, and a start costs one import.
+preload_app = True
 # Workers of one master share a port for metrics: their counters meet in this directory.
 _counters = ""
 if os.environ.get("INTERNAL_PORT", "0") != "0" and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
@@ -16,13 +18,6 @@ def post_worker_init(worker: Any) -> None:
     from portal import internal
 
     internal.serve()
-
-
-def child_exit(server: Any, worker: Any) -> None:
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        from prometheus_client import multiprocess
-
-        multiprocess.mark_process_dead(worker.pid)
 
 
 def on_exit(server: Any) -> None:

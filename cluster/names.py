@@ -14,7 +14,6 @@ from collections.abc import Mapping
 LABEL_LIMIT = 63
 _VALID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
-COHORT = "gpu-portal"
 LOCAL_QUEUE = "gpu-portal"
 TOPOLOGY = "gpu-portal"
 QUOTA = "gpu-portal"

@@ -32,10 +32,6 @@ class Condition:
     def is_true(self) -> bool:
         return self.status == "True"
 
-    @property
-    def is_false(self) -> bool:
-        return self.status == "False"
-
 
 class WithConditions:
     """Looks up conditions by their type."""

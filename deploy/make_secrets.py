@@ -12,7 +12,6 @@ Their tokens end after the time that the cluster grants (a year is asked for). T
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import secrets
 import subprocess
@@ -76,8 +75,6 @@ def make_kubeconfigs(folder: Path, admin: Path) -> list[str]:
 
 def kubeconfig(cluster: dict[str, Any], token: str) -> str:
     """JSON is YAML, so every client reads it."""
-    if authority := cluster.pop("certificate-authority", None):
-        cluster["certificate-authority-data"] = base64.b64encode(Path(authority).read_bytes()).decode()
     config = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -48,9 +48,8 @@ class Portal:
         """In the order of their start."""
         python = sys.executable
         web = f"127.0.0.1:{self.ports['web']}"
-        gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web, "--worker-class", "gthread"]
-        # Loaded once and forked: a second import would cost the start of a small machine two seconds.
-        gunicorn += ["--workers", "2", "--threads", "4", "--preload", "--graceful-timeout", "5", "--no-control-socket"]
+        gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web]
+        gunicorn += ["--workers", "2", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
         uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
         # One open stream would otherwise block the shutdown for ever.
         uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
