@@ -35,8 +35,10 @@ class Ownership:
     since: str = ""
 
     def baseline(self) -> dict[str, Any]:
-        """What the mirror row keeps, to be compared with by `removed_since`."""
-        return {"written_at": self.written_at, "groups": self.groups}
+        """What the mirror row keeps: to be compared with by `removed_since`, and so that a field that others added and
+        no record shows makes the row another one.
+        """
+        return {"written_at": self.written_at, "groups": self.groups, "others": list(self.fields)}
 
     def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
         """Groups of our fields that became fewer although we have not written since `baseline`."""

@@ -367,6 +367,21 @@ def difference(applied: AppliedObject) -> dict[str, Any]:
     return applied.difference
 
 
+def test_a_field_that_no_record_shows_is_noted(
+    mirror: Mirror, namespace_a: Namespace, owner: str, applied: AppliedObject
+) -> None:
+    """Nothing of ours changed, and nothing that a page shows: only somebody's name on a field."""
+    added = {**EDITED, "fieldsV1": {"f:spec": {"f:scopes": {}}}}
+    before, after = quota(3, owner), quota(4, owner, added)
+    after["status"] = before["status"]
+    mirror.write(listed(10, before, kind="ResourceQuota"))
+
+    mirror.write(seen(after, kind="ResourceQuota"))
+    mirror.tell()
+
+    assert difference(applied)["fields"] == ["spec.scopes"]
+
+
 def test_what_somebody_else_wrote_is_noted_and_told_once(
     mirror: Mirror, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
