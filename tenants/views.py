@@ -135,18 +135,20 @@ def request_page(request: HttpRequest, pk: int) -> HttpResponse:
 @login_required
 @require_POST
 def request_decide(request: HttpRequest, pk: int) -> HttpResponse:
-    """All pending lines at once, each with the units and dates in the form."""
+    """All pending lines of this person's classes at once, each with the units and dates in the form."""
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
-    pending = requests.request_rows([found], by=by)[0].pending
-    form = DecisionForm(request.POST, lines=pending)
+    row = requests.request_rows([found], by=by)[0]
+    if not row.to_decide:
+        refuse_if(row.refusal or row.lines[0].refusal)
+    form = DecisionForm(request.POST, lines=row.to_decide)
     if form.is_valid():
-        form.name_lines([line.pk for line in pending])
+        form.name_lines([line.pk for line in row.to_decide])
         typed = form.cleaned_data
         with refusal_beside(form):
             actions.decide(
                 pk,
-                [_decision(line, typed) for line in pending],
+                [_decision(line, typed) for line in row.to_decide],
                 by=by,
                 over_promise=OverPromise(typed["over_promise"], typed["reason"]),
             )
@@ -185,6 +187,7 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
         "state": row.state,
         "justification": row.justification,
         "pending": len(row.pending),
+        "to_decide": len(row.to_decide),
         "lines": [
             shown.line(
                 line,
@@ -198,7 +201,9 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
         ],
         "curves": _curves(found, row.pending, classes, figures, at) if show_decide else [],
         "facts": shown.facts(row.lines, figures) if show_decide else None,
-        "over_promised": " ".join(shown.over_promised(one) for one in excesses.values() if one),
+        "over_promised": " ".join(
+            shown.over_promised(excess) for line in row.to_decide if (excess := excesses[line.pk])
+        ),
         "plan": shown.plan(plan.objects_planned, made_at=plan.made_at, error=plan.error_text)
         if plan and (row.pending or plan.made_at)
         else None,

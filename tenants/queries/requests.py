@@ -56,6 +56,11 @@ class RequestRow:
         return tuple(line for line in self.lines if line.state == QuotaLine.State.PENDING)
 
     @property
+    def to_decide(self) -> tuple[LineRow, ...]:
+        """The pending lines that are this person's to decide."""
+        return tuple(line for line in self.pending if line.refusal is None)
+
+    @property
     def state(self) -> str:
         """Derived: pending while a line is, then approved if any line was."""
         states = {line.state for line in self.lines}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -61,6 +62,12 @@ def answer(request: QuotaRequest, **changes: object) -> dict[str, object]:
             f"until-{line.pk}": f"{line.asked_until:%Y-%m-%d}",
         }
     return {**values, **changes}
+
+
+def shown_in(page: Any, **changes: object) -> dict[str, object]:
+    """What the browser sends back of the decide form of this page when nothing was edited."""
+    boxes = re.findall(r'name="((?:units|from|until)-[0-9]+)"[^>]* value="([^"]*)"', page.text)
+    return {"decision": "approve", "reason": "", **dict(boxes), **changes}
 
 
 # ---- asking ------------------------------------------------------------------------------------------------------
@@ -215,6 +222,40 @@ def test_a_period_that_is_over_does_not_fit(filed: QuotaRequest, dana: User) -> 
     assert page["lines"][0]["fits"].startswith("The period that was asked for is over")
     assert page["curves"] == []
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
+
+
+def test_an_approver_of_one_class_decides_its_line_of_a_mixed_request(
+    team_a: Tenant, limited: GpuClass, alice: User
+) -> None:
+    full = make.gpu_class(limited.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb", name="A slice")
+    GpuClass.objects.filter(pk=full.pk).update(promise_limit=1)
+    as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2, "mig": 3}))
+    filed = QuotaRequest.objects.get()
+    mine, others = filed.lines.get(gpu_class=limited), filed.lines.get(gpu_class=full)
+    client = as_(make.approver("Dora", gpu_class=limited))
+    page = client.get(f"/requests/{filed.pk}")
+    assert f'name="units-{mine.pk}"' in page.text
+    assert f'name="units-{others.pk}"' not in page.text
+    assert "A slice is decided by other approvers." in page.text
+    assert "Approve 1 line" in page.text
+    assert page.context["page"]["over_promised"] == ""
+    assert client.post(f"/requests/{filed.pk}/decide", shown_in(page)).status_code == 302
+    assert {line.gpu_class_id: line.state for line in filed.lines.all()} == {
+        limited.pk: "approved",
+        full.pk: "pending",
+    }
+    again = client.post(f"/requests/{filed.pk}/decide", shown_in(page))
+    assert again.status_code == 403
+    assert "A slice is decided by other approvers." in again.text
+
+
+def test_who_comes_second_is_told_that_it_is_decided(filed: QuotaRequest, dana: User) -> None:
+    client = as_(dana)
+    sent = answer(filed)
+    client.post(f"/requests/{filed.pk}/decide", sent)
+    again = client.post(f"/requests/{filed.pk}/decide", sent)
+    assert again.status_code == 409
+    assert "This line is approved already" in again.text
 
 
 def test_denying_by_page(filed: QuotaRequest, dana: User) -> None:
