@@ -186,17 +186,14 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
 
 
 def _uid_if_ours(kube: Kube, owner: str, manifest: Manifest, conflict: Conflict) -> str:
-    """Raises ClusterUnavailable where the 409 was not about the name: several creations at once were counted against
-    the namespace's quota, or the object is just going away.
+    """Raises ClusterUnavailable where nothing is there: several creations at once were counted against the namespace's
+    quota, or the object has just gone. An apply without a uid would adopt whatever somebody makes in between.
     """
-    if conflict.reason != NAME_TAKEN:
-        raise ClusterUnavailable(conflict.text)
     kind, namespace, name = key_of(manifest)
     try:
         # The worker may not read Secrets; an apply that changes nothing, tried only, answers with the labels.
         found = kube.look(manifest) if kind == "Secret" else kube.get(kind, name=name, namespace=namespace)
     except NotFound as gone:
-        # An apply without a uid would adopt whatever somebody makes in between.
         raise ClusterUnavailable(conflict.text) from gone
     if not found.resource_version:  # what a look at an absent object would make
         raise ClusterUnavailable(conflict.text)
