@@ -186,7 +186,7 @@ def decide(
 
     Class rows are locked in id order, then the namespace: whoever decides about the same class waits for us, at most
     2 s. Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided,
-    over_promised, busy, grant_overlaps (409), the rest 422 with its field.
+    closed, class_retiring, over_promised, busy, grant_overlaps (409), the rest 422 with its field.
     """
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
     if not decisions or len({decision.line_id for decision in decisions}) < len(decisions):
@@ -206,12 +206,15 @@ def decide(
         gpu_class = classes[line.gpu_class_id]
         met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, decides)
         refuse_if(policy.may_decide(by, met))
+        refuse_if(policy.may_grant(standing) if decision.approve else None)
         settled.append(settle(line, decision, now))
         refuse_if(_in_line(index, refusal(settled[-1], now)))
+    figures = queries.figures(request.tenant, list(classes.values()), at=now)
+    for index, one in enumerate(settled):
+        refuse_if(_in_line(index, _growth(one, classes[one.line.gpu_class_id], figures)))
     excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
     over_promise = over_promise or OverPromise()
     refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
-    figures = queries.figures(request.tenant, list(classes.values()), at=now)
     for one in settled:
         facts = _plain(figures[one.line.gpu_class_id])
         _carry_out(one, by=by, now=now, facts=facts, over_promise=over_promise)
@@ -226,6 +229,13 @@ def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
     classes = {row.pk: row for row in rows}
     list(Namespace.objects.select_for_update(of=("self",), no_key=True).filter(tenant=tenant).order_by("pk"))
     return classes
+
+
+def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figures]) -> Refusal | None:
+    if not one.decision.approve:
+        return None
+    facts = policy.ClassFacts(gpu_class.slug, gpu_class.name, gpu_class.life_cycle, figures[gpu_class.pk].held)
+    return policy.growth_refusal(facts, kind=one.line.kind, units=one.units)
 
 
 def _excesses(tenant: Tenant, approved: list[Settled], classes: dict[int, GpuClass], now: datetime) -> list[Excess]:

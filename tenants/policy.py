@@ -62,7 +62,6 @@ class LineFacts:
     filed_by: int
     role: str
     decides: Collection[str] | None
-    wanted: str = "active"
 
 
 @dataclass(frozen=True)
@@ -166,14 +165,20 @@ def line_refusal(asked: Asked, facts: ClassFacts | None, *, now: datetime) -> Re
         return Refusal("bad_period", "A period has at most three years; ask again later.", "ends_at")
     if refusal := class_refusal(facts):
         return refusal
-    if facts.life_cycle == "retiring" and (asked.kind == "boost" or asked.units > facts.held):
-        text = (
-            f"{facts.name} is being retired: you hold {facts.held}, more is not given any more. Ask for its successor."
-        )
-        return Refusal("class_retiring", text, "gpu_class")
+    if refusal := growth_refusal(facts, kind=asked.kind, units=asked.units):
+        return refusal
     if asked.kind == "base" and asked.units == 0 and facts.held == 0:
         return Refusal("nothing_to_release", f"Your team holds nothing of {facts.name}.", "units")
     return None
+
+
+def growth_refusal(facts: ClassFacts, *, kind: str, units: int) -> Refusal | None:
+    """Asked when a line is filed and again when it is decided: the class may have been retired in between."""
+    if facts.life_cycle == "active" or units <= (0 if kind == "boost" else facts.held):
+        return None
+    word = "being retired" if facts.life_cycle == "retiring" else facts.life_cycle
+    text = f"{facts.name} is {word}: the team holds {facts.held}, more is not given any more. Choose its successor."
+    return Refusal("class_retiring", text, "units", status=409)
 
 
 def request_refusal(lines: Collection[Asked], justification: str) -> Refusal | None:
@@ -196,7 +201,7 @@ def may_withdraw(by: Actor, standing: Standing, *, filed_by: int) -> Refusal | N
 
 
 def may_decide(by: Actor, line: LineFacts) -> Refusal | None:
-    """An approver of this class, never the requester nor a member of the tenant."""
+    """An approver of this class, never the requester nor a member of the tenant. To approve more is asked."""
     if refusal := _scope(by, Scope.DECIDE):
         return refusal
     if not by.has_role(Role.APPROVER):
@@ -213,7 +218,12 @@ def may_decide(by: Actor, line: LineFacts) -> Refusal | None:
             f"This line is {line.state} already; nothing was changed. Reload the page to see who decided and when.",
             status=409,
         )
-    if line.wanted == "closed":
+    return None
+
+
+def may_grant(standing: Standing) -> Refusal | None:
+    """A closed team's lines can be denied only."""
+    if standing.wanted == "closed":
         return Refusal("closed", "This team is being closed; nothing is granted to it any more.", status=409)
     return None
 

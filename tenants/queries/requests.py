@@ -167,4 +167,4 @@ def _request_row(
 def line_facts(
     line: QuotaLine, gpu_class: GpuClass, filed_by: int, standing: policy.Standing, mine: Collection[str] | None
 ) -> policy.LineFacts:
-    return policy.LineFacts(gpu_class.slug, gpu_class.name, line.state, filed_by, standing.role, mine, standing.wanted)
+    return policy.LineFacts(gpu_class.slug, gpu_class.name, line.state, filed_by, standing.role, mine)

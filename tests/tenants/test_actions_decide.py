@@ -187,6 +187,34 @@ def test_denying_needs_a_reason_and_grants_nothing(team_a: Tenant, limited: GpuC
     assert not Grant.objects.exists()
 
 
+@pytest.mark.parametrize("life_cycle", ["retiring", "retired"])
+def test_a_class_that_was_retired_since_the_request_is_not_given_out(
+    team_a: Tenant, limited: GpuClass, alice: User, dana: User, life_cycle: str
+) -> None:
+    make.grant(team_a, limited, units=2)
+    request = file(team_a, alice, asked(limited, 4))
+    GpuClass.objects.filter(pk=limited.pk).update(life_cycle=life_cycle)
+    with pytest.raises(Refused, match="the team holds 2, more is not given") as refused:
+        approve(request, dana)
+    assert (refused.value.code, refused.value.refusal.field) == ("class_retiring", "lines[0].units")
+    assert in_force(team_a) == [2]
+    approve(request, dana, units=1, reason="One until it is gone.")
+    assert in_force(team_a) == [1]
+
+
+def test_a_closed_team_gets_nothing_but_its_answer(
+    team_a: Tenant, namespace_a: Namespace, limited: GpuClass, alice: User, dana: User
+) -> None:
+    request = file(team_a, alice, asked(limited, 2))
+    Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
+    with pytest.raises(Refused) as refused:
+        approve(request, dana)
+    assert refused.value.code == "closed"
+    line = request.lines.get()
+    actions.decide(request.pk, [Decision(line.pk, approve=False, reason="The team closes.")], by=page(dana))
+    assert request.lines.get().state == State.DENIED
+
+
 def test_all_lines_that_are_named_are_decided_or_none(
     team_a: Tenant, limited: GpuClass, alice: User, dana: User
 ) -> None:

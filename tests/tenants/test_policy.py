@@ -82,6 +82,30 @@ def test_a_line_is_possible_or_says_why_not(line: Asked, facts: ClassFacts | Non
 
 
 @pytest.mark.parametrize(
+    ("life_cycle", "kind", "units", "answer"),
+    [
+        ("active", "base", 9, "yes"),
+        ("active", "boost", 9, "yes"),
+        ("retiring", "base", 2, "yes"),
+        ("retiring", "base", 3, "class_retiring"),
+        ("retiring", "boost", 1, "class_retiring"),
+        ("retired", "base", 0, "yes"),
+        ("retired", "base", 3, "class_retiring"),
+        ("retired", "boost", 0, "yes"),
+    ],
+)
+def test_of_a_class_that_goes_nobody_gets_more(life_cycle: str, kind: str, units: int, answer: str) -> None:
+    found = policy.growth_refusal(ClassFacts("a100", "A100", life_cycle, held=2), kind=kind, units=units)
+    assert code(found) == answer
+    assert found is None or (found.status, found.field) == (409, "units")
+
+
+@pytest.mark.parametrize(("wanted", "answer"), [("active", "yes"), ("suspended", "yes"), ("closed", "closed")])
+def test_nothing_is_granted_to_a_team_that_is_being_closed(wanted: str, answer: str) -> None:
+    assert code(policy.may_grant(Standing("", wanted))) == answer
+
+
+@pytest.mark.parametrize(
     ("lines", "why", "answer"),
     [
         ([asked()], "Training.", "yes"),

@@ -258,6 +258,19 @@ def test_who_comes_second_is_told_that_it_is_decided(filed: QuotaRequest, dana: 
     assert "This line is approved already" in again.text
 
 
+def test_a_closed_teams_request_is_denied_by_page_and_leaves_the_inbox(
+    filed: QuotaRequest, namespace_a: Namespace, dana: User
+) -> None:
+    Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
+    client = as_(dana)
+    page = client.get(f"/requests/{filed.pk}")
+    refused = client.post(f"/requests/{filed.pk}/decide", shown_in(page))
+    assert refused.status_code == 422
+    assert "This team is being closed" in refused.text
+    client.post(f"/requests/{filed.pk}/decide", shown_in(page, decision="deny", reason="It closes."))
+    assert client.get("/inbox").context["rows"] == []
+
+
 def test_denying_by_page(filed: QuotaRequest, dana: User) -> None:
     client = as_(dana)
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed, decision="deny")).status_code == 422
