@@ -74,9 +74,21 @@ class DecisionForm(FormWithLines):
     def __init__(self, *args: Any, lines: Collection[LineRow], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for line in lines:
-            self.fields[f"units-{line.pk}"] = forms.IntegerField(min_value=0, max_value=policy.UNITS_MAX)
-            self.fields[f"from-{line.pk}"] = forms.DateField()
-            self.fields[f"until-{line.pk}"] = forms.DateField()
+            units = forms.IntegerField(label="Units", min_value=0, max_value=policy.UNITS_MAX)
+            self.fields[f"units-{line.pk}"] = units
+            self.fields[f"from-{line.pk}"] = forms.DateField(label="From")
+            self.fields[f"until-{line.pk}"] = forms.DateField(label="To")
+        self.name_lines([line.pk for line in lines])
+
+    def line_errors(self) -> dict[Any, str]:
+        """With what could not be read: "To: Enter a valid date."."""
+        found = super().line_errors()
+        for pk in self.line_keys:
+            boxes = [self[f"{name}-{pk}"] for name in ("units", "from", "until")]
+            told = [f"{box.label}: {text}" for box in boxes for text in box.errors]
+            if told:
+                found[pk] = " ".join([*told, *([found[pk]] if pk in found else [])])
+        return found
 
 
 class MemberForm(forms.Form):

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from accounts.models import Event
 from catalog.queries import ClassView
 from cluster.models import AppliedObject
@@ -65,8 +67,8 @@ def line(
         "fits": "" if row.state != "pending" else _fits(excess, is_over=is_over),
         "fits_tone": "bad" if excess or is_over else "good",
         "units_value": typed.get(f"units-{row.pk}", row.asked_units),
-        "from_value": typed.get(f"from-{row.pk}") or f"{row.asked_from:%Y-%m-%d}",
-        "until_value": typed.get(f"until-{row.pk}") or f"{row.asked_until:%Y-%m-%d}",
+        "from_value": typed.get(f"from-{row.pk}") or f"{timezone.localdate(row.asked_from):%Y-%m-%d}",
+        "until_value": typed.get(f"until-{row.pk}") or f"{timezone.localdate(row.asked_until):%Y-%m-%d}",
         "errors": error,
     }
 

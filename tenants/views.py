@@ -143,7 +143,6 @@ def request_decide(request: HttpRequest, pk: int) -> HttpResponse:
         refuse_if(row.refusal or row.lines[0].refusal)
     form = DecisionForm(request.POST, lines=row.to_decide)
     if form.is_valid():
-        form.name_lines([line.pk for line in row.to_decide])
         typed = form.cleaned_data
         with refusal_beside(form):
             actions.decide(

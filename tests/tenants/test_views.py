@@ -58,8 +58,8 @@ def answer(request: QuotaRequest, **changes: object) -> dict[str, object]:
     for line in request.lines.all():
         values |= {
             f"units-{line.pk}": line.asked_units,
-            f"from-{line.pk}": f"{line.asked_from:%Y-%m-%d}",
-            f"until-{line.pk}": f"{line.asked_until:%Y-%m-%d}",
+            f"from-{line.pk}": f"{timezone.localdate(line.asked_from):%Y-%m-%d}",
+            f"until-{line.pk}": f"{timezone.localdate(line.asked_until):%Y-%m-%d}",
         }
     return {**values, **changes}
 
@@ -171,9 +171,18 @@ def test_an_approver_finds_it_looks_and_approves(filed: QuotaRequest, dana: User
     assert client.get("/inbox").context["rows"] == []
 
 
-def test_dates_that_nobody_edited_keep_the_moment_that_was_asked(filed: QuotaRequest, dana: User) -> None:
-    as_(dana).post(f"/requests/{filed.pk}/decide", answer(filed))
-    line = filed.lines.get()
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Tokyo"])
+def test_dates_that_nobody_edited_keep_the_moment_that_was_asked(
+    team_a: Tenant, limited: GpuClass, alice: User, dana: User, settings: Any, zone: str
+) -> None:
+    """West of Greenwich the last instant of a day is a moment of the next day in UTC."""
+    settings.TIME_ZONE = zone
+    as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2}))
+    line = QuotaLine.objects.get()
+    client = as_(dana)
+    page = client.get(f"/requests/{line.request_id}")
+    assert client.post(f"/requests/{line.request_id}/decide", shown_in(page)).status_code == 302
+    line.refresh_from_db()
     assert line.decided_until == line.asked_until
 
 
@@ -204,6 +213,51 @@ def test_over_promising_is_shown_before_and_needs_the_tick(filed: QuotaRequest, 
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
     ticked = answer(filed, over_promise="yes", reason="They end on Friday.")
     assert client.post(f"/requests/{filed.pk}/decide", ticked).status_code == 302
+
+
+def test_the_tick_is_offered_when_only_the_approvers_own_units_go_over(filed: QuotaRequest, dana: User) -> None:
+    line = filed.lines.get()
+    client = as_(dana)
+    tick = 'name="over_promise"'
+    page = client.get(f"/requests/{filed.pk}")
+    assert tick not in page.text
+    more = {**shown_in(page), f"units-{line.pk}": 10}
+    refused = client.post(f"/requests/{filed.pk}/decide", more)
+    assert "Tick &#x27;promise it anyway&#x27;" in refused.text
+    assert tick in refused.text
+    without_reason = client.post(f"/requests/{filed.pk}/decide", {**more, "over_promise": "yes"})
+    assert "Say why it is promised anyway." in without_reason.text
+    assert tick in without_reason.text
+    last = {**more, "over_promise": "yes", "reason": "They end on Friday."}
+    assert client.post(f"/requests/{filed.pk}/decide", last).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("box", "typed_in", "told"),
+    [
+        ("units", "two", "Units: Enter a whole number."),
+        ("units", "", "Units: This field is required."),
+        ("from", "soon", "From: Enter a valid date."),
+        ("until", "2026-02-31", "To: Enter a valid date."),
+    ],
+)
+def test_what_cannot_be_read_is_told_beside_its_line(
+    filed: QuotaRequest, dana: User, box: str, typed_in: str, told: str
+) -> None:
+    line = filed.lines.get()
+    client = as_(dana)
+    page = client.get(f"/requests/{filed.pk}")
+    sent = shown_in(page, **{f"{box}-{line.pk}": typed_in})
+    refused = client.post(f"/requests/{filed.pk}/decide", sent)
+    assert refused.status_code == 422
+    assert refused.context["page"]["lines"][0]["errors"] == told
+    assert told in refused.text
+
+
+def test_a_decision_that_is_neither_yes_nor_no_is_told(filed: QuotaRequest, dana: User) -> None:
+    client = as_(dana)
+    sent = shown_in(client.get(f"/requests/{filed.pk}"), decision="maybe")
+    assert "maybe is not one of the available choices" in client.post(f"/requests/{filed.pk}/decide", sent).text
 
 
 def test_the_promise_curve_shows_before_and_after(filed: QuotaRequest, limited: GpuClass, dana: User) -> None:
