@@ -12,11 +12,12 @@ SENTENCES = {
     "request.withdrawn": "withdrew",
     "request.decided": "decided",
     "tenant.created": "founded",
+    "namespace.changed": "changed the namespace",
     "member.added": "added a member to",
     "member.removed": "removed a member from",
 }
 
 
 def sentence(verb: str) -> str:
-    """An unknown verb in plain words: "namespace.closed" → "namespace closed"."""
+    """An unknown verb in plain words: "class.moved" → "class moved"."""
     return SENTENCES.get(verb) or verb.replace(".", " ").replace("_", " ")

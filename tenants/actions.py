@@ -78,7 +78,7 @@ def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Members
     refuse_if(policy.may_give_role(by, standing, role))
     user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
     if user is None:
-        text = f"Nobody here has the address '{email[:80]}'. People appear when they have signed in once."
+        text = f"Nobody here has the address '{email[:80]}'. Ask an administrator for an account."
         raise refuse("unknown_person", text, field="email")
     membership = Membership.objects.create(tenant=tenant, user=user, role=role)
     event = record(by, "member.added", tenant, tenant=tenant.slug, after={"user": user.email, "role": role})

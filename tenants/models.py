@@ -249,7 +249,8 @@ class Plan(Due):
     """The objects of a request's namespace as if its pending lines were approved, each with its dry-run result."""
 
     request = models.OneToOneField(QuotaRequest, on_delete=models.CASCADE, related_name="plan")
-    # [{"kind", "namespace", "name", "change": "create|update|same", "difference": [...], "result", "code", "text"}]
+    # [{"kind", "namespace", "name", "change": "create|change|same|delete", "difference": [...], "result", "code",
+    # "text"}]
     objects_planned = models.JSONField(default=list)
     made_at = models.DateTimeField(null=True, blank=True)
 

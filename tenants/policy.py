@@ -112,14 +112,12 @@ def may_give_role(by: Actor, standing: Standing, role: str) -> Refusal | None:
 
 def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool, owners: int) -> Refusal | None:
     """`role` is that of the person to go, `owners` how many there are. Everybody may leave, the last owner may not."""
+    if not is_self and (refusal := may_manage_members(by, standing)):
+        return refusal
+    if not is_self and role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
+        return Refusal("not_allowed", "Only an owner removes an owner.", status=403)
     if role == OWNER and owners <= 1:
         return Refusal("last_owner", "A team needs an owner. Make somebody else an owner first.", status=409)
-    if is_self:
-        return None
-    if refusal := may_manage_members(by, standing):
-        return refusal
-    if role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
-        return Refusal("not_allowed", "Only an owner removes an owner.", status=403)
     return None
 
 

@@ -306,7 +306,12 @@ def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
 @login_required
 @require_POST
 def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
-    actions.remove_member(tenant, user_id=pk, by=actor(request))
+    by = actor(request)
+    actions.remove_member(tenant, user_id=pk, by=by)
+    if pk == by.user_id:
+        # The team's page is not theirs any more.
+        messages.success(request, "You left the team.")
+        return redirect("home")
     messages.success(request, "Removed from the team.")
     return redirect("team", tenant)
 
@@ -327,6 +332,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm) -> dict[str, Any]:
                 "email": member.user.email,
                 "role": member.role,
                 "since": member.since,
+                "is_self": member.user_id == by.user_id,
                 "refusal": policy.may_remove_member(
                     by, standing, role=member.role, is_self=member.user_id == by.user_id, owners=owners
                 ),

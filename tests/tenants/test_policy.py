@@ -208,6 +208,8 @@ def test_a_request_is_taken_back_by_its_side(by: Actor, role: str, answer: str) 
         pytest.param(person(), "manager", "member", False, 1, "yes", id="manager removes member"),
         pytest.param(person(), "manager", "owner", False, 2, "not_allowed", id="manager removes owner"),
         pytest.param(person(), "member", "member", False, 1, "not_allowed", id="member removes member"),
+        pytest.param(person(), "member", "owner", False, 1, "not_allowed", id="member removes the last owner"),
+        pytest.param(person(), "manager", "owner", False, 1, "not_allowed", id="manager removes the last owner"),
         pytest.param(person(), "member", "member", True, 1, "yes", id="member leaves"),
         pytest.param(person(), "owner", "owner", True, 2, "yes", id="one of two owners leaves"),
         pytest.param(person(), "owner", "owner", True, 1, "last_owner", id="the last owner leaves"),

@@ -403,9 +403,19 @@ def test_an_unknown_address_is_told_beside_the_field(team_a: Tenant, alice: User
 def test_a_member_manages_nobody_but_may_leave(team_a: Tenant, bob: User, alice: User) -> None:
     client = as_(bob)
     assert client.post("/teams/team-a/members/add", {"email": "x@example.org", "role": "member"}).status_code == 403
-    assert client.post(f"/teams/team-a/members/{alice.pk}/remove").status_code == 409
-    client.post(f"/teams/team-a/members/{bob.pk}/remove")
+    assert client.post(f"/teams/team-a/members/{alice.pk}/remove").status_code == 403
+    page = client.get("/teams/team-a/members")
+    leave = f"/teams/team-a/members/{bob.pk}/remove"
+    assert re.findall(r'action="([^"]*/remove)"', page.text) == [leave]
+    assert "Leave" in page.text
+    left = client.post(leave, follow=True)
+    assert (left.status_code, left.redirect_chain[0][0]) == (200, "/")
     assert client.get("/teams/team-a/members").status_code == 404
+
+
+def test_the_only_owner_sees_a_button_beside_everybody_else(team_a: Tenant, alice: User, bob: User) -> None:
+    page = as_(alice).get("/teams/team-a/members")
+    assert re.findall(r'action="([^"]*/remove)"', page.text) == [f"/teams/team-a/members/{bob.pk}/remove"]
 
 
 # ---- cost --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""Events in words."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from accounts.sentences import SENTENCES, sentence
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def recorded_verbs() -> dict[str, bool]:
+    """Every verb that an action records, and whether the event is a tenant's (then its members read it)."""
+    found = {}
+    for path in ROOT.glob("*/actions.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "record":
+                is_tenants = any(keyword.arg == "tenant" for keyword in node.keywords)
+                found |= {
+                    str(one.value): is_tenants
+                    for one in ast.walk(node.args[1])
+                    if isinstance(one, ast.Constant) and "." in str(one.value)
+                }
+    return found
+
+
+def test_every_event_of_a_team_has_its_own_words() -> None:
+    verbs = {verb for verb, is_tenants in recorded_verbs().items() if is_tenants}
+    assert len(verbs) > 8
+    assert verbs - SENTENCES.keys() == set()
+
+
+def test_no_words_are_kept_for_what_never_happens() -> None:
+    assert SENTENCES.keys() - recorded_verbs().keys() == set()
+
+
+def test_another_verb_is_told_in_plain_words() -> None:
+    assert sentence("class.moved") == "class moved"
