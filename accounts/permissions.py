@@ -10,7 +10,8 @@ from rest_framework.request import Request
 
 from accounts.edge import actor
 from accounts.models import Scope
-from portal.errors import Refusal, Refused
+from accounts.policy import scope_refusal
+from portal.errors import refuse_if
 
 if TYPE_CHECKING:
     # DRF's views import this module through the settings.
@@ -25,11 +26,7 @@ class HasScope(BasePermission):
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         scope = scope_of(view, request.method or "GET")
-        if not actor(request).has_scope(scope):
-            message = (
-                f"This token lacks the scope '{scope}'. Use one that has it, or make one on the page of your tokens."
-            )
-            raise Refused(Refusal("missing_scope", message, status=403))
+        refuse_if(scope_refusal(actor(request), scope))
         return True
 
 

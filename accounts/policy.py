@@ -15,6 +15,13 @@ TOKEN_NAME_MAX = 60
 NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do this.", status=403)
 
 
+def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
+    if by.has_scope(scope):
+        return None
+    text = f"This token lacks the scope '{scope}'. Use one that has it, or make one on the page of your tokens."
+    return Refusal("missing_scope", text, status=403)
+
+
 def may_create_token(
     by: Actor,
     *,

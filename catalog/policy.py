@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from accounts.actor import Actor
 from accounts.models import Role, Scope
+from accounts.policy import scope_refusal
 from portal.errors import Refusal
 
 # Kueue's limits for one ClusterQueue: groups (one per resource name), and flavors in a group.
@@ -34,8 +35,8 @@ class Neighbour:
 
 
 def may_edit(by: Actor) -> Refusal | None:
-    if not by.has_scope(Scope.ADMIN):
-        return Refusal("missing_scope", "This token lacks the scope 'admin'.", status=403)
+    if refusal := scope_refusal(by, Scope.ADMIN):
+        return refusal
     if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
         return None
     return Refusal("not_allowed", "Only operators and administrators change the catalog.", status=403)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from accounts.actor import Actor
 from accounts.models import Role, Scope
+from accounts.policy import scope_refusal
 from portal.errors import Refusal
 
 OWNER, MANAGER, MEMBER, VIEWER = "owner", "manager", "member", "viewer"
@@ -73,12 +74,6 @@ class Excess:
     limit: int | None
 
 
-def _scope(by: Actor, scope: Scope) -> Refusal | None:
-    if by.has_scope(scope):
-        return None
-    return Refusal("missing_scope", f"This token lacks the scope '{scope}'.", status=403)
-
-
 def may_create_tenant(by: Actor) -> Refusal | None:
     if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
         return None
@@ -98,7 +93,7 @@ def slug_refusal(slug: str) -> Refusal | None:
 
 def may_manage_members(by: Actor, standing: Standing) -> Refusal | None:
     if by.user is None or standing.role in MANAGING or by.has_role(Role.ADMIN):
-        return _scope(by, Scope.ADMIN)
+        return scope_refusal(by, Scope.ADMIN)
     return Refusal("not_allowed", "Members are added and removed by the owners and managers of the team.", status=403)
 
 
@@ -122,7 +117,7 @@ def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool
 
 
 def may_file(by: Actor, standing: Standing) -> Refusal | None:
-    if refusal := _scope(by, Scope.REQUEST):
+    if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if by.user is not None and standing.role not in MANAGING:
         return Refusal("not_allowed", "Quota is asked for by the owners and managers of the team; ask one.", status=403)
@@ -191,7 +186,7 @@ def request_refusal(lines: Collection[Asked], justification: str) -> Refusal | N
 
 
 def may_withdraw(by: Actor, standing: Standing, *, filed_by: int) -> Refusal | None:
-    if refusal := _scope(by, Scope.REQUEST):
+    if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if by.user is None or by.user_id == filed_by or standing.role in MANAGING:
         return None
@@ -200,7 +195,7 @@ def may_withdraw(by: Actor, standing: Standing, *, filed_by: int) -> Refusal | N
 
 def may_decide(by: Actor, line: LineFacts) -> Refusal | None:
     """An approver of this class, never the requester nor a member of the tenant. To approve more is asked."""
-    if refusal := _scope(by, Scope.DECIDE):
+    if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
     if not by.has_role(Role.APPROVER):
         return Refusal("not_allowed", "Requests are decided by approvers.", status=403)
@@ -269,7 +264,7 @@ def may_deny(*, reason: str) -> Refusal | None:
 
 def may_operate(by: Actor) -> Refusal | None:
     """Suspend, resume and close namespaces."""
-    if refusal := _scope(by, Scope.ADMIN):
+    if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal
     if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
         return None

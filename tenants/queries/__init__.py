@@ -5,7 +5,6 @@ Nothing stores a quota: what is in force is computed from grants at an instant, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -101,14 +100,6 @@ def next_clock(after: datetime, *, tenant_id: int | None = None, cluster: Cluste
         starts=Min(Lower("period"), filter=Q(period__startswith__gt=after)), ends=Min(Upper("period"))
     )
     return min((at for at in found.values() if at is not None), default=None)
-
-
-def promises_of(class_ids: Collection[int], *, after: datetime) -> dict[int, list[Promise]]:
-    """Everything promised of these classes from `after` on, over all tenants. One query."""
-    found: dict[int, list[Promise]] = defaultdict(list)
-    for grant in Grant.objects.filter(gpu_class_id__in=class_ids, period__endswith__gt=after):
-        found[grant.gpu_class_id].append(promise_of(grant))
-    return found
 
 
 def promise_of(grant: Grant) -> Promise:
