@@ -24,9 +24,11 @@ from cluster.models import AppliedObject, Cluster
 from cluster.run_spec import JOB, ClaimSpec, RunSpec
 from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
+from tenants.models import Namespace
 from workloads import ending
 from workloads.models import Run, Volume, Workload
 from workloads.notebook_token import notebook_token
+from workloads.queries import KINDS_NEEDED
 from workloads.seen import Seen, running_since, since
 
 Result = AppliedObject.Result
@@ -69,7 +71,8 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     work = _Work(kube, deadline, workload, cluster, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
-    if run.stop_requested_at is not None or workload.delete_requested_at is not None:
+    is_closed = workload.namespace.wanted == Namespace.Wanted.CLOSED
+    if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_closed:
         return _stop(work, run)
     if ("Job", names.run_name(workload.name, run.number)) not in work.sent:
         return _create(work, run)
@@ -102,8 +105,16 @@ def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
         secret = manifests.token_secret(spec, token=token, job_uid=job.uid)
         work.deadline.check()
         apply.send(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=secret, row=known)
-    if spec.claim and work.workload.volume is not None:
-        _ensure_claim(work, work.workload.volume)
+    if spec.claim and (volume := _volume(work.workload, spec.claim)) is not None:
+        _ensure_claim(work, volume)
+
+
+def _volume(workload: Workload, claim: str) -> Volume | None:
+    """What the run was started with: the workload may have been declared with another volume since."""
+    if workload.volume is not None and workload.volume.name == claim:
+        return workload.volume
+    rows = Volume.objects.filter(namespace=workload.namespace, name=claim, delete_requested_at=None)
+    return rows.first()
 
 
 def _ensure_claim(work: _Work, volume: Volume) -> None:
@@ -187,7 +198,7 @@ def _patience(since_: datetime) -> Outcome:
 
 def _shows_what_came_after(work: _Work, at: datetime) -> bool:
     """A watcher that is away leaves rows that look known: a pod that it never saw may hold units all the same."""
-    as_of = mirror.as_of(work.cluster.pk, "Job", "Pod")
+    as_of = mirror.as_of(work.cluster.pk, *KINDS_NEEDED)
     return as_of.is_current and as_of.at is not None and as_of.at >= at
 
 
@@ -236,7 +247,7 @@ def _tidy(work: _Work) -> Outcome:
         return Outcome(clock=min(kept.values()))
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
         return DONE
-    if not mirror.as_of(work.cluster.pk, "Job", "Pod").is_current:
+    if not mirror.as_of(work.cluster.pk, *KINDS_NEEDED).is_current:
         return _patience(work.workload.delete_requested_at)
     if mirror.jobs(work.cluster.pk, owner=work.owner) or mirror.pods(work.cluster.pk, owner=work.owner):
         return _patience(work.workload.delete_requested_at)
@@ -268,7 +279,7 @@ def _finished_jobs(work: _Work) -> dict[str, datetime]:
 def _look(work: _Work, run: Run) -> Seen | None:
     """What the mirror shows of this run; None while it is unknown."""
     cluster_id = work.cluster.pk
-    if not mirror.is_known(cluster_id, "Job", "Pod"):
+    if not mirror.is_known(cluster_id, *KINDS_NEEDED):
         return None
     name = names.run_name(work.workload.name, run.number)
     job = next((job for job in mirror.jobs(cluster_id, owner=work.owner) if job.run == name), None)

@@ -71,6 +71,18 @@ def test_a_secret_that_was_refused_once_is_made_later(
     assert admin.get("v1/secrets", "one-1", namespace=namespace_a.name)
 
 
+def test_a_run_gets_the_volume_that_it_was_started_with(
+    notebook: Wanted, by_alice: Actor, namespace_a: Namespace, look: Callable[[], Workload], admin: Api
+) -> None:
+    """Its pod waits for that claim, whatever the workload was declared with since."""
+    actions.launch("team-a", replace(notebook, volume="data"), by=by_alice)
+    actions.declare("team-a", replace(notebook, volume="other"), by=by_alice)
+    look()
+
+    claims = admin.list("v1/persistentvolumeclaims", namespace=namespace_a.name)
+    assert [claim["metadata"]["name"] for claim in claims] == ["data"]
+
+
 def test_a_job_does_not_come_without_its_claim_template(
     job: Wanted,
     by_alice: Actor,

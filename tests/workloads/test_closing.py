@@ -1,0 +1,57 @@
+"""A team that is closed: its runs were stopped by the portal, and no row tries for ever."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.db.models.functions import Now
+
+from accounts.actor import Actor
+from cluster.kube import Kube
+from devcluster.api import Api
+from portal.due import Deadline
+from tenants import reconcile as tenants
+from tenants.models import Namespace, Tenant
+from tests.workloads.conftest import Worker
+from tests.workloads.test_runs import run_of
+from workloads import actions
+from workloads.models import Run, Workload
+from workloads.policy import Wanted
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
+
+
+def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
+    granted: Tenant,
+    namespace_a: Namespace,
+    job: Wanted,
+    by_alice: Actor,
+    worker: Worker,
+    kube_worker: Kube,
+    admin: Api,
+) -> None:
+    actions.launch("team-a", replace(job, name="runs", units=2), by=by_alice)
+    actions.launch("team-a", replace(job, name="waits"), by=by_alice)
+    worker(lambda: run_of("runs").started_at)
+    actions.launch("team-a", replace(job, name="unsent"), by=by_alice)
+    Workload.objects.filter(name="unsent").update(due_at=None)
+
+    Namespace.objects.update(wanted=Namespace.Wanted.CLOSED)
+
+    def is_closed() -> bool:
+        namespace_a.refresh_from_db()
+        tenants.namespace(namespace_a, Deadline(), kube=kube_worker)
+        return admin.find("v1/namespaces", namespace_a.name) is None
+
+    worker(is_closed, within_s=60)
+    Workload.objects.filter(name="unsent").update(due_at=Now())
+    worker(lambda: not Run.objects.filter(ended_at=None).exists(), within_s=60)
+
+    assert {name: run_of(name).outcome for name in ("runs", "waits", "unsent")} == {
+        "runs": "stopped",
+        "waits": "stopped",
+        "unsent": "stopped",
+    }
+    worker(lambda: not Workload.objects.exclude(due_at=None).exists())
+    assert not Workload.objects.exclude(error_code="").exists()
