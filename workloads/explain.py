@@ -45,8 +45,8 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
     if found := _OVER_MAXIMUM.search(message):
         return Explained(
             "exceeds_maximum",
-            f"{units_of(units, class_name)} can never start here: your team can reach {found[3]} at most.",
-            "Ask for fewer units, or request more quota.",
+            f"{units_of(units, class_name)} cannot start with what your team may use now: {found[3]} at most.",
+            "It starts by itself once a grant allows it. Otherwise ask for fewer units, or request more quota.",
             is_final=True,
         )
     if any(flavor.startswith(f"{slug}-") for flavor in _HELD.findall(message)):

@@ -33,24 +33,27 @@ class Outlook:
     price: str
 
 
-def sentence(figures: Figures, never: Refusal | None, *, units: int = 1) -> tuple[str, str]:
-    """(sentence, tone) for `units` more."""
+def sentence(figures: Figures, never: Refusal | None) -> tuple[str, str]:
+    """(sentence, tone) for one unit more."""
     if never is not None:
         return never.message, BAD
     own = figures.granted - figures.used - figures.queued
-    if own >= units:
-        uses = f"uses {figures.used + figures.queued + units} of {figures.granted}"
+    if own >= 1:
+        uses = f"uses {figures.used + figures.queued + 1} of {figures.granted}"
         if figures.on_one_node is None:
             return f"{uses}; what is free is not known, the cluster was not read", WAIT
-        if figures.on_one_node >= units:
+        if figures.on_one_node >= 1:
             return f"{uses}; {figures.on_one_node} free now on one node; starts at once", GOOD
-        free = plural(figures.on_one_node, figures.unit)
-        return f"{uses}; no node has more than {free} free now; waits until one has", WAIT
+        return f"{uses}; no node has a {figures.unit} free now; waits until one has", WAIT
     if figures.borrowing_limit:
+        more = f"{figures.borrowing_limit} more" if figures.granted else str(figures.borrowing_limit)
+        own_now = f"your {figures.granted} granted are in use" if figures.granted else "nothing of your own is in force"
         return (
-            f"your {figures.granted} granted are in use; up to {figures.borrowing_limit} more may be borrowed while "
+            f"{own_now}; up to {more} may be borrowed while "
             "others leave them idle, and are taken back when they need them",
             WAIT,
         )
+    if not figures.granted:
+        return "nothing is in force yet; starts when your grant begins", WAIT
     behind = f" behind {plural(figures.queued, figures.unit)} of yours" if figures.queued else ""
     return f"your {figures.granted} granted are in use; waits{behind} until something of yours ends", WAIT

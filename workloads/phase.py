@@ -113,10 +113,14 @@ def _ended(wish: Wish) -> Status:
 
 def _stopping(wish: Wish, seen: Seen | None) -> Status:
     word = "Being deleted" if wish.is_deleting else "Stopping"
-    pods = len(seen.pods) if seen else 0
-    waits = "its units are given back when its pod has ended" if pods else "nothing of it holds units any more"
     if seen is None:
         waits = "the cluster has not confirmed its end yet"
+    elif seen.pods:
+        waits = "its units are given back when its pod has ended"
+    elif seen.queue is not None and seen.queue.is_true("Admitted"):
+        waits = "its units are given back when its job is gone"
+    else:
+        waits = "nothing of it holds units any more"
     return Status(Phase.STOPPING, "stopping", f"{word}; {waits}.", wish.stop_requested_at)
 
 

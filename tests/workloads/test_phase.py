@@ -130,7 +130,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         "waiting_for_quota",
         "Waits for 2 units",
     ),
-    ("over the maximum", WISH, Seen(SUSPENDED, pending(OVER)), "blocked", "exceeds_maximum", "can never start here"),
+    ("over the maximum", WISH, Seen(SUSPENDED, pending(OVER)), "blocked", "exceeds_maximum", "may use now: 1 at most"),
     (
         "no node fits",
         WISH,
@@ -297,6 +297,22 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         "stopping",
         "stopping",
         "given back",
+    ),
+    (
+        "stopping, admitted without a pod",
+        replace(WISH, stop_requested_at=NOW),
+        Seen(job(), ADMITTED),
+        "stopping",
+        "stopping",
+        "given back when its job is gone",
+    ),
+    (
+        "stopping, from the queue",
+        replace(WISH, stop_requested_at=NOW),
+        Seen(SUSPENDED, pending(NEEDED)),
+        "stopping",
+        "stopping",
+        "nothing of it holds units",
     ),
     ("stopping, blind", replace(WISH, stop_requested_at=NOW), None, "stopping", "stopping", "has not confirmed"),
     (
