@@ -12,7 +12,7 @@ from django.template.loader import get_template
 
 from accounts.models import Event
 from cluster import queries as mirror
-from cluster.models import MirrorJob, MirrorPod, MirrorWarning, MirrorWorkload
+from cluster.models import AppliedObject, MirrorJob, MirrorPod, MirrorWarning, MirrorWorkload
 from desk import queries
 from portal.live import Fragments, Topic
 from tenants.models import Grant, Namespace, Tenant
@@ -36,7 +36,7 @@ def fragments(topic: Topic) -> Fragments | None:
     found = workloads.rows(workloads.with_names(rows))
     if not found:
         return None
-    return _rendered(WORKLOAD, workload_state(found[0], mirror.as_of(namespace.cluster_id, "Job", "Pod", "Workload")))
+    return _rendered(WORKLOAD, workload_state(found[0], mirror.as_of(namespace.cluster_id, *workloads.KINDS_NEEDED)))
 
 
 def _rendered(templates: Collection[str], state: object) -> Fragments:
@@ -53,7 +53,7 @@ def versions(channels: Collection[str]) -> Mapping[str, Hashable]:
         cursor.execute(_VERSIONS, [list(channels)])
         found = {row[0]: row[1:] for row in cursor.fetchall()}
     cluster_ids = {row[0] for row in found.values()}
-    current = {pk: mirror.as_of(pk, "Job", "Pod", "Workload").is_current for pk in cluster_ids}
+    current = {pk: mirror.as_of(pk, *workloads.KINDS_NEEDED).is_current for pk in cluster_ids}
     return {name: (*row, current[row[0]]) for name, row in found.items()}
 
 
@@ -74,7 +74,9 @@ SELECT namespace.name, namespace.cluster_id, namespace.wanted, namespace.error_c
                 count(run.stop_requested_at), sum(run.preemptions))::text
           FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
          WHERE workload.namespace_id = namespace.id),
-       (SELECT (count(nullif(workload.error_code, '')), max(workload.error_code))::text
+       (SELECT (count(sent.id), max(sent.sent_at))::text FROM {AppliedObject._meta.db_table} sent
+         WHERE sent.cluster_id = namespace.cluster_id AND sent.namespace = namespace.name),
+       (SELECT (count(nullif(workload.error_code, '')), max(workload.error_code), count(workload.deleted_at))::text
           FROM {Workload._meta.db_table} workload WHERE workload.namespace_id = namespace.id),
        (SELECT sum(granted.units) FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = tenant.id AND granted.period @> now())

@@ -17,6 +17,7 @@ from portal.errors import NOT_FOUND, Refused
 from tenants import policy as tenants_policy
 from tenants import queries as tenants
 from workloads import queries as workloads
+from workloads.queries import launching
 
 
 @login_required
@@ -40,12 +41,13 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
     by = actor(request)
     namespace, team = workloads.team(by, tenant)
     state = queries.home(namespace)
+    may_launch = launching.may_launch_any(by, namespace, team)
     context = {
         "state": state,
         "role": team.role,
-        "may_launch": queries.may_launch_in(by, tenant),
+        "may_launch": may_launch,
         "may_request": tenants_policy.may_file(by, tenants.standing(by, namespace.tenant)),
-        "starts_now": state.starts_now,
+        "starts_now": [] if may_launch else queries.starts_now(namespace, state.holdings),
         "advice": None,
     }
     return render(request, "desk/home.html", context)

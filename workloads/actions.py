@@ -58,9 +58,10 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     """
     namespace, team = queries.team(by, tenant)
     target = _target(namespace, wanted)
-    refuse_if(policy.may_launch(by, team, target.facts, wanted))
+    refuse_if(policy.may_declare(by, team, target.facts, wanted))
     known = Workload.objects.select_for_update().filter(namespace=namespace, name=wanted.name, deleted_at=None).first()
     if known is None:
+        refuse_if(policy.may_add(team))
         workload = _create(namespace, target, wanted, by)
         record(by, "workload.declared", workload, tenant=tenant, after=_wanted_summary(workload))
         page_hint(namespace.name)

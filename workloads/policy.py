@@ -12,6 +12,7 @@ from accounts.models import Role, Scope
 from cluster import names
 from cluster.run_spec import JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refusal
+from workloads.models import STILL_RUNNING
 
 NAME_LIMIT = 40
 WORKLOADS_LIMIT = 200
@@ -84,6 +85,11 @@ def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
         word = "closed" if team.namespace_wanted == "closed" else "suspended"
         text = f"{team.team} is {word}: nothing can start. Ask the operators."
         return Refusal("namespace_suspended", text, status=409)
+    return None
+
+
+def may_add(team: TeamFacts) -> Refusal | None:
+    """One workload more; what is there already may always be started and declared again."""
     if team.workloads >= WORKLOADS_LIMIT:
         return Refusal(
             "too_many_workloads",
@@ -91,6 +97,13 @@ def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
             status=409,
         )
     return None
+
+
+def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | None:
+    """For the launch buttons. `has_class`: there is one that the team holds, will hold or may borrow."""
+    if refusal := may_launch_in(by, team) or may_add(team):
+        return refusal
+    return None if has_class else Refusal("not_granted", "Your team holds no class yet; request quota first.")
 
 
 def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
@@ -171,6 +184,12 @@ def may_be_called(wanted: Wanted) -> Refusal | None:
 
 
 def may_launch(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal | None:
+    """A new one, with its first run."""
+    return may_declare(by, team, found, wanted) or may_add(team)
+
+
+def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal | None:
+    """Whether new or not."""
     return may_launch_in(by, team) or may_be_called(wanted) or may_ever_start(found, wanted.units)
 
 
@@ -179,7 +198,7 @@ def may_start(by: Actor, team: TeamFacts, found: ClassFacts, units: int, run: Ru
     if run.is_deleting:
         return NOT_FOUND
     if not run.is_over:
-        return Refusal("still_running", "The last run has not ended yet; stop it first.", status=409)
+        return Refusal("still_running", STILL_RUNNING, status=409)
     return may_launch_in(by, team) or may_ever_start(found, units)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.urls import reverse
 
 from accounts.models import Event
 from accounts.sentences import sentence
+from catalog.models import GpuClass
+from catalog.queries import unit_of
 from cluster.observed import AsOf
 from portal.quota_bar import plural
 from tenants.models import Tenant
-from workloads.models import Run, Workload
+from workloads.models import Run
 from workloads.phase import Phase
 from workloads.progress import Step, ordinal
 from workloads.queries import WorkloadRow
-from workloads.units import unit_of
 
 # Where the word alone does not say enough.
 EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase.UNKNOWN})
@@ -36,7 +38,6 @@ class ListRow:
     who: str
     requested_at: datetime
     since: datetime | None
-    until: datetime | None
     position: str
     reason: str
     start: str
@@ -74,8 +75,6 @@ class Definition:
     term: str
     value: str = ""
     code: bool = False
-    at: datetime | None = None
-    href: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,8 +95,8 @@ def event_line(event: Event, *, tenant: str, names: Collection[str] = ()) -> Eve
     return EventLine(event.at, event.actor, sentence(event.verb), event.name, href)
 
 
-def size_of(workload: Workload, units: int) -> str:
-    return plural(units, unit_of(workload.gpu_class))
+def size_of(gpu_class: GpuClass, units: int) -> str:
+    return plural(units, unit_of(gpu_class))
 
 
 def list_row(row: WorkloadRow) -> ListRow:
@@ -109,12 +108,11 @@ def list_row(row: WorkloadRow) -> ListRow:
         status=str(status.phase),
         hint=status.sentence if status.phase in EXPLAINED_IN_LISTS else "",
         kind=workload.kind,
-        size=size_of(workload, units),
-        gpu_class=workload.gpu_class.name,
+        size=size_of(row.gpu_class, units),
+        gpu_class=row.gpu_class.name,
         who=workload.created_by.name,
         requested_at=row.run.requested_at if row.run else workload.created_at,
         since=status.since,
-        until=None,
         position=ordinal(position) if position else "",
         reason=status.sentence,
         start="Cannot tell",
@@ -145,18 +143,31 @@ def run_line(run: Run) -> RunLine:
 
 
 def definitions(row: WorkloadRow) -> list[Definition]:
+    """What the last run was started with, and what the next one gets where that was declared differently since."""
     workload, run = row.workload, row.run
+    volume = workload.volume.name if workload.volume else ""
+    declared: dict[str, Any] = {
+        "units": workload.units,
+        "image": workload.image,
+        "command": list(workload.command),
+        "claim": volume,
+    }
+    spec = run.spec if run else declared
     found = [
-        Definition("Class", workload.gpu_class.name),
-        Definition("Size", size_of(workload, workload.units)),
-        Definition("Image", workload.image, code=True),
-        Definition("Files", f"volume {workload.volume.name}" if workload.volume else "end with the run"),
+        Definition("Class", row.gpu_class.name),
+        Definition("Size", size_of(row.gpu_class, spec["units"])),
+        Definition("Image", spec["image"], code=True),
+        Definition("Files", f"volume {spec['claim']}" if spec["claim"] else "end with the run"),
         Definition("Launched by", workload.created_by.name),
     ]
-    if workload.command:
-        found.insert(3, Definition("Command", " ".join(workload.command), code=True))
+    if spec["command"]:
+        found.insert(3, Definition("Command", " ".join(spec["command"]), code=True))
+    same = row.gpu_class == workload.gpu_class and all(spec[key] == value for key, value in declared.items())
+    if not same:
+        size = size_of(workload.gpu_class, workload.units)
+        text = f"{size} of {workload.gpu_class.name}, image {workload.image}"
+        found.append(Definition("Next run", f"{text}, volume {volume}" if volume else text))
     if run is not None:
-        spec = run.spec
         found.append(Definition("cpu and memory", f"{spec['cpu']} cores, {spec['memory_gib']} GiB"))
         if row.pod is not None and row.pod.node:
             found.append(Definition("Node", row.pod.node, code=True))

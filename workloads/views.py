@@ -48,7 +48,7 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
         "state": state,
         "q": text,
         "next_cursor": page.next_cursor,
-        "may_launch": policy.may_launch_in(by, team),
+        "may_launch": launching.may_launch_any(by, namespace, team),
         "as_of": as_of.at,
         "is_stale": not as_of.is_current,
     }
@@ -80,12 +80,11 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
     namespace, team = queries.team(by, tenant)
     classes = [one for one, _facts in launching.classes_for(namespace)]
     form.offer(classes, launching.images())
-    no_class = Refusal("not_granted", "Your team holds no class yet; request quota first.")
     context = {
         "tenant": namespace.tenant,
         "form": form,
         "outlooks": launching.outlooks(namespace),
-        "may_launch": policy.may_launch_in(by, team) or (None if classes else no_class),
+        "may_launch": policy.may_launch_any(by, team, has_class=bool(classes)),
     }
     return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
 
@@ -104,7 +103,6 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "spec": shown.definitions(row),
         "runs": shown.earlier(runs, row.run),
         "events": [shown.event_line(event, tenant=tenant) for event in accounts.events_of_row(row.workload)[:10]],
-        "log": {"lines": "", "note": "The last lines appear here with script; “Whole log” works without.", "at": None},
         "curl": _curl(row),
     }
     return render(request, "workloads/workload.html", context)

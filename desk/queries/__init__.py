@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -13,22 +14,17 @@ from accounts import queries as accounts
 from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from catalog.queries import Capacity
 from cluster import queries as mirror
-from portal.errors import Refusal
 from portal.quota_bar import plural
 from tenants.models import Grant, Namespace, Tenant
-from workloads import policy
 from workloads import queries as workloads
 from workloads.models import Workload
 from workloads.phase import ON_A_NODE, WAITING, Phase
 from workloads.queries import WorkloadRow
 from workloads.shown import EventLine, ListRow, event_line, list_row
-from workloads.units import unit_of
 
 EVENTS_SHOWN = 10
 STARTS_NOW_SHOWN = 4
-NO_CLASS = Refusal("not_granted", "Your team holds no GPUs yet. Request quota first.")
 ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 
 
@@ -67,7 +63,6 @@ class HomeState:
     waiting: list[ListRow]
     running: list[ListRow]
     events: list[EventLine]
-    starts_now: list[Choice]
     as_of: datetime | None
     is_stale: bool
 
@@ -77,26 +72,44 @@ def namespace_named(name: str) -> Namespace | None:
 
 
 def home(namespace: Namespace) -> HomeState:
-    """About 25 queries, whatever the number of workloads, classes and pods."""
+    """About 20 queries, whatever the number of workloads, classes and pods."""
     tenant = namespace.tenant
     alive = workloads.with_names(Workload.objects.filter(namespace=namespace, deleted_at=None)).order_by("-id")
     rows = workloads.rows(alive[:500])
-    holdings, starts_now = _holdings(namespace, rows)
-    as_of = mirror.as_of(namespace.cluster_id, "Job", "Pod", "Workload")
+    as_of = mirror.as_of(namespace.cluster_id, *workloads.KINDS_NEEDED)
     waiting = [row for row in rows if row.status.phase in WAITING]
     running = [row for row in rows if row.status.phase in ALIVE]
     return HomeState(
         tenant=tenant,
         namespace=namespace.name,
         summary=_summary(running, waiting),
-        holdings=holdings,
+        holdings=_holdings(namespace, rows),
         waiting=[list_row(row) for row in sorted(waiting, key=_waits_since)],
-        running=[list_row(row) for row in sorted(running, key=lambda row: row.workload.gpu_class.name)],
+        running=[list_row(row) for row in sorted(running, key=lambda row: row.gpu_class.name)],
         events=_events(tenant, names={row.workload.name for row in rows}),
-        starts_now=starts_now,
         as_of=as_of.at,
         is_stale=not as_of.is_current,
     )
+
+
+def starts_now(namespace: Namespace, holdings: Iterable[Holding]) -> list[Choice]:
+    """Classes with a unit of the team's own that is unused, and a node that has one free. Not on the stream: what is
+    free changes with what others do.
+    """
+    own = {one.slug: one.granted - one.used - one.queued for one in holdings}
+    slugs = [slug for slug, units in own.items() if units >= 1]
+    if not slugs:
+        return []
+    active = GpuClass.objects.filter(cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE)
+    classes = list(active.filter(slug__in=slugs).order_by("slug"))
+    capacities = catalog.capacities(namespace.cluster, classes)
+    found = []
+    for one in classes:
+        units = min(own[one.slug], capacities[one.pk].most_on_one_node or 0, one.units_per_workload)
+        if units >= 1:
+            href = f"{reverse('launch', args=[namespace.tenant.slug])}?gpu_class={one.slug}"
+            found.append(Choice(one.name, f"up to {plural(units, catalog.unit_of(one))} on one node", href))
+    return found[:STARTS_NOW_SHOWN]
 
 
 def first_team(by: Actor) -> Tenant | None:
@@ -104,91 +117,46 @@ def first_team(by: Actor) -> Tenant | None:
     return Tenant.objects.filter(memberships__user=by.user_id or 0).order_by("slug").first()
 
 
-def may_launch_in(by: Actor, tenant: str) -> Refusal | None:
-    """For the button: may this person launch anything at all in this team? Two queries."""
-    namespace, team = workloads.team(by, tenant)
-    return policy.may_launch_in(by, team) or (None if _may_have_any(namespace) else NO_CLASS)
-
-
-def _may_have_any(namespace: Namespace) -> bool:
-    borrowable = GpuClass.objects.filter(
-        cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE, borrowing_limit__gt=0
-    )
-    held = Grant.objects.filter(tenant_id=namespace.tenant_id, period__endswith__gt=timezone.now())
-    return held.exists() or borrowable.exists()
-
-
 # ---- holdings --------------------------------------------------------------------------------------------------------
 
 
-def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> tuple[list[Holding], list[Choice]]:
-    now = timezone.now()
+def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding]:
     granted: dict[int, int] = {}
     ends: dict[int, datetime] = {}
-    for grant in Grant.objects.filter(tenant_id=namespace.tenant_id, period__contains=now):
+    for grant in Grant.objects.filter(tenant_id=namespace.tenant_id, period__contains=timezone.now()):
         granted[grant.gpu_class_id] = granted.get(grant.gpu_class_id, 0) + grant.units
         ends[grant.gpu_class_id] = min(ends.get(grant.gpu_class_id, grant.period.upper), grant.period.upper)
     used, queued = _units(rows)
-    ids = granted.keys() | used.keys() | queued.keys()
-    classes = list(GpuClass.objects.filter(pk__in=ids).order_by("slug"))
-    capacities = catalog.capacities(namespace.cluster, classes)
-    holdings = [
+    is_held = Q(pk__in=granted) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
+    return [
         Holding(
             name=one.name,
             slug=one.slug,
-            note=_note(one, capacities[one.pk]),
-            unit=unit_of(one),
+            note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
+            unit=catalog.unit_of(one),
             granted=granted.get(one.pk, 0),
-            used=used.get(one.pk, 0),
-            borrowed=max(0, used.get(one.pk, 0) - granted.get(one.pk, 0)),
-            queued=queued.get(one.pk, 0),
+            used=used.get(one.slug, 0),
+            borrowed=max(0, used.get(one.slug, 0) - granted.get(one.pk, 0)),
+            queued=queued.get(one.slug, 0),
             ends_at=ends.get(one.pk),
         )
-        for one in classes
+        for one in GpuClass.objects.filter(is_held).order_by("slug")
     ]
-    return holdings, _starts_now(namespace, classes, holdings, capacities)
 
 
-def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[int, int], dict[int, int]]:
-    """By class id: units of pods that are bound to a node and not over; units of what waits."""
-    used: dict[int, int] = {}
-    queued: dict[int, int] = {}
+def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:
+    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of what waits."""
+    used: dict[str, int] = {}
+    queued: dict[str, int] = {}
     for row in rows:
         if row.run is None or row.run.ended_at is not None:
             continue
-        # The class at launch: the workload may have been declared with another one since.
-        same_class = row.run.spec["gpu_class"] == row.workload.gpu_class.slug
-        if not same_class:
-            continue
-        pk, units = row.workload.gpu_class_id, row.run.spec["units"]
+        slug, units = row.run.spec["gpu_class"], row.run.spec["units"]
         if row.pod is not None and row.pod.node and not row.pod.is_over:
-            used[pk] = used.get(pk, 0) + units
+            used[slug] = used.get(slug, 0) + units
         elif row.status.phase in WAITING:
-            queued[pk] = queued.get(pk, 0) + units
+            queued[slug] = queued.get(slug, 0) + units
     return used, queued
-
-
-def _note(gpu_class: GpuClass, capacity: Capacity) -> str:
-    kind = "shared" if gpu_class.sharing != GpuClass.Sharing.NONE else "exclusive"
-    if capacity.free is None:
-        return f"{kind}; free units not known"
-    return f"{kind}; {capacity.free} of {capacity.allocatable} free"
-
-
-def _starts_now(
-    namespace: Namespace, classes: list[GpuClass], holdings: list[Holding], capacities: Mapping[int, Capacity]
-) -> list[Choice]:
-    """Classes with a unit of the team's own that is unused, and a node that has one free."""
-    found = []
-    for gpu_class, holding in zip(classes, holdings, strict=True):
-        own = holding.granted - holding.used - holding.queued
-        free = capacities[gpu_class.pk].most_on_one_node or 0
-        if gpu_class.life_cycle != GpuClass.LifeCycle.ACTIVE or own < 1 or free < 1:
-            continue
-        units = min(own, free, gpu_class.units_per_workload)
-        href = f"{reverse('launch', args=[namespace.tenant.slug])}?gpu_class={gpu_class.slug}"
-        found.append(Choice(gpu_class.name, f"up to {plural(units, holding.unit)} on one node", href))
-    return found[:STARTS_NOW_SHOWN]
 
 
 def _summary(running: list[WorkloadRow], waiting: list[WorkloadRow]) -> str:

@@ -21,7 +21,6 @@ from tenants.models import Tenant
 from workloads import policy
 from workloads import queries as workloads
 from workloads.queries.launching import price_of
-from workloads.units import unit_of
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
 
@@ -45,7 +44,6 @@ class Card:
     counted_as: str
     team: str
     launch_href: str
-    launch_label: str
     launch_refusal: Refusal | None
     request_href: str
     request_refusal: Refusal | None
@@ -79,22 +77,22 @@ def _viewer(by: Actor) -> _Viewer:
     _namespace, team = workloads.team(by, tenant.slug)
     return _Viewer(
         tenant,
-        policy.may_launch_in(by, team),
+        policy.may_launch_in(by, team) or policy.may_add(team),
         tenants_policy.may_file(by, tenants.standing(by, tenant)),
         tenants.units_in_force(tenant.pk, timezone.now()),
     )
 
 
 def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> Card:
-    unit = unit_of(one)
+    unit = catalog.unit_of(one)
     launch_href = request_href = team = ""
     launch_refusal = None
     if viewer.tenant is not None:
         launch_href = f"{reverse('launch', args=[viewer.tenant.slug])}?gpu_class={one.slug}"
-        request_href = f"{reverse('request-new', args=[viewer.tenant.slug])}?gpu_class={one.slug}"
+        request_href = reverse("request-new", args=[viewer.tenant.slug])
         held = viewer.held.get(one.pk, 0)
         team = f"{viewer.tenant.name} holds {plural(held, unit)}." if held else f"{viewer.tenant.name} holds none."
-        launch_refusal = viewer.launch or policy.may_ever_start(_facts(one, capacity, promised), 1)
+        launch_refusal = viewer.launch or policy.may_ever_start(workloads.facts_of(one, promised, 1), 1)
     return Card(
         slug=one.slug,
         name=one.name,
@@ -106,12 +104,11 @@ def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> 
         allocatable=capacity.allocatable,
         one_node=capacity.most_on_one_node,
         per_workload=one.units_per_workload,
-        price=price_of(one).removesuffix(" per unit and hour"),
+        price=price_of(one),
         promises=contract.promises(_axes(one)),
-        counted_as=f"One {unit} counts as {one.weight.normalize():f} GPU.",
+        counted_as=_counted_as(one, unit),
         team=team,
         launch_href=launch_href,
-        launch_label="Launch",
         launch_refusal=launch_refusal,
         request_href=request_href,
         request_refusal=viewer.request,
@@ -123,16 +120,12 @@ def _axes(one: GpuClass) -> contract.Axes:
     return contract.Axes(one.partition, one.sharing, one.replicas, one.memory_mib, has_gpu)
 
 
-def _facts(one: GpuClass, capacity: Capacity, promised: int) -> policy.ClassFacts:
-    return policy.ClassFacts(
-        slug=one.slug,
-        name=one.name,
-        life_cycle=one.life_cycle,
-        granted=promised,
-        borrowing_limit=one.borrowing_limit,
-        units_per_workload=one.units_per_workload,
-        node_units=capacity.largest_node or None,
-    )
+def _counted_as(one: GpuClass, unit: str) -> str:
+    """Who takes turns has no fraction of a card."""
+    if one.sharing == GpuClass.Sharing.TIME_SLICING:
+        whole = "slice" if one.partition != "none" else "card"
+        return f"Up to {plural(one.replicas, unit)} take turns on one {whole}."
+    return f"One {unit} counts as {one.weight.normalize():f} GPU."
 
 
 def _sharing(one: GpuClass) -> str:

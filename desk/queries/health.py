@@ -49,7 +49,6 @@ class Problem:
     error_text: str
     attempts: int
     due_at: datetime | None
-    href: str = ""
 
 
 @dataclass(frozen=True)

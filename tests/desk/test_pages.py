@@ -11,13 +11,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.models import AppliedObject, Cluster
 from desk import queries
+from desk.queries.cards import cards
 from desk.queries.health import health
-from tenants.models import Membership, Namespace, Tenant
-from tests import make
+from tenants.models import Grant, Membership, Namespace, Tenant
+from tests import make, mirrored
 from tests.workloads import running
 from workloads.models import Run, Workload
 
@@ -56,7 +58,7 @@ def test_without_a_mirror_nothing_is_said_to_be_stopped_or_free(
     running.workload(namespace_a, a100, by=alice)
     state = queries.home(namespace_a)
     assert [row.status for row in state.running] == ["unknown"]
-    assert state.holdings[0].note == "exclusive; free units not known"
+    assert state.holdings[0].note == "exclusive"
     assert (state.as_of, state.is_stale) == (None, True)
 
 
@@ -68,10 +70,66 @@ def test_borrowed_is_what_runs_beyond_the_grant(
     assert queries.home(namespace_a).holdings[0].borrowed == 1
 
 
+def test_what_runs_is_shown_and_counted_with_the_class_it_was_started_with(
+    team: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User
+) -> None:
+    """Whatever it was declared with since, for its next run."""
+    slice_ = make.gpu_class(cluster, slug="slice", name="A100 slice", partition="1g.10gb")
+    Workload.objects.update(gpu_class=slice_)
+
+    state = queries.home(namespace_a)
+
+    assert [(one.slug, one.used, one.queued) for one in state.holdings] == [(a100.slug, 1, 2)]
+    assert [(row.gpu_class, row.size) for row in [*state.running, *state.waiting]] == [
+        (a100.name, "1 card"),
+        (a100.name, "2 cards"),
+    ]
+    page = signed_in(alice).get("/teams/team-a/workloads/ready-one").content.decode()
+    assert a100.name in page
+    assert "1 slice of A100 slice" in page
+
+
+def test_starts_now_is_for_those_who_may_launch(
+    team_a: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User, charlie: User
+) -> None:
+    mirrored.hardware_seen(cluster)
+    make.grant(team_a, a100, units=4)
+    make.member(team_a, charlie, Membership.Role.VIEWER)
+    words = "up to 4 cards on one node"
+
+    assert words in signed_in(alice).get("/teams/team-a").content.decode()
+    assert words not in signed_in(charlie).get("/teams/team-a").content.decode()
+    Namespace.objects.update(wanted=Namespace.Wanted.SUSPENDED)
+    assert words not in signed_in(alice).get("/teams/team-a").content.decode()
+
+
+def test_the_launch_buttons_say_the_same_of_a_team_without_a_class(
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """A grant of a class that is retired starts nothing."""
+    make.grant(team_a, a100, units=4)
+    GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
+    client = signed_in(alice)
+    for path in ("/teams/team-a", "/teams/team-a/launch", "/teams/team-a/workloads"):
+        assert "Your team holds no class yet; request quota first." in client.get(path).content.decode(), path
+
+
+def test_who_takes_turns_on_a_card_is_sold_no_fraction_of_it(
+    team: Tenant, cluster: Cluster, a100: GpuClass, alice: User
+) -> None:
+    make.gpu_class(cluster, slug="turns", sharing="time-slicing", replicas=4, units_per_workload=1, weight="0.25")
+    found, _ = cards(Actor(user=alice, via="page"))
+    assert {card.slug: card.counted_as for card in found} == {
+        a100.slug: "One card counts as 1 GPU.",
+        "turns": "Up to 4 shares take turns on one card.",
+    }
+
+
 @pytest.mark.parametrize("path", ["/teams/team-a", "/teams/team-a/workloads", "/catalog", "/api/v1/workloads"])
 def test_queries_do_not_grow_with_rows(
     path: str, team: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
+    make.grant(team, a100, units=20, kind=Grant.Kind.BOOST)  # something is unused from first to last
     client = signed_in(alice)
     client.get(path)
     counts = []

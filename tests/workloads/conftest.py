@@ -79,20 +79,22 @@ def granted(team_a: Tenant, a100: GpuClass) -> Tenant:
 
 
 @pytest.fixture
-def provisioned(
-    granted: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None
-) -> Tenant:
+def provisioned(granted: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None) -> Tenant:
     """Team A's namespace, quota and queue are in the cluster."""
-    pool = Pool.objects.create(cluster=a100.cluster)
-    tenants.pool(pool, Deadline(), kube=kube_worker)
+    provision(namespace_a, kube_worker)
+    return granted
+
+
+def provision(namespace: Namespace, kube: Kube) -> None:
+    """What workers do for a new team, until its queue is open."""
+    tenants.pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
 
     def is_open() -> bool:
-        namespace_a.refresh_from_db()
-        tenants.namespace(namespace_a, Deadline(), kube=kube_worker)
-        return kube_worker.get("ClusterQueue", name=namespace_a.name).body["spec"].get("stopPolicy", "None") == "None"
+        namespace.refresh_from_db()
+        tenants.namespace(namespace, Deadline(), kube=kube)
+        return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
 
     wait_until(is_open)
-    return granted
 
 
 @pytest.fixture

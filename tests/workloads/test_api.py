@@ -14,6 +14,7 @@ from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads import running
+from workloads import policy
 from workloads.models import Run, Workload
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +66,19 @@ def test_declare_start_stop_and_delete(bob_calls: Caller, body: dict[str, Any]) 
     assert bob_calls("DELETE", "/train").status_code == 204
     verbs = list(Event.objects.filter(verb__startswith="workload.").order_by("id").values_list("verb", flat=True))
     assert verbs == ["workload.declared", "workload.started", "workload.stopped", "workload.deleted"]
+
+
+def test_a_full_team_keeps_what_it_has_and_adds_nothing(
+    bob_calls: Caller, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "WORKLOADS_LIMIT", 1)
+    assert bob_calls("PUT", "/train", body).status_code == 201
+    assert bob_calls("PUT", "/train", {**body, "command": ["sh"]}).status_code == 200
+    assert bob_calls("POST", "/train/runs").status_code == 201
+
+    for answer in (bob_calls("PUT", "/more", body), bob_calls("POST", "", {"name": "more", **body})):
+        assert (answer.status_code, answer.json()["code"]) == (409, "too_many_workloads")
+    assert Workload.objects.count() == 1
 
 
 def test_launch_in_one_call(bob_calls: Caller, body: dict[str, Any]) -> None:

@@ -7,16 +7,13 @@ from dataclasses import replace
 import pytest
 
 from accounts.actor import Actor
-from catalog.models import GpuClass, Pool
+from catalog.models import GpuClass
 from cluster.kube import Kube
 from cluster.models import Cluster
 from devcluster.api import Api
-from portal.due import Deadline
-from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
 from tests import make
-from tests.waiting import wait_until
-from tests.workloads.conftest import Worker
+from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_runs import named, run_of, shown
 from workloads import actions
 from workloads.policy import Wanted
@@ -64,17 +61,6 @@ def everything(
         make.grant(granted, gpu_class, units=2)
     provision(namespace_a, kube_worker)
     return granted
-
-
-def provision(namespace: Namespace, kube: Kube) -> None:
-    tenants.pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
-
-    def is_open() -> bool:
-        namespace.refresh_from_db()
-        tenants.namespace(namespace, Deadline(), kube=kube)
-        return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
-
-    wait_until(is_open)
 
 
 def test_devices_through_dra(

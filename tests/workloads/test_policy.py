@@ -83,6 +83,15 @@ def test_who_may_launch(by: Actor, team: TeamFacts, code: str | None) -> None:
     assert (refusal.code if refusal else None) == code
 
 
+def test_a_full_team_starts_and_declares_again_what_it_has() -> None:
+    full = replace(TEAM, workloads=policy.WORKLOADS_LIMIT)
+    assert policy.may_start(ALICE, full, A100, 1, replace(RUNS, is_over=True)) is None
+    assert policy.may_declare(ALICE, full, A100, WANTED) is None
+    refusal = policy.may_launch_any(ALICE, full, has_class=True)
+    assert refusal is not None
+    assert refusal.code == "too_many_workloads"
+
+
 @pytest.mark.parametrize(
     ("by", "role", "created_by", "code"),
     [

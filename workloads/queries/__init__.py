@@ -128,10 +128,14 @@ def last_run(workload: Workload) -> Run | None:
 
 @dataclass(frozen=True)
 class WorkloadRow:
-    """A workload with its current run's status: what list, page, stream and API show."""
+    """A workload with its current run's status: what list, page, stream and API show.
+
+    `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
+    """
 
     workload: Workload
     run: Run | None
+    gpu_class: GpuClass
     status: Status
     steps: tuple[progress.Step, ...]
     pod: Pod | None
@@ -147,11 +151,14 @@ def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
 
 
 def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
-    """Status of each, all of one namespace, whatever their number, in eight queries. They come `with_names`."""
+    """Status of each, all of one namespace, whatever their number, in eight queries, nine when a run has a class that
+    no workload is declared with any more. They come `with_names`.
+    """
     found = list(workloads)
     if not found:
         return []
     runs = last_runs(found)
+    classes = _classes_of_runs(found, runs)
     run_names = {workload.pk: _run_name(workload, runs.get(workload.pk)) for workload in found}
     sent = _sent(run_names)
     now = timezone.now()
@@ -159,12 +166,23 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     shown = []
     for workload in found:
         run = runs.get(workload.pk)
-        wish = wish_of(workload, run, sent.get(workload.pk))
+        gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
+        wish = _wish(workload, run, gpu_class, sent.get(workload.pk))
         theirs = None if seen is None else seen.get(workload.pk, Seen())
         told = status(wish, theirs, now=now)
         pod = theirs.pod if theirs else None
-        shown.append(WorkloadRow(workload, run, told, progress.steps(wish, theirs, told), pod))
+        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod))
     return shown
+
+
+def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:
+    """By slug. A query only when some run has a class that no workload is declared with any more."""
+    found = {workload.gpu_class.slug: workload.gpu_class for workload in workloads}
+    missing = {run.spec["gpu_class"] for run in runs.values()} - found.keys()
+    if missing:
+        cluster_id = next(iter(found.values())).cluster_id
+        found |= {one.slug: one for one in GpuClass.objects.filter(cluster_id=cluster_id, slug__in=missing)}
+    return found
 
 
 def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
@@ -228,12 +246,12 @@ def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[
     return found
 
 
-def wish_of(workload: Workload, run: Run | None, sent: AppliedObject | None) -> Wish | None:
+def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: AppliedObject | None) -> Wish | None:
     if run is None:
         return None
     return Wish(
         kind=workload.kind,
-        class_name=workload.gpu_class.name,
+        class_name=gpu_class.name,
         class_slug=run.spec["gpu_class"],
         units=run.spec["units"],
         image=run.spec["image"],

@@ -12,8 +12,10 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass, Image
+from portal.errors import Refusal
 from tenants.models import Grant, Namespace
 from tenants.promises import Promise
 from tenants.queries import units_in_force
@@ -21,7 +23,6 @@ from workloads import policy
 from workloads.models import Run
 from workloads.outlook import Figures, Outlook, sentence
 from workloads.queries import facts_of, most_promised, peak
-from workloads.units import unit_of
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ def classes_for(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]
     return [(one, facts) for one, facts in found if facts.granted or facts.borrowing_limit]
 
 
+def may_launch_any(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> Refusal | None:
+    """For the launch buttons: may this person launch anything at all in this team? Two queries."""
+    return policy.may_launch_any(by, team, has_class=bool(classes_for(namespace)))
+
+
 def outlooks(namespace: Namespace) -> list[Outlook]:
     """One unit more of each class, now. About a dozen queries, whatever the number of classes."""
     found = classes_for(namespace)
@@ -86,7 +92,7 @@ def outlooks(namespace: Namespace) -> list[Outlook]:
     shown = []
     for one, facts in found:
         figures = Figures(
-            unit=unit_of(one),
+            unit=catalog.unit_of(one),
             granted=granted.get(one.pk, 0),
             used=used.get(one.slug, 0),
             queued=queued.get(one.slug, 0),
@@ -99,9 +105,9 @@ def outlooks(namespace: Namespace) -> list[Outlook]:
 
 
 def price_of(gpu_class: GpuClass) -> str:
-    """ "" for what is free of charge."""
+    """Of one unit and hour; "" for what is free of charge."""
     price = gpu_class.price_per_unit_hour
-    return f"{price.normalize():f} per unit and hour" if price else ""
+    return f"{price.normalize():f}" if price else ""
 
 
 def _units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
