@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.shortcuts import resolve_url
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
-from accounts.models import User
+from accounts.actor import Actor
+from accounts.models import Event, User
 from catalog.models import GpuClass
+from tenants import actions
 from tenants.models import Namespace, Tenant
+from tenants.policy import Asked
 from tests import make
+from tests.workloads import running
 
 ROOT = Path(__file__).parent.parent
 
@@ -143,10 +151,12 @@ OPEN_TO_ALL = {
     "login": "the way in",
     "livez": "a load balancer asks",
     "readyz": "a load balancer asks",
+    "logout": "ends the session of who asks, if there is one",
+    "theme": "a cookie in the browser of who asks",
     "api-schema": "describes the API, holds no data",
 }
-# Answers to somebody who is not signed in: sent to the login page, or told so.
-REFUSALS = {302, 401, 403, 404, 405}
+FORM = "application/x-www-form-urlencoded"
+METHODS = ("GET", "POST", "DELETE")
 
 
 def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -175,36 +185,55 @@ def filled(route: str, values: dict[str, str]) -> str:
 
 
 @pytest.mark.django_db
-def test_nobody_sees_a_page_without_signing_in(team_a: Tenant) -> None:
+def test_nobody_gets_in_without_signing_in(team_a: Tenant) -> None:
+    """Pages send to the login page, the API says 401; both before they look at the method, the path or the body."""
     values = {"tenant": "team-a", "slug": "team-a", "name": "one"}
-    open_pages = {}
+    login = resolve_url(settings.LOGIN_URL)
+    let_in, checked = {}, 0
     for route, pattern in all_routes():
         if pattern.name in OPEN_TO_ALL or route.startswith("static"):
             continue
-        response = Client().get(filled(route, values))
-        if response.status_code not in REFUSALS:
-            open_pages[route] = response.status_code
-    assert open_pages == {}
-    assert len(all_routes()) > 15
+        for method in METHODS:
+            response = Client().generic(method, filled(route, values))
+            sent_to = response.headers.get("Location", "").partition("?")[0]
+            checked += 1
+            if response.status_code != 401 and (response.status_code, sent_to) != (302, login):
+                let_in[f"{method} {route}"] = (response.status_code, sent_to)
+    assert let_in == {}
+    assert checked > 100
 
 
 @pytest.mark.django_db
 def test_a_stranger_gets_404_for_everything_of_a_tenant(
-    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, charlie: User
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bob: User, charlie: User
 ) -> None:
-    """Walks the URL map: every route that names a tenant answers a signed-in stranger as if it did not exist."""
+    """Walks the URL map: every route to something of a tenant answers a signed-in stranger as if it did not exist."""
     make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
     make.member(Tenant.objects.get(slug="team-c"), charlie)
+    running.workload(namespace_a, a100, name="one", by=alice)
+    line = Asked(a100.slug, 1, timezone.now(), timezone.now() + timedelta(days=9))
+    filed = actions.file_request("team-a", lines=[line], justification="x", by=Actor(alice, "page"))
+    as_json = json.dumps({"lines": [{"id": filed.lines.get().pk, "approve": False, "reason": "No."}]})
     client = Client()
     client.force_login(charlie)
-    seen = {}
-    checked = 0
+    events = Event.objects.count()
+    seen, reached = {}, set()
     for route, _pattern in all_routes():
-        if "tenant>" not in route:
+        if "tenant>" not in route and "requests/<" not in route and "workloads/<" not in route:
             continue
-        checked += 1
-        status = client.get(filled(route, {"tenant": "team-a", "slug": a100.slug, "name": "one"})).status_code
-        if status not in (404, 405):
-            seen[route] = status
+        values = {"tenant": "team-a", "name": "one", "pk": str(filed.pk if "requests/<" in route else bob.pk)}
+        for method in METHODS:
+            path = f"{filled(route, values)}?tenant=team-a"
+            if route.startswith("api/"):
+                status = client.generic(method, path, as_json, content_type="application/json").status_code
+            else:
+                status = client.generic(method, path, "confirm=one", content_type=FORM).status_code
+            if status == 404:
+                reached.add(route)
+            elif status != 405:
+                seen[f"{method} {route}"] = status
+        if route not in reached:
+            seen[route] = 405
     assert seen == {}
-    assert checked >= 5
+    assert len(reached) >= 20
+    assert Event.objects.count() == events
