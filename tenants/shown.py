@@ -12,12 +12,14 @@ from django.utils import timezone
 from accounts.models import Event
 from catalog.queries import ClassView
 from cluster.models import AppliedObject
+from portal.errors import Refusal
 from portal.quota_bar import plural
 from tenants.models import Namespace
 from tenants.policy import Excess
 from tenants.queries import Figures
 from tenants.queries.requests import LineRow, RequestRow
 
+FITS = "Fits: at no time in the period more would be promised than there is."
 # In the order in which the sentence counts them.
 RESULT_WORDS = ("applied", "refused", "foreign", "drifted", "terminating")
 VERBS = {
@@ -55,17 +57,15 @@ def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict
     }
 
 
-def line(
-    row: LineRow, *, number: int, excess: Excess | None, is_over: bool, error: str, typed: Mapping[str, Any]
-) -> dict[str, Any]:
-    """`is_over`: the asked period ended before anybody decided."""
+def line(row: LineRow, *, number: int, problem: str, error: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """`problem`: why it cannot be approved as it was asked, or ""."""
     fields = {name: getattr(row, name) for name in LineRow.__dataclass_fields__}
     return {
         **fields,
         "number": number,
         "kind": "boost" if row.kind == "boost" else "new total",
-        "fits": "" if row.state != "pending" else _fits(excess, is_over=is_over),
-        "fits_tone": "bad" if excess or is_over else "good",
+        "fits": "" if row.state != "pending" else problem or FITS,
+        "fits_tone": "bad" if problem else "good",
         "units_value": typed.get(f"units-{row.pk}", row.asked_units),
         "from_value": typed.get(f"from-{row.pk}") or f"{timezone.localdate(row.asked_from):%Y-%m-%d}",
         "until_value": typed.get(f"until-{row.pk}") or f"{timezone.localdate(row.asked_until):%Y-%m-%d}",
@@ -73,12 +73,13 @@ def line(
     }
 
 
-def _fits(excess: Excess | None, *, is_over: bool) -> str:
+def problem(excess: Excess | None, growth: Refusal | None, *, is_over: bool) -> str:
+    """`growth`: the class gives no more. `is_over`: the asked period ended before anybody decided."""
     if is_over:
         return "The period that was asked for is over; choose a later end, or deny it."
-    if excess is None:
-        return "Fits: at no time in the period more would be promised than there is."
-    return over_promised(excess)
+    if growth is not None:
+        return growth.message
+    return over_promised(excess) if excess else ""
 
 
 def over_promised(excess: Excess) -> str:

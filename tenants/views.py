@@ -22,7 +22,7 @@ from accounts.paging import page_of
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from catalog.queries import ClassView
-from portal.errors import get_or_refuse, refusal_beside, refuse_if
+from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
 from tenants import actions, policy, queries, shown
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import DecisionForm, MemberForm, RequestForm, end_of, start_of, units_typed, usual_period
@@ -191,8 +191,9 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
             shown.line(
                 line,
                 number=number,
-                excess=excesses.get(line.pk),
-                is_over=line.asked_until <= at,
+                problem=shown.problem(
+                    excesses.get(line.pk), _growth(line, classes, figures), is_over=line.asked_until <= at
+                ),
                 error=errors.get(line.pk, ""),
                 typed=form.data if form else {},
             )
@@ -215,6 +216,12 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
         "may_decide": row.refusal,
         "may_withdraw": policy.may_withdraw(by, queries.standing(by, found.tenant), filed_by=found.filed_by_id),
     }
+
+
+def _growth(line: LineRow, classes: dict[int, GpuClass], figures: dict[int, Figures]) -> Refusal | None:
+    gpu_class = classes[line.gpu_class_id]
+    facts = policy.ClassFacts(line.slug, line.name, gpu_class.life_cycle, figures[gpu_class.pk].held)
+    return policy.growth_refusal(facts, kind=line.kind, units=line.asked_units)
 
 
 def _excess(

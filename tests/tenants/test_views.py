@@ -325,6 +325,19 @@ def test_a_closed_teams_request_is_denied_by_page_and_leaves_the_inbox(
     assert client.get("/inbox").context["rows"] == []
 
 
+def test_that_a_class_was_retired_is_shown_before_somebody_approves(
+    filed: QuotaRequest, limited: GpuClass, dana: User
+) -> None:
+    GpuClass.objects.filter(pk=limited.pk).update(life_cycle="retiring")
+    client = as_(dana)
+    page = client.get(f"/requests/{filed.pk}")
+    line = page.context["page"]["lines"][0]
+    assert "being retired: the team holds 0" in line["fits"]
+    assert line["fits_tone"] == "bad"
+    refused = client.post(f"/requests/{filed.pk}/decide", shown_in(page))
+    assert "being retired: the team holds 0" in refused.context["page"]["lines"][0]["errors"]
+
+
 def test_denying_by_page(filed: QuotaRequest, dana: User) -> None:
     client = as_(dana)
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed, decision="deny")).status_code == 422
