@@ -145,5 +145,5 @@ def test_from_asking_to_42_and_back(person: Callable[[str], Page], running: Runn
     alice.get_by_role("button", name="Stop", exact=True).first.click()
     expect(alice.get_by_text("Stopped").first).to_be_visible(timeout=STARTS_WITHIN_MS)
     assert admin.list("v1/pods", namespace="team-a") == []
-    alice.goto("/")
-    expect(alice.get_by_text("16 of 16 free").first).to_be_visible()
+    alice.goto("/catalog")
+    expect(alice.locator(f"#{CLASS} dl.free").get_by_text("16 of 16")).to_be_visible()
