@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from accounts.actor import Actor
 from accounts.models import Role, Scope
+from accounts.policy import scope_refusal
 from cluster import names
 from cluster.run_spec import JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refusal
@@ -75,8 +76,8 @@ class RunFacts:
 
 def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
     """Anything at all, whatever the class."""
-    if not by.has_scope(Scope.LAUNCH):
-        return Refusal("missing_scope", "This token lacks the scope 'launch'.", status=403)
+    if refusal := scope_refusal(by, Scope.LAUNCH):
+        return refusal
     if team.role not in LAUNCHERS:
         return Refusal(
             "not_allowed", f"Only members of {team.team} may launch here; viewers and staff look on.", status=403
@@ -239,8 +240,8 @@ def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | 
 def _may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal | None:
     if run.is_deleting:
         return NOT_FOUND
-    if not by.has_scope(Scope.LAUNCH):
-        return Refusal("missing_scope", "This token lacks the scope 'launch'.", status=403)
+    if refusal := scope_refusal(by, Scope.LAUNCH):
+        return refusal
     if by.user is None or team.role in (OWNER, MANAGER) or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
         return None
     if team.role == MEMBER and run.created_by == by.user_id:
