@@ -56,11 +56,8 @@ class _Work:
 
 
 def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
-    run = (
-        Run.objects.filter(workload=workload, ended_at=None)
-        .select_related("workload__namespace__cluster", "workload__volume")
-        .first()
-    )
+    alive = Run.objects.filter(workload=workload, ended_at=None)
+    run = alive.select_related("workload__namespace__cluster").first()
     if run is not None:
         workload = run.workload
     owner = owner_label(workload)
