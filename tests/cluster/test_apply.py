@@ -204,7 +204,6 @@ class TestConverge:
             )
         admin.patch("v1/secrets", "held", {"metadata": {"finalizers": None}}, namespace=name)
 
-
     @pytest.mark.parametrize("make", [secret, lambda name: quota(name, pods=1)], ids=["Secret", "ResourceQuota"])
     def test_a_conflict_that_is_not_about_the_name_is_tried_later(
         self,

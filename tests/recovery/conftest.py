@@ -157,7 +157,6 @@ def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPa
         celery = [sys.executable, "-m", "celery", "-A", "portal"]
         worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
         as_worker = env | {"PORTAL_KUBECONFIG": str(proxy.kubeconfig), "DATABASE_CONN_MAX_AGE": "300"}
-        as_worker |= {"PGAPPNAME": "worker"}
         as_watcher = env | {"PORTAL_KUBECONFIG": services["kubeconfigs"]["watcher"]}
         watch = [sys.executable, "manage.py", "watch_cluster"]
         supervisor.start(Command("worker", worker, env=as_worker, cwd=ROOT, stop_within_s=10))

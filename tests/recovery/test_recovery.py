@@ -88,15 +88,3 @@ def test_an_object_deleted_behind_our_back_comes_back(portal: Portal, team: str)
         return found is not None and found["metadata"]["uid"] != before
 
     portal.wait(is_back, what="the quota is there again", within_s=30)
-
-
-def test_a_worker_keeps_its_connection(portal: Portal) -> None:
-    """Opening one costs more than a claim. Every sweep is a task, and Celery closes connections around tasks."""
-    mine = "FROM pg_stat_activity WHERE application_name = 'worker'"
-    portal.wait(lambda: bool(portal.ask(f"SELECT count(*) {mine}")), what="the worker is connected")
-    kept = portal.ask(f"SELECT array_agg(pid) {mine}")
-    for _ in range(2):
-        at = portal.ask("SELECT now()")
-        portal.wait(lambda at=at: portal.ask(f"SELECT max(query_start) > %s {mine}", at), what="another task")
-
-    assert set(kept) <= set(portal.ask(f"SELECT array_agg(pid) {mine}"))
