@@ -8,7 +8,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 application = get_wsgi_application()
 
-# What is loaded now stays: looked through at every full collection it would hold up a request for 20 ms, and forked
-# processes would stop sharing it.
+# What is loaded now stays: looked through at every full collection it would hold up requests, and forked processes
+# would stop sharing it.
 gc.collect()
 gc.freeze()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,7 +138,8 @@ def run(
         while time.monotonic() < ends or zygote.told()["died"] < deaths:
             assert time.monotonic() < gives_up, f"only {zygote.told()} in {for_s + 60:.0f} s"
             change_something(world, dice)
-            time.sleep(0.05)
+            with suppress(subprocess.TimeoutExpired):
+                raise AssertionError(f"the workers ended by themselves: exit {zygote.process.wait(0.05)}")
     finally:
         told = zygote.stop()
     calm = start(workers=2, death_rate=0.0, kubeconfig=kubeconfig, log=log.with_suffix(".calm"))

@@ -16,27 +16,27 @@ from tests.waiting import wait_until
 
 # A child that starts a grandchild of its own, both deaf to SIGTERM.
 DEAF_FAMILY = """
-import signal, subprocess, sys, time
+import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+deaf = "import signal; signal.signal(15, signal.SIG_IGN); signal.pause()"
 grandchild = subprocess.Popen([sys.executable, "-c", deaf])
 print(grandchild.pid, flush=True)
-time.sleep(600)
+signal.pause()
 """
 # A supervisor in a process of its own, so that a test can kill it.
 SUPERVISOR = """
-import json, sys, time
+import json, signal, sys
 from pathlib import Path
 from typing import Any
 from devcluster.processes import Command, Supervisor, interrupt_on_signals
+from tests.waiting import wait_until
 interrupt_on_signals()
 family = sys.argv[2]
 with Supervisor(Path(sys.argv[1])) as supervisor:
     running = supervisor.start(Command("family", [sys.executable, "-c", family], stop_within_s=0.5))
-    while not running.log.read_text().strip():
-        time.sleep(0.01)
+    wait_until(running.log.read_text)
     print(json.dumps([running.pid, int(running.log.read_text())]), flush=True)
-    time.sleep(600)
+    signal.pause()
 """
 
 
@@ -78,8 +78,8 @@ def test_however_the_supervisor_goes_children_and_grandchildren_go_too(tmp_path:
 
 def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path) -> None:
     order = tmp_path / "order"
-    polite = "import signal, sys, time\ndef end(*_):\n open({!r}, 'a').write({!r})\n sys.exit()\nsignal.signal(15, end)"
-    polite += "\nprint('up', flush=True)\ntime.sleep(600)"
+    polite = "import signal, sys\ndef end(*_):\n open({!r}, 'a').write({!r})\n sys.exit()\nsignal.signal(15, end)"
+    polite += "\nprint('up', flush=True)\nsignal.pause()"
     with Supervisor(tmp_path / "log") as supervisor:
         pids = []
         for name in ("a", "b"):
@@ -96,9 +96,10 @@ def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path)
 def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path) -> None:
     """Each ends only once the other was asked too: one after the other they would be killed for their deafness."""
     meet = (
-        "import pathlib, signal, sys, time\nmine, other = map(pathlib.Path, sys.argv[1:])\n"
-        "def end(*_):\n mine.touch()\n while not other.exists(): time.sleep(0.01)\n sys.exit(7)\n"
-        "signal.signal(15, end)\nprint('up', flush=True)\ntime.sleep(600)"
+        "import pathlib, signal, sys\nfrom tests.waiting import wait_until\n"
+        "mine, other = map(pathlib.Path, sys.argv[1:])\n"
+        "def end(*_):\n mine.touch()\n wait_until(other.exists)\n sys.exit(7)\n"
+        "signal.signal(15, end)\nprint('up', flush=True)\nsignal.pause()"
     )
     one, two = tmp_path / "one", tmp_path / "two"
     with Supervisor(tmp_path / "log") as supervisor:
@@ -118,7 +119,7 @@ def test_a_child_that_dies_at_its_start_is_reported_with_its_last_words(supervis
 
 
 def test_a_child_that_never_gets_ready_is_reported_in_time(supervisor: Supervisor) -> None:
-    supervisor.start(python("slow", "import time; time.sleep(600)", ready=lambda: False, ready_within_s=0.2))
+    supervisor.start(python("slow", "import signal; signal.pause()", ready=lambda: False, ready_within_s=0.2))
     with pytest.raises(Problem, match=r"slow was not ready within 0\.2 s"):
         supervisor.until_ready("slow")
 
@@ -129,7 +130,7 @@ def test_a_program_that_is_missing_is_one_sentence(supervisor: Supervisor) -> No
 
 
 def test_a_restart_keeps_the_log_of_the_run_before(supervisor: Supervisor) -> None:
-    first = supervisor.start(python("one", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"))
+    first = supervisor.start(python("one", "import os, signal; print(os.getpid(), flush=True); signal.pause()"))
     wait_until(first.log.read_text)
     second = supervisor.restart("one")
     wait_until(second.log.read_text)
