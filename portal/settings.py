@@ -317,7 +317,11 @@ LOGGING = {
     },
 }
 structlog.configure(
-    processors=[*LOG_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+    processors=[
+        structlog.stdlib.filter_by_level,
+        *LOG_PROCESSORS,
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
     logger_factory=structlog.stdlib.LoggerFactory(),
     cache_logger_on_first_use=True,
 )

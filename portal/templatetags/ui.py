@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django import template
@@ -62,10 +63,15 @@ STATUSES = {
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
     """An icon of the sprite, hidden from screen readers: a word always stands beside it."""
-    sprite = static("vendor/tabler/icons.svg")
     return format_html(
-        '<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>', f" {css}" if css else "", sprite, name
+        '<svg class="i{}" aria-hidden="true"><use href="{}#{}"/></svg>', f" {css}" if css else "", _sprite(), name
     )
+
+
+@cache
+def _sprite() -> str:
+    """Asked some twenty times a page, and the same for as long as a process lives."""
+    return static("vendor/tabler/icons.svg")
 
 
 @register.inclusion_tag("components/_status.html")
