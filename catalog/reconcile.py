@@ -55,14 +55,19 @@ def pool(
     wanted = [c for c in classes if c.life_cycle in queries.OPEN]
     flavors = [manifests.resource_flavor(flavor_spec(gpu_class, owner=owner)) for gpu_class in wanted]
     made = converge(
-        kube=kube, cluster=cluster, owner=owner, manifests=flavors, deadline=deadline, delete_unwanted=False
+        kube=kube, cluster_id=cluster.pk, owner=owner, manifests=flavors, deadline=deadline, delete_unwanted=False
     )
     if made.sent or row.generation > row.observed_generation:
         queues_may_change(cluster)
     promised = promises(cluster)
     lent = _cohort(cluster, wanted, promised.units, owner=owner)
     done = converge(
-        kube=kube, cluster=cluster, owner=owner, manifests=[*flavors, *lent], deadline=deadline, delete_unwanted=False
+        kube=kube,
+        cluster_id=cluster.pk,
+        owner=owner,
+        manifests=[*flavors, *lent],
+        deadline=deadline,
+        delete_unwanted=False,
     )
     kept = _remove_unused(cluster, owner, {flavor["metadata"]["name"] for flavor in flavors}, deadline, kube=kube)
     refuse_to_settle(cluster, owner, done, clock=promised.clock)

@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from cluster.kube import Answer, ClusterRefused, ClusterUnavailable, Conflict, Kube, NotFound
-from cluster.models import AppliedObject, Cluster
+from cluster.models import AppliedObject
 from portal.due import Deadline
 
 OWNER_LABEL = "gpu-portal/owner"
@@ -54,21 +54,21 @@ class Converged:
 def converge(
     *,
     kube: Kube,
-    cluster: Cluster,
+    cluster_id: int,
     owner: str,
     manifests: Sequence[Manifest],
     deadline: Deadline,
     delete_unwanted: bool = True,
 ) -> Converged:
     """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable."""
-    known = {_key_of_row(row): row for row in AppliedObject.objects.filter(cluster=cluster, owner=owner)}
+    known = {_key_of_row(row): row for row in AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)}
     sent: list[Key] = []
     for manifest in manifests:
         row = known.get(key_of(manifest))
         if row is not None and not _is_to_send(row, manifest):
             continue
         deadline.check()
-        known[key_of(manifest)] = send(kube=kube, cluster=cluster, owner=owner, manifest=manifest, row=row)
+        known[key_of(manifest)] = send(kube=kube, cluster_id=cluster_id, owner=owner, manifest=manifest, row=row)
         sent.append(key_of(manifest))
     deleted: list[Key] = []
     wanted = {key_of(manifest) for manifest in manifests}
@@ -87,19 +87,19 @@ def converge(
     )
 
 
-def send(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
+def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
     """One object, one or two requests; the outcome is recorded. Raises ClusterUnavailable, with nothing recorded."""
     try:
         answer = _write(kube, owner, manifest, row.uid if row is not None else "")
     except _Foreign as foreign:
-        return _record(cluster, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
+        return _record(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
     except ClusterRefused as refused:
-        return _record(cluster, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+        return _record(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
     result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
-    return _record(cluster, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
+    return _record(cluster_id, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
 
 
-def create_once(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest) -> AppliedObject:
+def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) -> AppliedObject:
     """POST and never again: a Job's template is immutable and Kueue writes into it. 409 with our owner label = done.
 
     Raises ClusterUnavailable, also for a 409 about an object that is not there: it is just going away, or several
@@ -114,16 +114,16 @@ def create_once(*, kube: Kube, cluster: Cluster, owner: str, manifest: Manifest)
         except NotFound as gone:
             raise ClusterUnavailable(conflict.text) from gone
         if answer.labels.get(OWNER_LABEL) != owner:
-            return _record(cluster, owner, manifest, Result.FOREIGN, code="foreign", text=_foreign_text(manifest))
+            return _record(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=_foreign_text(manifest))
     except ClusterRefused as refused:
-        return _record(cluster, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+        return _record(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
     result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
-    return _record(cluster, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
+    return _record(cluster_id, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
 
 
-def delete_owned(*, kube: Kube, cluster: Cluster, owner: str, kinds: Iterable[str]) -> int:
+def delete_owned(*, kube: Kube, cluster_id: int, owner: str, kinds: Iterable[str]) -> int:
     """Delete every object of these kinds that the owner has, each by its uid. Returns how many were there."""
-    rows = list(AppliedObject.objects.filter(cluster=cluster, owner=owner, kind__in=list(kinds)))
+    rows = list(AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner, kind__in=list(kinds)))
     for row in rows:
         delete_row(kube, row)
     return len(rows)
@@ -208,7 +208,7 @@ def _foreign_text(manifest: Manifest) -> str:
 
 
 def _record(
-    cluster: Cluster,
+    cluster_id: int,
     owner: str,
     manifest: Manifest,
     result: str,
@@ -232,6 +232,6 @@ def _record(
         values["uid"] = answer.uid if answer else ""
         values["resource_version"] = answer.resource_version if answer else ""
     row, _created = AppliedObject.objects.update_or_create(
-        cluster=cluster, kind=kind, namespace=namespace, name=name, defaults=values
+        cluster_id=cluster_id, kind=kind, namespace=namespace, name=name, defaults=values
     )
     return row

@@ -19,6 +19,11 @@ class AsOf:
     is_current: bool
     problem: str = ""
 
+    @property
+    def is_known(self) -> bool:
+        """Whether absence means anything: everything was listed since the mirror was last emptied."""
+        return self.at is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:

@@ -36,7 +36,7 @@ def fragments(topic: Topic) -> Fragments | None:
     found = workloads.rows(workloads.with_names(rows))
     if not found:
         return None
-    return _rendered(WORKLOAD, workload_state(found[0], mirror.as_of(namespace.cluster_id, *workloads.KINDS_NEEDED)))
+    return _rendered(WORKLOAD, workload_state(found[0]))
 
 
 def _rendered(templates: Collection[str], state: object) -> Fragments:

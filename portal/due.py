@@ -22,6 +22,7 @@ from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
 from portal.hints import PEOPLE, worker_hint
+from portal.sql import columns
 
 log = structlog.get_logger(__name__)
 ERROR_TEXT_LIMIT = 300
@@ -155,8 +156,6 @@ def claim(model: type[Row]) -> Claim[Row] | None:
     thousands of rows may be woken at once. One statement, and one round trip, for the same reason.
     """
     table = connection.ops.quote_name(model._meta.db_table)
-    # By name: a statement that was prepared before a migration goes on working after it.
-    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in model._meta.concrete_fields)
     due_and_free = "due_at <= statement_timestamp() AND (leased_until IS NULL OR leased_until <= statement_timestamp())"
     statement = f"""
         UPDATE {table} SET leased_until = statement_timestamp() + make_interval(secs => %s), attempts = attempts + 1
@@ -165,7 +164,7 @@ def claim(model: type[Row]) -> Claim[Row] | None:
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED),
                (SELECT id FROM {table} WHERE {due_and_free}
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED))
-        RETURNING {columns}"""
+        RETURNING {columns(model)}"""
     row = next(iter(model._base_manager.raw(statement, [settings.LEASE_S])), None)
     if row is None or row.due_at is None or row.leased_until is None:
         return None

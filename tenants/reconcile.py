@@ -85,7 +85,7 @@ def _send(
 ) -> Converged:
     return converge(
         kube=kube,
-        cluster=row.cluster,
+        cluster_id=row.cluster_id,
         owner=owner_label(row),
         manifests=wanted,
         deadline=deadline,
@@ -109,7 +109,7 @@ def _is_ours(row: Namespace) -> bool:
 
 
 def _applied(row: Namespace) -> QuerySet[AppliedObject]:
-    return AppliedObject.objects.filter(cluster=row.cluster, owner=owner_label(row))
+    return AppliedObject.objects.filter(cluster_id=row.cluster_id, owner=owner_label(row))
 
 
 def _all_applied(row: Namespace) -> bool:
@@ -142,9 +142,9 @@ def _close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
         if live.is_open or live.admitted or live.pending:
             return soon
         deadline.check()
-        delete_owned(kube=kube, cluster=row.cluster, owner=owner_label(row), kinds=["LocalQueue"])
+        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["LocalQueue"])
         deadline.check()
-        delete_owned(kube=kube, cluster=row.cluster, owner=owner_label(row), kinds=["ClusterQueue"])
+        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["ClusterQueue"])
         return soon
     return soon if _namespace_remains(row, deadline, kube=kube) else DONE
 
@@ -200,7 +200,7 @@ def _ensure_plan_namespace(cluster: Cluster, spec: NamespaceSpec, deadline: Dead
     """A standing empty namespace with our label, where objects are tried whose own namespace does not exist yet."""
     owner = f"{cluster._meta.label_lower}.{cluster.pk}"
     empty = manifests.namespace(replace(spec, name=PLAN_NAMESPACE, owner=owner))
-    converge(kube=kube, cluster=cluster, owner=owner, manifests=[empty], deadline=deadline, delete_unwanted=False)
+    converge(kube=kube, cluster_id=cluster.pk, owner=owner, manifests=[empty], deadline=deadline, delete_unwanted=False)
 
 
 def _in_plan_namespace(manifest: Manifest) -> Manifest:

@@ -194,13 +194,13 @@ def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -
     return may_launch_in(by, team) or may_be_called(wanted) or may_ever_start(found, wanted.units)
 
 
-def may_start(by: Actor, team: TeamFacts, found: ClassFacts, units: int, run: RunFacts) -> Refusal | None:
-    """Another run of a workload that exists."""
+def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    """Another run of a workload that exists, as far as its class does not matter (`may_ever_start`)."""
     if run.is_deleting:
         return NOT_FOUND
     if not run.is_over:
         return Refusal("still_running", STILL_RUNNING, status=409)
-    return may_launch_in(by, team) or may_ever_start(found, units)
+    return may_launch_in(by, team)
 
 
 def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: Wanted) -> Refusal | None:

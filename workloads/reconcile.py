@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import F
@@ -20,10 +21,11 @@ from cluster import queries as mirror
 from cluster.kube import Kube, NotFound
 from cluster.manifests import OWNER_LABEL
 from cluster.manifests import run as manifests
-from cluster.models import AppliedObject, Cluster
+from cluster.models import AppliedObject
 from cluster.run_spec import JOB, ClaimSpec, RunSpec
 from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
+from portal.sql import columns
 from tenants.models import Namespace
 from workloads import ending
 from workloads.models import Run, Volume, Workload
@@ -50,30 +52,38 @@ class _Work:
     kube: Kube
     deadline: Deadline
     workload: Workload
-    cluster: Cluster
+    cluster_id: int
     owner: str
     sent: dict[tuple[str, str], AppliedObject]
 
 
 def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
-    alive = Run.objects.filter(workload=workload, ended_at=None)
-    run = alive.select_related("workload__namespace__cluster").first()
-    if run is not None:
-        workload = run.workload
     owner = owner_label(workload)
-    cluster = workload.namespace.cluster
+    run: Any = next(iter(Run.objects.raw(_ALIVE, [workload.pk])), None)
+    if run is not None:
+        run.workload = workload
+    cluster_id = workload.namespace.cluster_id if run is None else run.cluster_id
     # Somebody waits for the first look at a new workload, and nothing was sent before it.
     is_new = workload.observed_generation == 0 and workload.attempts <= 1
-    rows = () if is_new else AppliedObject.objects.filter(cluster=cluster, owner=owner)
-    work = _Work(kube, deadline, workload, cluster, owner, {(row.kind, row.name): row for row in rows})
+    rows = () if is_new else AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)
+    work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
-    is_closed = workload.namespace.wanted == Namespace.Wanted.CLOSED
+    is_closed = run.namespace_wanted == Namespace.Wanted.CLOSED
     if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_closed:
         return _stop(work, run)
     if ("Job", names.run_name(workload.name, run.number)) not in work.sent:
         return _create(work, run)
     return _follow(work, run)
+
+
+# As text: somebody waits for the first look at a run.
+_ALIVE = f"""
+SELECT {columns(Run, "run")}, namespace.wanted AS namespace_wanted, namespace.cluster_id
+  FROM {Run._meta.db_table} run
+  JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+  JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+ WHERE run.workload_id = %s AND run.ended_at IS NULL"""
 
 
 # ---- a run that is wanted --------------------------------------------------------------------------------------------
@@ -101,7 +111,7 @@ def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
         token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=work.workload.pk, run_number=run.number)
         secret = manifests.token_secret(spec, token=token, job_uid=job.uid)
         work.deadline.check()
-        apply.send(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=secret, row=known)
+        apply.send(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known)
     if spec.claim and (volume := _volume(work.workload, spec.claim)) is not None:
         _ensure_claim(work, volume)
 
@@ -121,7 +131,7 @@ def _ensure_claim(work: _Work, volume: Volume) -> None:
         return
     spec = ClaimSpec(owner=owner, namespace=work.workload.namespace.name, name=volume.name, size_gib=volume.size_gib)
     work.deadline.check()
-    apply.create_once(kube=work.kube, cluster=work.cluster, owner=owner, manifest=manifests.volume_claim(spec))
+    apply.create_once(kube=work.kube, cluster_id=work.cluster_id, owner=owner, manifest=manifests.volume_claim(spec))
 
 
 def _follow(work: _Work, run: Run) -> Outcome:
@@ -195,7 +205,7 @@ def _patience(since_: datetime) -> Outcome:
 
 def _shows_what_came_after(work: _Work, at: datetime) -> bool:
     """A watcher that is away leaves rows that look known: a pod that it never saw may hold units all the same."""
-    as_of = mirror.as_of(work.cluster.pk, *KINDS_NEEDED)
+    as_of = mirror.as_of(work.cluster_id, *KINDS_NEEDED)
     return as_of.is_current and as_of.at is not None and as_of.at >= at
 
 
@@ -216,7 +226,7 @@ def _delete_job(work: _Work, run: Run) -> bool:
         if found.labels.get(OWNER_LABEL) != work.owner:
             return False
         known = AppliedObject(
-            cluster=work.cluster, owner=work.owner, kind="Job", namespace=namespace, name=name, uid=found.uid
+            cluster_id=work.cluster_id, owner=work.owner, kind="Job", namespace=namespace, name=name, uid=found.uid
         )
     work.deadline.check()
     work.kube.delete("Job", name=name, namespace=namespace, uid=known.uid)
@@ -244,9 +254,9 @@ def _tidy(work: _Work) -> Outcome:
         return Outcome(clock=min(kept.values()))
     if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
         return DONE
-    if not mirror.as_of(work.cluster.pk, *KINDS_NEEDED).is_current:
+    if not mirror.as_of(work.cluster_id, *KINDS_NEEDED).is_current:
         return _patience(work.workload.delete_requested_at)
-    if mirror.jobs(work.cluster.pk, owner=work.owner) or mirror.pods(work.cluster.pk, owner=work.owner):
+    if mirror.jobs(work.cluster_id, owner=work.owner) or mirror.pods(work.cluster_id, owner=work.owner):
         return _patience(work.workload.delete_requested_at)
     Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
@@ -275,7 +285,7 @@ def _finished_jobs(work: _Work) -> dict[str, datetime]:
 
 def _look(work: _Work, run: Run) -> Seen | None:
     """What the mirror shows of this run; None while it is unknown."""
-    cluster_id = work.cluster.pk
+    cluster_id = work.cluster_id
     if not mirror.is_known(cluster_id, *KINDS_NEEDED):
         return None
     name = names.run_name(work.workload.name, run.number)
@@ -322,7 +332,7 @@ def _end(run: Run, end: ending.Ending) -> None:
 
 def _send(work: _Work, manifest: apply.Manifest) -> AppliedObject:
     work.deadline.check()
-    sent = apply.create_once(kube=work.kube, cluster=work.cluster, owner=work.owner, manifest=manifest)
+    sent = apply.create_once(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=manifest)
     if sent.code == "NotFound":
         sent.delete()
         raise TryLater("namespace_missing", "The team's namespace is not in the cluster yet.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,6 @@ from accounts.models import Event
 from accounts.sentences import sentence
 from catalog.models import GpuClass
 from catalog.queries import unit_of
-from cluster.observed import AsOf
 from portal.quota_bar import plural
 from tenants.models import Tenant
 from workloads.models import Run
@@ -120,8 +119,8 @@ def list_row(row: WorkloadRow) -> ListRow:
     )
 
 
-def workload_state(row: WorkloadRow, as_of: AsOf) -> WorkloadState:
-    workload, status = row.workload, row.status
+def workload_state(row: WorkloadRow) -> WorkloadState:
+    workload, status, as_of = row.workload, row.status, row.as_of
     return WorkloadState(
         tenant=workload.tenant,
         namespace=workload.namespace.name,
@@ -174,7 +173,3 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         if run.preemptions:
             found.append(Definition("Interrupted", plural(run.preemptions, "time")))
     return found
-
-
-def earlier(runs: Sequence[Run], current: Run | None) -> list[RunLine]:
-    return [run_line(run) for run in runs if current is None or run.pk != current.pk]

@@ -95,13 +95,11 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
-    as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
-    runs = list(Run.objects.filter(workload=row.workload).order_by("-number")[:20])
     context = {
-        "state": shown.workload_state(row, as_of),
+        "state": shown.workload_state(row),
         "actions": _buttons(by, namespace, team, row),
         "spec": shown.definitions(row),
-        "runs": shown.earlier(runs, row.run),
+        "runs": [shown.run_line(run) for run in queries.earlier_runs(row)],
         "events": [shown.event_line(event, tenant=tenant) for event in accounts.events_of_row(row.workload)[:10]],
         "curl": _curl(row),
     }
@@ -115,8 +113,7 @@ def workload_actions(request: HttpRequest, tenant: str, name: str) -> HttpRespon
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
-    as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
-    context = {"state": shown.workload_state(row, as_of), "actions": _buttons(by, namespace, team, row)}
+    context = {"state": shown.workload_state(row), "actions": _buttons(by, namespace, team, row)}
     return render(request, "workloads/_actions.html", context)
 
 
@@ -128,11 +125,11 @@ def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:
 def _buttons(
     by: Actor, namespace: Namespace, team: policy.TeamFacts, row: WorkloadRow
 ) -> dict[str, Refusal | str | None]:
-    found = queries.class_facts(namespace, row.workload.gpu_class, units=row.workload.units)
-    run = queries.run_facts(row.workload, row.run)
+    workload = row.workload
+    run = queries.run_facts(workload, row.run)
     buttons: dict[str, Refusal | str | None] = {
-        "open": policy.may_open(by, team, run, row.workload.kind),
-        "start": policy.may_start(by, team, found, row.workload.units, run),
+        "open": policy.may_open(by, team, run, workload.kind),
+        "start": policy.may_start(by, team, run) or _never(namespace, workload),
         "stop": policy.may_stop(by, team, run),
         "delete": policy.may_delete(by, team, run),
         "primary": "",
@@ -142,6 +139,11 @@ def _buttons(
     elif run.is_over:
         buttons["primary"] = "start"
     return buttons
+
+
+def _never(namespace: Namespace, workload: Workload) -> Refusal | None:
+    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units)
+    return policy.may_ever_start(found, workload.units)
 
 
 @login_required

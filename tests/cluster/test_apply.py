@@ -67,8 +67,8 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
     ) -> None:
         manifests = [namespace(name), quota(name, pods=3)]
-        first = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
-        second = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        first = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        second = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         assert first.sent == (("Namespace", "", name), ("ResourceQuota", name, "gpu-portal"))
         assert second.sent == ()
         assert second.is_settled
@@ -77,14 +77,16 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
         manifests = [namespace(name), secret(name)]
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         before = admin.get("v1/secrets", "key", namespace=name)["metadata"]["resourceVersion"]
         AppliedObject.objects.update(difference={"fields": ["data"]})
-        again = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
-        once_more = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        again = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        once_more = converge(
+            kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline
+        )
         after_first = admin.get("v1/secrets", "key", namespace=name)["metadata"]["resourceVersion"]
         AppliedObject.objects.update(difference={"fields": ["data"]})
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         after_second = admin.get("v1/secrets", "key", namespace=name)["metadata"]["resourceVersion"]
         assert len(again.sent) == 2
         assert once_more.sent == ()
@@ -96,9 +98,13 @@ class TestConverge:
     ) -> None:
         wide = quota(name, pods=3)
         wide["spec"]["hard"]["services"] = "2"
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), wide], deadline=deadline)
+        converge(
+            kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name), wide], deadline=deadline
+        )
         narrow = quota(name, pods=3)
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), narrow], deadline=deadline)
+        converge(
+            kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name), narrow], deadline=deadline
+        )
         found = admin.get("v1/resourcequotas", "gpu-portal", namespace=name)
         assert found["spec"]["hard"] == {"pods": "3"}
         ours = [entry for entry in found["metadata"]["managedFields"] if entry["manager"] == "gpu-portal"]
@@ -108,10 +114,10 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
         manifests = [namespace(name), quota(name, pods=3)]
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
         AppliedObject.objects.filter(kind="ResourceQuota").update(difference={"missing": True})
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         made = admin.get("v1/resourcequotas", "gpu-portal", namespace=name)
         row = AppliedObject.objects.get(kind="ResourceQuota")
         assert (row.uid, row.result, row.difference) == (made["metadata"]["uid"], "applied", {})
@@ -120,9 +126,15 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
         converge(
-            kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), secret(name)], deadline=deadline
+            kube=kube_worker,
+            cluster_id=cluster.pk,
+            owner=OWNER,
+            manifests=[namespace(name), secret(name)],
+            deadline=deadline,
         )
-        last = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        last = converge(
+            kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name)], deadline=deadline
+        )
         assert last.deleted == (("Secret", name, "key"),)
         assert admin.find("v1/secrets", "key", namespace=name) is None
 
@@ -130,11 +142,15 @@ class TestConverge:
     def test_a_foreign_object_is_reported_and_left_alone(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api, owner: str
     ) -> None:
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
         admin.create(secret(name, owner=owner))
         before = admin.get("v1/secrets", "key", namespace=name)
         last = converge(
-            kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), secret(name)], deadline=deadline
+            kube=kube_worker,
+            cluster_id=cluster.pk,
+            owner=OWNER,
+            manifests=[namespace(name), secret(name)],
+            deadline=deadline,
         )
         assert last.foreign == (("Secret", name, "key"),)
         assert admin.get("v1/secrets", "key", namespace=name) == before
@@ -143,13 +159,13 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
         manifests = [namespace(name), quota(name, pods=3)]
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
         theirs = quota(name, pods=9)
         theirs["metadata"]["labels"] = {}
         admin.create(theirs)
         changed = [namespace(name), quota(name, pods=4)]
-        last = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=changed, deadline=deadline)
+        last = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=changed, deadline=deadline)
         assert last.foreign == (("ResourceQuota", name, "gpu-portal"),)
         assert admin.get("v1/resourcequotas", "gpu-portal", namespace=name)["spec"]["hard"] == {"pods": "9"}
 
@@ -159,8 +175,8 @@ class TestConverge:
         bad = quota(name, pods=3)
         bad["spec"]["hard"] = {"pods": "many"}
         manifests = [namespace(name), bad]
-        first = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
-        second = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+        first = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        second = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         row = AppliedObject.objects.get(kind="ResourceQuota")
         assert first.refused == second.refused == (("ResourceQuota", name, "gpu-portal"),)
         assert second.sent == ()
@@ -171,10 +187,10 @@ class TestConverge:
     ) -> None:
         """A refusal says nothing about the object that is there: without its uid it would stay for ever."""
         made = [namespace(name), quota(name, pods=3)]
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=made, deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=made, deadline=deadline)
         bad = [namespace(name), quota(name, pods=-1)]
-        refused = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=bad, deadline=deadline)
-        last = converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=made[:1], deadline=deadline)
+        refused = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=bad, deadline=deadline)
+        last = converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=made[:1], deadline=deadline)
         assert refused.refused == last.deleted == (("ResourceQuota", name, "gpu-portal"),)
         assert admin.find("v1/resourcequotas", "gpu-portal", namespace=name) is None
 
@@ -185,7 +201,11 @@ class TestConverge:
         good["metadata"]["name"] = bad["metadata"]["name"] = "fluid"
         for wanted in (good, bad):
             last = converge(
-                kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name), wanted], deadline=deadline
+                kube=kube_worker,
+                cluster_id=cluster.pk,
+                owner=OWNER,
+                manifests=[namespace(name), wanted],
+                deadline=deadline,
             )
         assert (last.refused, last.foreign) == ((("ResourceQuota", name, "fluid"),), ())
 
@@ -193,14 +213,18 @@ class TestConverge:
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline, admin: Api
     ) -> None:
         blocked = namespace(name)
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[blocked], deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[blocked], deadline=deadline)
         held = secret(name)
         held["metadata"] |= {"name": "held", "finalizers": ["gpu-portal.test/hold"]}
         admin.create(held)
         admin.delete("v1/namespaces", name)
         with pytest.raises(ClusterUnavailable):
             converge(
-                kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[blocked, secret(name)], deadline=deadline
+                kube=kube_worker,
+                cluster_id=cluster.pk,
+                owner=OWNER,
+                manifests=[blocked, secret(name)],
+                deadline=deadline,
             )
         admin.patch("v1/secrets", "held", {"metadata": {"finalizers": None}}, namespace=name)
 
@@ -218,8 +242,8 @@ class TestConverge:
         manifests = [namespace(name), make(name)]
         proxy.when("create", manifests[1]["kind"].lower() + "s").status(409)
         with pytest.raises(ClusterUnavailable):
-            converge(kube=through, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
-        done = converge(kube=through, cluster=cluster, owner=OWNER, manifests=manifests, deadline=deadline)
+            converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        done = converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         assert (len(done.sent), done.foreign) == (1, ())
 
 
@@ -228,22 +252,22 @@ class TestCreateOnce:
     def test_creating_twice_is_one_object(
         self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
     ) -> None:
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
-        first = create_once(kube=kube_worker, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        first = create_once(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifest=quota(name, pods=1))
         AppliedObject.objects.filter(kind="ResourceQuota").delete()
-        second = create_once(kube=kube_worker, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+        second = create_once(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifest=quota(name, pods=1))
         assert (second.uid, second.result) == (first.uid, "applied")
 
     def test_a_conflict_about_an_object_that_is_not_there_is_tried_later(
         self, kube_worker: Kube, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
     ) -> None:
         """It went away between the two questions, or two creations counted the namespace's objects at once."""
-        converge(kube=kube_worker, cluster=cluster, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=[namespace(name)], deadline=deadline)
         proxy.when("create", "resourcequotas").status(409)
         through = Kube(str(proxy.kubeconfig))
         with pytest.raises(ClusterUnavailable):
-            create_once(kube=through, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
-        made = create_once(kube=through, cluster=cluster, owner=OWNER, manifest=quota(name, pods=1))
+            create_once(kube=through, cluster_id=cluster.pk, owner=OWNER, manifest=quota(name, pods=1))
+        made = create_once(kube=through, cluster_id=cluster.pk, owner=OWNER, manifest=quota(name, pods=1))
         assert made.result == "applied"
 
 
@@ -256,7 +280,7 @@ def test_an_expired_identity_is_no_verdict_about_the_object(
     with pytest.raises(ClusterUnavailable):
         converge(
             kube=Kube(str(proxy.kubeconfig)),
-            cluster=cluster,
+            cluster_id=cluster.pk,
             owner=OWNER,
             manifests=[namespace(name)],
             deadline=deadline,

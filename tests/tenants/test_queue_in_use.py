@@ -181,7 +181,7 @@ def test_closing_ends_what_runs_and_leaves_nothing(
     make.grant(team_a, a100, units=2)
     look()
     job = manifests.job(spec(a100, namespace_a, name="train"))
-    create_once(kube=kube_worker, cluster=a100.cluster, owner="workloads.workload.1", manifest=job)
+    create_once(kube=kube_worker, cluster_id=a100.cluster_id, owner="workloads.workload.1", manifest=job)
     wait_until(lambda: reserved(admin, namespace_a) == 1)
     Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
 

@@ -85,7 +85,7 @@ def test_who_may_launch(by: Actor, team: TeamFacts, code: str | None) -> None:
 
 def test_a_full_team_starts_and_declares_again_what_it_has() -> None:
     full = replace(TEAM, workloads=policy.WORKLOADS_LIMIT)
-    assert policy.may_start(ALICE, full, A100, 1, replace(RUNS, is_over=True)) is None
+    assert policy.may_start(ALICE, full, replace(RUNS, is_over=True)) is None
     assert policy.may_declare(ALICE, full, A100, WANTED) is None
     refusal = policy.may_launch_any(ALICE, full, has_class=True)
     assert refusal is not None
@@ -128,7 +128,7 @@ def test_who_may_open(role: str, run: RunFacts, kind: str, code: str | None) -> 
 
 
 def test_what_runs_is_not_started_twice_and_what_ended_is_not_stopped() -> None:
-    running = policy.may_start(ALICE, TEAM, A100, 1, RUNS)
+    running = policy.may_start(ALICE, TEAM, RUNS)
     ended = policy.may_stop(ALICE, TEAM, replace(RUNS, is_over=True))
     assert running is not None
     assert ended is not None

@@ -17,7 +17,7 @@ from catalog.models import GpuClass
 from cluster import names
 from cluster import queries as mirror
 from cluster.models import AppliedObject, MirrorNode
-from cluster.observed import Job, Pod, Warning
+from cluster.observed import AsOf, Job, Pod, Warning
 from cluster.observed import Workload as Queued
 from portal.due import label
 from portal.errors import get_or_refuse
@@ -131,6 +131,7 @@ class WorkloadRow:
     """A workload with its current run's status: what list, page, stream and API show.
 
     `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
+    `as_of`: how current the mirror was when this was read.
     """
 
     workload: Workload
@@ -139,6 +140,7 @@ class WorkloadRow:
     status: Status
     steps: tuple[progress.Step, ...]
     pod: Pod | None
+    as_of: AsOf
 
 
 def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
@@ -151,8 +153,8 @@ def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
 
 
 def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
-    """Status of each, all of one namespace, whatever their number, in eight queries, nine when a run has a class that
-    no workload is declared with any more. They come `with_names`.
+    """Status of each, all of one namespace, whatever their number, in seven queries, eight when a run has a class
+    that no workload is declared with any more. They come `with_names`.
     """
     found = list(workloads)
     if not found:
@@ -162,7 +164,9 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     run_names = {workload.pk: _run_name(workload, runs.get(workload.pk)) for workload in found}
     sent = _sent(run_names)
     now = timezone.now()
-    seen = see(found[0].namespace, run_names)
+    namespace = found[0].namespace
+    as_of = mirror.as_of(namespace.cluster_id, *KINDS_NEEDED)
+    seen = see(namespace, run_names) if as_of.is_known else None
     shown = []
     for workload in found:
         run = runs.get(workload.pk)
@@ -171,7 +175,7 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
         theirs = None if seen is None else seen.get(workload.pk, Seen())
         told = status(wish, theirs, now=now)
         pod = theirs.pod if theirs else None
-        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod))
+        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of))
     return shown
 
 
@@ -192,15 +196,21 @@ def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
     return {run.workload_id: run for run in found}
 
 
-def see(namespace: Namespace, runs: Mapping[int, str]) -> dict[int, Seen] | None:
-    """By workload id: what the mirror shows of its run of that name; None while the mirror is unknown. Five queries."""
+def earlier_runs(row: WorkloadRow) -> list[Run]:
+    """The latest 20 before the one of this row, newest first. One query, none of a first run."""
+    if row.run is None or row.run.number == 1:
+        return []
+    return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
+
+
+def see(namespace: Namespace, runs: Mapping[int, str]) -> dict[int, Seen]:
+    """By workload id: what the mirror, which must be known, shows of its run of that name. At most four queries."""
     cluster_id, name = namespace.cluster_id, namespace.name
-    if not mirror.is_known(cluster_id, *KINDS_NEEDED):
-        return None
     owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
     every_job = mirror.jobs(cluster_id, namespace=name)
     jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
-    queued = {workload.job_uid: workload for workload in mirror.workloads(cluster_id, namespace=name)}
+    in_kueue = mirror.workloads(cluster_id, namespace=name) if every_job else []
+    queued = {workload.job_uid: workload for workload in in_kueue}
     pods: dict[int, list[Pod]] = {}
     for pod in mirror.pods(cluster_id, namespace=name):
         if _is_of(pod, owners, runs):

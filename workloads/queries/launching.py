@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import IntegerField, Q, Sum
-from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 from django.utils import timezone
@@ -16,6 +15,7 @@ from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass, Image
 from portal.errors import Refusal
+from portal.sql import columns
 from tenants.models import Grant, Namespace
 from tenants.promises import Promise
 from tenants.queries import units_in_force
@@ -36,15 +36,8 @@ class Target:
 
 def target(namespace: Namespace, wanted: policy.Wanted) -> Target | None:
     """None: no such class. One query, since somebody waits; two more when the units might not fit on one node."""
-    rows = GpuClass.objects.filter(cluster_id=namespace.cluster_id, slug=wanted.gpu_class)
-    found: Any = (
-        rows.exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
-        .annotate(
-            promised=RawSQL(_PROMISED, [namespace.tenant_id]),
-            image=RawSQL(_IMAGE, [wanted.kind, wanted.image]),
-        )
-        .first()
-    )
+    named = [namespace.tenant_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class]
+    found: Any = next(iter(GpuClass.objects.raw(_TARGET, named)), None)
     if found is None:
         return None
     theirs = [
@@ -55,13 +48,16 @@ def target(namespace: Namespace, wanted: policy.Wanted) -> Target | None:
     return Target(found, facts_of(found, granted, wanted.units), found.image or "")
 
 
-_PROMISED = f"""(
- SELECT coalesce(json_agg(json_build_array(granted.units, lower(granted.period), upper(granted.period))), '[]')
-   FROM {Grant._meta.db_table} granted
-  WHERE granted.tenant_id = %s AND granted.gpu_class_id = {GpuClass._meta.db_table}.id
-    AND upper(granted.period) > now())"""
-_IMAGE = f"""(SELECT image.reference FROM {Image._meta.db_table} image
-  WHERE image.kind = %s AND %s IN (image.name, image.reference) ORDER BY image.position, image.name LIMIT 1)"""
+_TARGET = f"""
+SELECT {columns(GpuClass, "class")},
+       (SELECT coalesce(json_agg(json_build_array(own.units, lower(own.period), upper(own.period))), '[]')
+          FROM {Grant._meta.db_table} own
+         WHERE own.tenant_id = %s AND own.gpu_class_id = class.id AND upper(own.period) > now()) AS promised,
+       (SELECT image.reference FROM {Image._meta.db_table} image
+         WHERE image.kind = %s AND %s IN (image.name, image.reference)
+         ORDER BY image.position, image.name LIMIT 1) AS image
+  FROM {GpuClass._meta.db_table} class
+ WHERE class.cluster_id = %s AND class.slug = %s AND class.life_cycle <> '{GpuClass.LifeCycle.DRAFT}'"""
 
 
 def images() -> list[Image]:
