@@ -35,6 +35,15 @@ class GpuClass(models.Model):
         RETIRING = "retiring", "retiring"
         RETIRED = "retired", "retired"
 
+    class Visibility(models.TextChoices):
+        EVERYONE = "everyone", "everyone"
+        NAMED = "named", "named teams"
+
+    class Kinds(models.TextChoices):
+        ANY = "any", "notebooks and jobs"
+        NOTEBOOK = "notebook", "notebooks only"
+        JOB = "job", "jobs only"
+
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="classes")
     slug = models.SlugField(max_length=40)
     name = models.CharField(max_length=80)
@@ -55,7 +64,10 @@ class GpuClass(models.Model):
     )
     device_class = models.CharField(max_length=120, blank=True, default="")
     device_selector = models.TextField(max_length=10240, blank=True, default="", help_text="CEL; DRA only")
+    # No label tells it: staff enter what they measured, with where it is from and when.
     interconnect = models.CharField(max_length=10, choices=Interconnect, default=Interconnect.UNKNOWN)
+    interconnect_note = models.CharField(max_length=200, blank=True, default="")
+    interconnect_on = models.DateField(null=True, blank=True)
     node_labels = models.JSONField(default=dict, blank=True, help_text="Labels that select this class's nodes")
     tolerations = models.JSONField(default=list, blank=True)
 
@@ -69,8 +81,23 @@ class GpuClass(models.Model):
     weight = models.DecimalField(max_digits=7, decimal_places=4, default=1, help_text="GPU equivalents per unit")
     promise_limit = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: allocatable units")
     borrowing_limit = models.PositiveIntegerField(default=0, help_text="Units that one tenant may borrow")
+    kinds = models.CharField(max_length=10, choices=Kinds, default=Kinds.ANY, help_text="What may run on it")
+    eligibility = models.CharField(max_length=300, blank=True, default="", help_text="Who it is meant for")
+    # Version 0: no terms. A new version is accepted anew before the next launch.
     terms_version = models.PositiveIntegerField(default=0)
+    terms = models.TextField(max_length=10000, blank=True, default="")
+    # Named teams: tenants.ClassAccess.
+    visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.EVERYONE)
+
     life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
+    successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    retiring_message = models.CharField(max_length=300, blank=True, default="")
+    runs_until = models.DateTimeField(null=True, blank=True, help_text="Until when what runs may go on running")
+
+    # A held class admits nothing new: its flavor carries the taint gpu-portal/held.
+    held_since = models.DateTimeField(null=True, blank=True, editable=False)
+    held_until = models.DateTimeField(null=True, blank=True, editable=False)
+    held_reason = models.CharField(max_length=200, blank=True, default="", editable=False)
 
     class Meta:
         verbose_name = "GPU class"
@@ -98,6 +125,15 @@ class GpuClass(models.Model):
             models.CheckConstraint(
                 condition=Q(units_per_workload__gte=1, cpu_per_unit__gte=1, memory_gib_per_unit__gte=1),
                 name="gpu_class_sizes",
+            ),
+            models.CheckConstraint(
+                condition=Q(terms_version=0, terms="") | (Q(terms_version__gte=1) & ~Q(terms="")),
+                name="gpu_class_terms",
+            ),
+            models.CheckConstraint(
+                condition=Q(held_since=None, held_until=None, held_reason="")
+                | (Q(held_since__isnull=False) & ~Q(held_reason="")),
+                name="gpu_class_held",
             ),
         ]
 
@@ -135,14 +171,48 @@ constraint_sentence(
 constraint_sentence(
     "gpu_class_not_negative", "negative", "Price and weight cannot be negative.", field="price_per_unit_hour"
 )
+constraint_sentence(
+    "gpu_class_sizes",
+    "sizes",
+    "A workload has at least 1 unit, and a unit at least 1 core and 1 GiB of memory.",
+    field="units_per_workload",
+)
+constraint_sentence(
+    "gpu_class_terms", "terms", "Terms have a text and a version from 1; version 0 means none.", field="terms_version"
+)
+constraint_sentence("gpu_class_held", "held", "A class is held since a moment and for a reason.", field="held_reason")
+
+
+class DismissedProposal(models.Model):
+    """Capacity that staff decided not to offer; discovery goes on to see it and no longer proposes it."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+")
+    slug = models.SlugField(max_length=40)
+    reason = models.CharField(max_length=200)
+    at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster", "slug", name="dismissed_proposal_once")]
+
+    def __str__(self) -> str:
+        return self.slug
 
 
 class Image(models.Model):
-    """A container image that people choose by name; the reference is what the pod gets."""
+    """A container image that people choose by name; the reference is what the pod gets.
+
+    `vendor` "": runs on any card, or on none. `min_cuda`: the least CUDA version of the driver, "" where there is none.
+    """
 
     name = models.CharField(max_length=60, unique=True)
+    version = models.CharField(max_length=40, blank=True, default="")
     reference = models.CharField(max_length=300)
+    digest = models.CharField(max_length=71, blank=True, default="", help_text="sha256:…; the pod gets exactly this")
     contents = models.CharField(max_length=200, blank=True, default="")
+    vendor = models.CharField(max_length=20, blank=True, default="")
+    min_cuda = models.CharField(max_length=10, blank=True, default="", help_text="Least CUDA version, 12.4 for example")
+    deprecated_since = models.DateField(null=True, blank=True)
+    successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     kind = models.CharField(max_length=10, choices=[("notebook", "notebook"), ("job", "job")], default="notebook")
     position = models.PositiveIntegerField(default=100)
 

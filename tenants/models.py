@@ -82,6 +82,34 @@ class ApproverFor(models.Model):
         return f"{self.user_id} decides {self.gpu_class_id or 'all classes'}"
 
 
+class ClassAccess(models.Model):
+    """A team that may see and ask for a class which is not for everyone (`GpuClass.visibility`)."""
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="class_access")
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="access")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("tenant", "gpu_class", name="class_access_once")]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} may use {self.gpu_class_id}"
+
+
+class TermsAccepted(models.Model):
+    """Which version of a class's terms a person has accepted, and when. Never changed: a new version is a new row."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="+")
+    version = models.PositiveIntegerField()
+    at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("user", "gpu_class", "version", name="terms_accepted_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} accepted version {self.version} of {self.gpu_class_id}"
+
+
 class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def visible_to(self, actor: Actor) -> NamespaceQuerySet:
         if actor.user is None or actor.sees_all:

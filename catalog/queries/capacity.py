@@ -1,26 +1,16 @@
-"""Reads about the catalog: classes with capacity from the mirror. A mirror that is not there is unknown, never 0."""
+"""What the nodes have of each class and what is in use, from the mirror. One that is not there is unknown, never 0."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from django.conf import settings
-from django.db.models import QuerySet
 
 from catalog import discovery
 from catalog.models import GpuClass
-from cluster import names, observed
+from cluster import observed
 from cluster import queries as mirror
 from cluster.models import Cluster
-from portal.errors import refuse
-
-LifeCycle = GpuClass.LifeCycle
-# What people see: a draft is the operators' own, a retired class has nothing left.
-OPEN = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
 
 
 @dataclass(frozen=True)
@@ -60,80 +50,6 @@ class Capacity:
         return self.allocatable is not None
 
 
-@dataclass(frozen=True)
-class ClassView:
-    """A class of the catalog as pages and the API show it."""
-
-    id: int
-    slug: str
-    name: str
-    summary: str
-    vendor: str
-    product: str
-    partition: str
-    sharing: str
-    replicas: int
-    interface: str
-    resource: str
-    interconnect: str
-    memory_mib: int | None
-    units_per_workload: int
-    cpu_per_unit: int
-    memory_gib_per_unit: int
-    price_per_unit_hour: str
-    weight: str
-    borrowing_limit: int
-    promise_limit: int | None
-    life_cycle: str
-    capacity: Capacity = field(default_factory=Capacity)
-
-    @property
-    def is_shared(self) -> bool:
-        return self.sharing != "none"
-
-    @property
-    def unit(self) -> str:
-        return unit_of(self)
-
-
-def unit_of(one: GpuClass | ClassView) -> str:
-    """What one unit is called: card, slice, share or core."""
-    if one.interface == GpuClass.Interface.NONE:
-        return "core"
-    if one.sharing != GpuClass.Sharing.NONE:
-        return "share"
-    return "slice" if one.partition != "none" else "card"
-
-
-def cluster() -> Cluster:
-    """The one cluster of this installation. Raises Refused: no_cluster (503)."""
-    found = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
-    if found is None:
-        raise refuse("no_cluster", "No cluster has been set up yet. Operators: `manage.py catalog settle`.", status=503)
-    return found
-
-
-def flavor_name(gpu_class: GpuClass) -> str:
-    """ "" for a class without GPUs. Tolerations count as well: of a flavor with a topology they are immutable too."""
-    if not gpu_class.resource:
-        return ""
-    tolerations = {
-        f"toleration {index}": json.dumps(one, sort_keys=True) for index, one in enumerate(gpu_class.tolerations)
-    }
-    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations})
-
-
-def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
-    return GpuClass.objects.filter(cluster=cluster, life_cycle__in=OPEN).order_by("slug")
-
-
-def class_views(cluster: Cluster, classes: Iterable[GpuClass] | None = None) -> list[ClassView]:
-    """The open classes (or those given) by slug, with capacity. Seven queries, whatever their number."""
-    found = list(open_classes(cluster) if classes is None else classes)
-    capacity = capacities(cluster, found)
-    return [_view(gpu_class, capacity[gpu_class.pk]) for gpu_class in found]
-
-
 def capacities(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Capacity]:
     """Capacity by class id."""
     kinds = ["Node", "Pod"]
@@ -148,16 +64,6 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Cap
         devices=_devices_by_node(cluster) if "ResourceSlice" in kinds else {},
     )
     return {gpu_class.pk: _capacity(gpu_class, seen, as_of) for gpu_class in classes}
-
-
-def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
-    """Units of each class that may be promised at one time: staff's limit, else allocatable; None: unknown."""
-    typed = {gpu_class.pk: gpu_class.promise_limit for gpu_class in classes}
-    open_ended = [gpu_class for gpu_class in classes if gpu_class.promise_limit is None]
-    if open_ended:
-        found = capacities(open_ended[0].cluster, open_ended)
-        typed |= {pk: capacity.allocatable for pk, capacity in found.items()}
-    return typed
 
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
@@ -179,20 +85,6 @@ def _units_of(gpu_class: GpuClass, pod: observed.Pod, claims: dict[str, int]) ->
     if gpu_class.interface == GpuClass.Interface.NONE:
         return -(-pod.requests.get("cpu", 0) // (gpu_class.cpu_per_unit * 1000))
     return pod.requests.get(gpu_class.resource, 0)
-
-
-def discover(cluster: Cluster) -> discovery.Discovery | None:
-    """Classes for what is in the cluster now, or None while the mirror is unknown."""
-    if not mirror.is_known(cluster.pk, "Node", "ResourceSlice"):
-        return None
-    slices = mirror.objects(cluster.pk, kind="ResourceSlice")
-    return discovery.discover(
-        [_discovery_node(node) for node in mirror.nodes(cluster.pk)],
-        [device for one in slices for device in _discovery_devices(one)],
-    )
-
-
-# ---- mirror to values --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -255,43 +147,3 @@ def _devices_by_node(cluster: Cluster) -> dict[str, tuple[set[str], set[str]]]:
         here |= devices
         used |= devices & in_use.get((one.record["driver"], one.record["pool"]), set())
     return found
-
-
-def _discovery_node(node: observed.Node) -> discovery.Node:
-    plain = {"cpu": 1000, "memory": 1024**3}
-    return discovery.Node(
-        name=node.name,
-        labels=node.labels,
-        taints=tuple({"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in node.taints),
-        allocatable={name: amount / plain.get(name, 1) for name, amount in node.allocatable.items()},
-    )
-
-
-def _discovery_devices(one: observed.Object) -> list[discovery.Device]:
-    return [
-        discovery.Device(
-            driver=one.record["driver"],
-            node=one.record["node"],
-            attributes={name: str(value) for name, value in device["attributes"].items()},
-            memory_mib=_mebibytes(device["capacity"].get("memory")),
-        )
-        for device in one.record["devices"]
-    ]
-
-
-def _mebibytes(amount: int | None) -> int | None:
-    return None if amount is None else amount // 1024**2
-
-
-def _view(gpu_class: GpuClass, capacity: Capacity) -> ClassView:
-    same: dict[str, Any] = {
-        name: getattr(gpu_class, name)
-        for name in ClassView.__dataclass_fields__
-        if name not in ("capacity", "price_per_unit_hour", "weight")
-    }
-    return ClassView(
-        **same,
-        price_per_unit_hour=f"{gpu_class.price_per_unit_hour:f}",
-        weight=f"{gpu_class.weight:f}",
-        capacity=capacity,
-    )
