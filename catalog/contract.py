@@ -13,28 +13,55 @@ YES, PART, NO = "yes", "part", "no"
 
 @dataclass(frozen=True)
 class Axes:
-    """Of one class. `memory_mib`: of one unit, None when the nodes do not say. `has_gpu`: False for cpu only."""
+    """Of one class, values as in GpuClass. `memory_mib`: of one unit, None when the nodes do not say.
 
+    `resource` tells a slice that is sold under a name of its own from one sold as `nvidia.com/gpu`.
+    """
+
+    vendor: str
     partition: str
     sharing: str
     replicas: int
     memory_mib: int | None
-    has_gpu: bool = True
+    interface: str
+    resource: str = ""
 
 
 @dataclass(frozen=True)
 class Promise:
-    """`level`: yes (yours), part (yours within limits) or no. `lead` and `text` make one sentence."""
+    """`level`: yes (yours), part (yours within limits) or no. `lead` and `text` make a sentence; `reason` another."""
 
     topic: str
     level: str
     lead: str
     text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """`neighbours`: a sentence. The tuples are sentences too: who it suits, who should not take it, what support
+    answers with "that is how it works", and what it takes as an incident. `tier`: "" or "pilot".
+    """
+
+    promises: tuple[Promise, ...]
+    neighbours: str
+    suits: tuple[str, ...]
+    avoid: tuple[str, ...]
+    expected: tuple[str, ...]
+    incident: tuple[str, ...]
+    tier: str = ""
+
+
+def contract(axes: Axes) -> Contract:
+    """What a class of these axes promises, whom it suits and what support makes of it."""
+    tier = "pilot" if axes.sharing == "mps" else ""
+    return Contract(promises(axes), _neighbours(axes), (), (), (), (), tier)
 
 
 def promises(axes: Axes) -> tuple[Promise, ...]:
     """Memory, compute and faults first: they decide what may run here. Then jitter, telemetry, interruption."""
-    if not axes.has_gpu:
+    if axes.interface == "none":
         return _WITHOUT_GPU
     if axes.sharing == "time-slicing":
         return (*_time_sliced(axes), _UNFENCED_TELEMETRY, _INTERRUPTION)
@@ -47,6 +74,12 @@ def promises(axes: Axes) -> tuple[Promise, ...]:
 
 def gib(mib: int) -> str:
     return f"{mib / 1024:.1f}".removesuffix(".0") + " GiB"
+
+
+def _neighbours(axes: Axes) -> str:
+    if axes.sharing == "none":
+        return "Shared with nobody."
+    return f"Shared with up to {axes.replicas - 1} other{'' if axes.replicas == 2 else 's'}."
 
 
 def _whole(axes: Axes) -> tuple[Promise, ...]:

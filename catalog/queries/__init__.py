@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
+from catalog.contract import Axes
 from catalog.models import GpuClass
 from catalog.queries.capacity import Capacity, NodeCapacity, capacities, units_used
 from catalog.queries.hardware import discover
@@ -67,6 +68,19 @@ def unit_of(one: GpuClass | ClassView) -> str:
     if one.sharing != GpuClass.Sharing.NONE:
         return "share"
     return "slice" if one.partition != "none" else "card"
+
+
+def axes_of(gpu_class: GpuClass) -> Axes:
+    """What the class's contract is computed from."""
+    return Axes(
+        vendor=gpu_class.vendor,
+        partition=gpu_class.partition,
+        sharing=gpu_class.sharing,
+        replicas=gpu_class.replicas,
+        memory_mib=gpu_class.memory_mib,
+        interface=gpu_class.interface,
+        resource=gpu_class.resource,
+    )
 
 
 def cluster() -> Cluster:

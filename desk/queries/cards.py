@@ -105,7 +105,7 @@ def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> 
         one_node=capacity.most_on_one_node,
         per_workload=one.units_per_workload,
         price=price_of(one),
-        promises=contract.promises(_axes(one)),
+        promises=contract.promises(catalog.axes_of(one)),
         counted_as=_counted_as(one, unit),
         team=team,
         launch_href=launch_href,
@@ -113,11 +113,6 @@ def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> 
         request_href=request_href,
         request_refusal=viewer.request,
     )
-
-
-def _axes(one: GpuClass) -> contract.Axes:
-    has_gpu = one.interface != GpuClass.Interface.NONE
-    return contract.Axes(one.partition, one.sharing, one.replicas, one.memory_mib, has_gpu)
 
 
 def _counted_as(one: GpuClass, unit: str) -> str:

@@ -1,23 +1,31 @@
 """What each way to share a card promises, in words."""
 
+from typing import Any
+
 import pytest
 
 from catalog.contract import Axes, Promise, gib, promises
 
-WHOLE = Axes(partition="none", sharing="none", replicas=1, memory_mib=81920)
-SLICE = Axes(partition="1g.10gb", sharing="none", replicas=1, memory_mib=9856)
-SLICED = Axes(partition="none", sharing="time-slicing", replicas=4, memory_mib=81920)
-MPS = Axes(partition="none", sharing="mps", replicas=8, memory_mib=81920)
-SLICED_SLICE = Axes(partition="1g.10gb", sharing="time-slicing", replicas=2, memory_mib=9856)
-NO_GPU = Axes(partition="none", sharing="none", replicas=1, memory_mib=None, has_gpu=False)
+
+def axes(**values: Any) -> Axes:
+    usual = {"vendor": "nvidia", "partition": "none", "sharing": "none", "replicas": 1, "memory_mib": 81920}
+    return Axes(**{**usual, "interface": "device-plugin", **values})
 
 
-def levels(axes: Axes) -> dict[str, str]:
-    return {promise.topic: promise.level for promise in promises(axes)}
+WHOLE = axes()
+SLICE = axes(partition="1g.10gb", memory_mib=9856)
+SLICED = axes(sharing="time-slicing", replicas=4)
+MPS = axes(sharing="mps", replicas=8)
+SLICED_SLICE = axes(partition="1g.10gb", sharing="time-slicing", replicas=2, memory_mib=9856)
+NO_GPU = axes(vendor="", memory_mib=None, interface="none")
 
 
-def said(axes: Axes, topic: str) -> Promise:
-    return next(promise for promise in promises(axes) if promise.topic == topic)
+def levels(of: Axes) -> dict[str, str]:
+    return {promise.topic: promise.level for promise in promises(of)}
+
+
+def said(of: Axes, topic: str) -> Promise:
+    return next(promise for promise in promises(of) if promise.topic == topic)
 
 
 def test_a_whole_card_is_yours() -> None:
@@ -53,18 +61,18 @@ def test_mps_limits_but_does_not_fence() -> None:
     assert "12.5 %" in said(MPS, "Compute").text
 
 
-@pytest.mark.parametrize("axes", [SLICED, MPS])
-def test_nobody_can_tell_who_did_what_on_a_shared_card(axes: Axes) -> None:
-    assert said(axes, "Telemetry").level == "no"
+@pytest.mark.parametrize("kind", [SLICED, MPS])
+def test_nobody_can_tell_who_did_what_on_a_shared_card(kind: Axes) -> None:
+    assert said(kind, "Telemetry").level == "no"
 
 
-@pytest.mark.parametrize("axes", [WHOLE, SLICE, SLICED, MPS, SLICED_SLICE, NO_GPU])
-def test_memory_compute_and_faults_come_first(axes: Axes) -> None:
-    assert [promise.topic for promise in promises(axes)[:3]] == ["Memory", "Compute", "Faults"]
+@pytest.mark.parametrize("kind", [WHOLE, SLICE, SLICED, MPS, SLICED_SLICE, NO_GPU])
+def test_memory_compute_and_faults_come_first(kind: Axes) -> None:
+    assert [promise.topic for promise in promises(kind)[:3]] == ["Memory", "Compute", "Faults"]
 
 
 def test_memory_that_no_node_reports_gets_no_figure() -> None:
-    unknown = Axes(partition="none", sharing="none", replicas=1, memory_mib=None)
+    unknown = axes(memory_mib=None)
     assert said(unknown, "Memory").text == "all of the card."
 
 
