@@ -84,7 +84,7 @@ def outlooks(namespace: Namespace) -> list[Outlook]:
     found = classes_for(namespace)
     capacities = catalog.capacities(namespace.cluster, [one for one, _ in found])
     granted = units_in_force(namespace.tenant_id, timezone.now())
-    used, queued = _units_of_runs(namespace)
+    used, queued = units_of_runs(namespace)
     shown = []
     for one, facts in found:
         figures = Figures(
@@ -106,7 +106,7 @@ def price_of(gpu_class: GpuClass) -> str:
     return f"{price.normalize():f}" if price else ""
 
 
-def _units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
+def units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
     """By class slug: units of runs that were admitted, and of those that were not yet. One query."""
     units = Cast(KT("spec__units"), IntegerField())
     rows = (
