@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
 
 from accounts.actor import Actor
 from accounts.models import Role, Scope
@@ -25,6 +27,13 @@ STEPS: Mapping[str, Collection[str]] = {
 }
 
 
+class Holdable(Protocol):
+    """What a class says about its own hold: a row, or a view of one."""
+
+    @property
+    def held_since(self) -> datetime | None: ...
+
+
 @dataclass(frozen=True)
 class Neighbour:
     """A class of the same cluster that is in the catalog already."""
@@ -40,6 +49,11 @@ def may_edit(by: Actor) -> Refusal | None:
     if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
         return None
     return Refusal("not_allowed", "Only operators and administrators change the catalog.", status=403)
+
+
+def is_held(gpu_class: Holdable) -> bool:
+    """Nothing new is admitted to it; what runs goes on."""
+    return gpu_class.held_since is not None
 
 
 def may_move(slug: str, *, before: str, to: str) -> Refusal | None:

@@ -26,6 +26,11 @@ from tenants.entitlements import Share
 from tenants.models import ApproverFor, Grant, Membership, Namespace, QuotaLine, Tenant
 from tenants.promises import Promise
 
+# What the layers above ask here.
+from tenants.queries.visibility import may_use as may_use
+from tenants.queries.visibility import usable_by as usable_by
+from tenants.queries.visibility import visible_classes as visible_classes
+
 
 def now() -> datetime:
     """The database's clock at this instant: not the transaction's start, which may lie before a lock was waited for."""
