@@ -60,8 +60,19 @@ class Taint:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelWriter:
+    """Who holds a label. `at`: its value is at least as old as this; None when the cluster does not say."""
+
+    manager: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """`schedulable`: not cordoned; `capacity` and `allocatable`: cpu in millicores, memory in bytes."""
+    """`schedulable`: not cordoned; `capacity` and `allocatable`: cpu in millicores, memory in bytes.
+
+    `writers`: of the labels that decide how its cards are cut and shared.
+    """
 
     name: str
     uid: str
@@ -77,6 +88,7 @@ class Node:
     allocatable: Mapping[str, int]
     pressure: tuple[str, ...]
     kubelet: str
+    writers: Mapping[str, LabelWriter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,10 @@ def _node(row: MirrorNode) -> Node:
         allocatable=record["allocatable"],
         pressure=tuple(record["pressure"]),
         kubelet=record["kubelet"],
+        writers={
+            label: observed.LabelWriter(one["manager"], observed.time(one["at"]))
+            for label, one in record["writers"].items()
+        },
     )
 
 

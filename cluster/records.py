@@ -36,6 +36,8 @@ _SUFFIXES = {
 }  # fmt: skip
 # Hundreds of processor flags, and what changes although nothing did.
 _NOISY_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "nvidia.com/gfd.timestamp")
+# Labels that decide how a node's cards are cut and shared: people ask since when, and by whom.
+_LAYOUT_LABELS = ("nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config")
 _POD_LABELS = ("gpu-portal/", "kueue.x-k8s.io/", "batch.kubernetes.io/job-name")
 
 
@@ -100,7 +102,8 @@ def seen(kind: str, raw: Raw, content: Content, *, is_applied: bool) -> Seen:
 
 def node(raw: Raw) -> Content:
     """labels (all but processor flags), taints [{key, value, effect}], capacity and allocatable {resource: amount},
-    ready_since, ready_reason, ready_message, pressure [condition types that are True], kubelet (version).
+    ready_since, ready_reason, ready_message, pressure [condition types that are True], kubelet (version),
+    writers {layout label: {manager, at}}, see `_label_writers`.
     """
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     by_type = {condition["type"]: condition for condition in status.get("conditions") or []}
@@ -118,9 +121,21 @@ def node(raw: Raw) -> Content:
         "ready_message": short(ready.get("message")),
         "pressure": sorted(name for name, c in by_type.items() if name != "Ready" and c.get("status") == "True"),
         "kubelet": (status.get("nodeInfo") or {}).get("kubeletVersion", ""),
+        "writers": _label_writers(raw["metadata"].get("managedFields") or []),
     }
     columns = {"schedulable": not spec.get("unschedulable", False), "ready": ready.get("status") == "True"}
     return Content(columns, record)
+
+
+def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:
+    """Who holds the label, and when that manager last changed anything: its value is at least as old."""
+    found: dict[str, dict[str, str]] = {}
+    for entry in sorted(managed_fields, key=lambda entry: entry.get("time") or ""):
+        labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+        for name in _LAYOUT_LABELS:
+            if f"f:{name}" in labels:
+                found[name] = {"manager": entry.get("manager", ""), "at": entry.get("time") or ""}
+    return found
 
 
 # ---- pods --------------------------------------------------------------------------------------------------------

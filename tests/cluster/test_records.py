@@ -108,6 +108,25 @@ def test_a_node_keeps_labels_devices_and_health() -> None:
         "ready_message": "kubelet is posting ready status",
         "pressure": ["DiskPressure"],
         "kubelet": "v1.36.3",
+        "writers": {},
+    }
+
+
+def test_a_node_tells_who_set_its_layout_and_since_when() -> None:
+    def entry(manager: str, time: str, *labels: str) -> dict[str, Any]:
+        fields = {"f:metadata": {"f:labels": {f"f:{label}": {} for label in labels}}}
+        return {"manager": manager, "time": time, "operation": "Update", "fieldsV1": fields}
+
+    raw = copy.deepcopy(NODE)
+    raw["metadata"]["managedFields"] = [
+        entry("kubectl-label", "2026-11-21T09:10:00Z", "nvidia.com/mig.config", "team"),
+        entry("mig-manager", "2026-11-21T09:12:00Z", "nvidia.com/mig.config.state"),
+        entry("installer", "2026-11-01T08:00:00Z", "nvidia.com/mig.config"),
+        {"manager": "kubelet", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}},
+    ]
+    assert KINDS["Node"].seen(raw).record["writers"] == {
+        "nvidia.com/mig.config": {"manager": "kubectl-label", "at": "2026-11-21T09:10:00Z"},
+        "nvidia.com/mig.config.state": {"manager": "mig-manager", "at": "2026-11-21T09:12:00Z"},
     }
 
 
