@@ -149,7 +149,7 @@ def _pod(spec: RunSpec) -> Manifest:
         "terminationGracePeriodSeconds": 30,
         "priorityClassName": names.PRIORITY_CLASS,
         **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
-        **({"affinity": _off_gpu_nodes()} if spec.interface == "none" else {}),
+        **({"affinity": off_gpu_nodes()} if spec.interface == "none" else {}),
         "tolerations": [
             {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
             *(dict(toleration) for toleration in spec.tolerations),
@@ -247,7 +247,7 @@ def _claim(spec: RunSpec) -> Manifest:
     return {"name": CLAIM_NAME, "resourceClaimTemplateName": run_name(spec)}
 
 
-def _off_gpu_nodes() -> Manifest:
+def off_gpu_nodes() -> Manifest:
     absent = [{"key": label, "operator": "DoesNotExist"} for label in GPU_NODE_LABELS]
     return {
         "nodeAffinity": {

@@ -1,0 +1,245 @@
+"""Pod, Job and Deployment of a class, as text to copy: complete, commented, and accepted by a team's namespace.
+
+`objects` builds them, `samples` writes them down. What the portal itself starts is a Job (`run.py`); the other two are
+for those who may create objects in a namespace of a team, and stand outside of the queue.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster import names
+from cluster.manifests import CLASS_LABEL, Manifest
+from cluster.manifests.namespace import SERVICE_ACCOUNT
+from cluster.manifests.run import ANY_NODE_ANNOTATION, GROUP_ID, PRIORITY_LABEL, QUEUE_LABEL, USER_ID, off_gpu_nodes
+
+POD, JOB, DEPLOYMENT = "pod", "job", "deployment"
+CLAIM = "devices"
+APP_LABEL = "app.kubernetes.io/name"
+# A word that YAML reads as text; everything else is quoted.
+PLAIN = re.compile(r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z/][A-Za-z0-9_./-]*", re.IGNORECASE)
+
+# By path; "*" is any element. Said once, where the eye is.
+COMMENTS: Mapping[str, str] = {
+    f"metadata.labels.{QUEUE_LABEL}": "The queue of the namespace, which accepts no Job and no pod without it.",
+    f"metadata.labels.{CLASS_LABEL}": "The class. A Job is charged to the team's units of it.",
+    f"metadata.labels.{PRIORITY_LABEL}": "What starts first among the team's work: production, interactive or batch.",
+    f"annotations.{ANY_NODE_ANNOTATION}": "Any node that fits; the queue admits only what fits on a real one.",
+    "serviceAccountName": "It has no rights and no token: code of a team has nothing to ask of the cluster.",
+    "priorityClassName": "The only one that the namespace accepts; it evicts nobody.",
+    "nodeSelector": "The nodes of this class: the resource name alone may mean another kind of card elsewhere.",
+    "affinity": "Stays off nodes with GPUs: their cores belong to the cards.",
+    "tolerations": "The taint of the class and those of its nodes. They let the pod in; the selector chooses.",
+    "securityContext.runAsNonRoot": "What Pod Security asks for at its level restricted, here and below.",
+    "resourceClaims": "Made from the template above when the pod starts, and gone with it.",
+    "command": "Your program.",
+    "limits": "Devices stand under limits only: the cluster fills in the request, which must be the same number.",
+    "strategy": "The old pod goes first: a rolling update would need twice the units.",
+    "backoffLimit": "A crash is shown, not repeated.",
+}
+
+
+@dataclass(frozen=True)
+class SampleSpec:
+    """One class as a pod asks for it. Sizes are of one pod with `units` units; `namespace` "" leaves it out."""
+
+    gpu_class: str
+    interface: str
+    resource: str
+    device_class: str
+    device_selector: str
+    node_labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    units: int
+    cpu: int
+    memory_gib: int
+    image: str
+    namespace: str = ""
+
+
+def samples(spec: SampleSpec) -> dict[str, str]:
+    """ "pod", "job" and "deployment": commented YAML, several documents where a claim template is needed."""
+    return {kind: _documents(_HEADS[kind], found) for kind, found in objects(spec).items()}
+
+
+def objects(spec: SampleSpec) -> dict[str, list[Manifest]]:
+    """The same as objects, in the order in which they are to be created."""
+    return {
+        POD: [*_claim_templates(spec, POD), _pod(spec)],
+        JOB: [*_claim_templates(spec, JOB), _job(spec)],
+        DEPLOYMENT: [*_claim_templates(spec, DEPLOYMENT), _deployment(spec)],
+    }
+
+
+_HEADS: Mapping[str, tuple[str, ...]] = {
+    POD: (
+        "Not queued: the queue of this cluster takes Jobs only. The pod starts at once where a node has room and stays",
+        "Pending where none has. The team's queue does not count it; the namespace's ResourceQuota does.",
+    ),
+    JOB: (
+        "Queued: created suspended, started when the team's quota and a node have room. What the portal launches is a",
+        "Job of this shape.",
+    ),
+    DEPLOYMENT: (
+        "Not queued: the queue of this cluster takes Jobs only. Its pod starts at once where a node has room and holds",
+        "its devices until you delete the Deployment. The team's queue does not count it; its ResourceQuota does.",
+    ),
+}
+
+
+def _pod(spec: SampleSpec) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(spec, POD, _labels(spec)),
+        "spec": _pod_spec(spec, POD, restart="Never"),
+    }
+
+
+def _job(spec: SampleSpec) -> Manifest:
+    annotations = {ANY_NODE_ANNOTATION: "true"} if spec.interface == "device-plugin" else {}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": _metadata(spec, JOB, {**_labels(spec), PRIORITY_LABEL: "batch"}),
+        "spec": {
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"labels": _labels(spec), **({"annotations": annotations} if annotations else {})},
+                "spec": _pod_spec(spec, JOB, restart="Never"),
+            },
+        },
+    }
+
+
+def _deployment(spec: SampleSpec) -> Manifest:
+    name = _name(spec, DEPLOYMENT)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata(spec, DEPLOYMENT, _labels(spec)),
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {APP_LABEL: name}},
+            "template": {
+                "metadata": {"labels": {APP_LABEL: name, **_labels(spec)}},
+                "spec": _pod_spec(spec, DEPLOYMENT, restart="Always"),
+            },
+        },
+    }
+
+
+def _claim_templates(spec: SampleSpec, kind: str) -> list[Manifest]:
+    if spec.interface != "dra":
+        return []
+    request = {
+        "deviceClassName": spec.device_class,
+        "selectors": [{"cel": {"expression": spec.device_selector}}],
+        "allocationMode": "ExactCount",
+        "count": spec.units,
+    }
+    return [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": _metadata(spec, kind, {}),
+            "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}},
+        }
+    ]
+
+
+def _pod_spec(spec: SampleSpec, kind: str, *, restart: str) -> Manifest:
+    is_dra = spec.interface == "dra"
+    return {
+        "restartPolicy": restart,
+        "priorityClassName": names.PRIORITY_CLASS,
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "automountServiceAccountToken": False,
+        **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
+        **({"affinity": off_gpu_nodes()} if spec.interface == "none" else {}),
+        "tolerations": [
+            {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
+            *(dict(toleration) for toleration in spec.tolerations),
+        ],
+        **({"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": _name(spec, kind)}]} if is_dra else {}),
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": GROUP_ID,
+            "fsGroup": GROUP_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": "main",
+                "image": spec.image,
+                "command": ["sleep", "infinity" if kind == DEPLOYMENT else "600"],
+                "resources": _resources(spec),
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    }
+
+
+def _resources(spec: SampleSpec) -> Manifest:
+    devices = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
+    return {
+        "limits": {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi", **devices},
+        **({"claims": [{"name": CLAIM}]} if spec.interface == "dra" else {}),
+    }
+
+
+def _labels(spec: SampleSpec) -> dict[str, str]:
+    return {QUEUE_LABEL: names.LOCAL_QUEUE, CLASS_LABEL: spec.gpu_class}
+
+
+def _metadata(spec: SampleSpec, kind: str, labels: Mapping[str, str]) -> Manifest:
+    return {
+        "name": _name(spec, kind),
+        **({"namespace": spec.namespace} if spec.namespace else {}),
+        **({"labels": dict(labels)} if labels else {}),
+    }
+
+
+def _name(spec: SampleSpec, kind: str) -> str:
+    return names.dns_label(f"my-{kind}-on-{spec.gpu_class}")
+
+
+# ---- objects to text ---------------------------------------------------------------------------------------------
+
+
+def _documents(head: Iterable[str], manifests: Iterable[Manifest]) -> str:
+    said: set[str] = set()
+    bodies = ["\n".join(_mapping(manifest, "", 0, said)) + "\n" for manifest in manifests]
+    return "".join(f"# {line}\n" for line in head) + "---\n".join(bodies)
+
+
+def _mapping(value: Mapping[str, Any], path: str, indent: int, said: set[str]) -> Iterator[str]:
+    pad = " " * indent
+    for key, inner in value.items():
+        here = f"{path}.{key}" if path else key
+        comment = next((text for end, text in COMMENTS.items() if here == end or here.endswith(f".{end}")), "")
+        if comment and comment not in said:
+            said.add(comment)
+            yield f"{pad}# {comment}"
+        if isinstance(inner, Mapping) and inner:
+            yield f"{pad}{_scalar(key)}:"
+            yield from _mapping(inner, here, indent + 2, said)
+        elif isinstance(inner, list) and any(isinstance(one, Mapping) for one in inner):
+            yield f"{pad}{_scalar(key)}:"
+            for one in inner:
+                first, *rest = _mapping(one, here, indent + 2, said)
+                yield f"{pad}- {first.strip()}"
+                yield from rest
+        else:
+            yield f"{pad}{_scalar(key)}: {_scalar(inner)}"
+
+
+def _scalar(value: Any) -> str:
+    """Words as they are; numbers as text in quotes, lists and the rest as JSON, which YAML reads as it is."""
+    return value if isinstance(value, str) and PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)
