@@ -1,0 +1,59 @@
+"""CEL is read before it is stored: what is wrong is said with its place; what only the API server knows passes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog import cel
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "true",
+        "device.driver == 'gpu.nvidia.com'",
+        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'",
+        "device.attributes['gpu.nvidia.com'].profile in ['1g.10gb', '1g.10gb.me']",
+        "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('40Gi')) >= 0",
+        "device.attributes['gpu.nvidia.com'].driverVersion.isGreaterThan(semver('570.0.0'))",
+        "has(device.attributes['gpu.nvidia.com'].type)",
+        "device.attributes['gpu.nvidia.com'].?type.orValue('') == 'mig'",
+        "cel.bind(of, device.attributes['gpu.nvidia.com'], of.type == 'gpu')",
+        "device.driver.lowerAscii().startsWith('gpu.')",
+        "device.driver == 'gpu.nvidia.com'\n  && device.attributes['gpu.nvidia.com'].type == 'gpu'",
+    ],
+)
+def test_selectors_that_the_api_server_takes_are_taken(expression: str) -> None:
+    assert cel.problem(expression) == ""
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("", "is empty"),
+        ("   ", "is empty"),
+        ("device.driver ==", "line 1, column 17: the end is not expected here"),
+        ("(device.driver == 'x'", "line 1, column 22: missing ')' at the end"),
+        ("device.driver == 'x' and true", "line 1, column 22: 'and' is not expected here"),
+        ("device.driver = 'x'", "line 1, column 15: this is no word or sign of CEL"),
+        ("true\n&& device.x ==", "line 2, column 15: the end is not expected here"),
+        ("devic.driver == 'x'", "`devic.driver`, which there is not"),
+        ("device.driver", ""),
+        ("1 + 1", "has to be true or false; this one is of type int"),
+        ("'gpu.nvidia.com'", "has to be true or false; this one is of type string"),
+        ("(" * 500 + "true" + ")" * 500, "nested too deeply"),
+        ("1" + " + 1" * 3000 + " == 1", "nested too deeply"),
+        ("device.driver == '\0'", "a character that cannot be printed"),
+        ("device.driver == '\ud800'", "a character that cannot be printed"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(expression: str, said: str) -> None:
+    assert said in cel.problem(expression)
+    assert bool(said) is bool(cel.problem(expression))
+
+
+@given(st.text(max_size=200))
+def test_nothing_that_is_typed_breaks_it(expression: str) -> None:
+    assert isinstance(cel.problem(expression), str)
