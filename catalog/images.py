@@ -1,0 +1,128 @@
+"""Whether an image fits the hardware of a class, and what the pod gets of it. Pure.
+
+NVIDIA's libraries need a driver of at least the CUDA version that they were built for, within a major release its
+first (docs.nvidia.com, CUDA Compatibility). Which one an image needs is entered by staff; which one a driver offers is
+told by labels of the nodes. What neither tells is unknown, and the unknown is said, not refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol, TypeVar
+
+# By the word of the catalog: whose cards, and what an image for them is called.
+VENDORS = {
+    "nvidia": ("NVIDIA", "CUDA"),
+    "amd": ("AMD", "ROCm"),
+    "intel": ("Intel", "oneAPI"),
+    "habana": ("Gaudi", "Gaudi"),
+}
+REFERENCE_LIMIT = 300
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
+
+
+class Needs(Protocol):
+    """An image's row, or as much of it as these questions need."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def vendor(self) -> str: ...
+    @property
+    def min_cuda(self) -> str: ...
+
+
+class Listed(Needs, Protocol):
+    @property
+    def deprecated_since(self) -> date | None: ...
+
+
+ImageT = TypeVar("ImageT", bound=Listed)
+
+
+@dataclass(frozen=True)
+class HardwareFacts:
+    """Of a class. `vendor` "": no GPU, or nobody knows whose. `cuda`: the least version that the drivers of its nodes
+    offer, None when no node tells.
+    """
+
+    name: str
+    vendor: str
+    cuda: str | None
+
+
+def compatibility(image: Needs, facts: HardwareFacts) -> str:
+    """ "" when it fits, or nothing speaks against it; else the sentence why not."""
+    if image.vendor and facts.vendor and image.vendor != facts.vendor:
+        _, theirs = _words(image.vendor)
+        cards, ours = _words(facts.vendor)
+        return f"{theirs} images do not run on {cards} cards; {facts.name} needs a {ours} image."
+    if image.min_cuda and facts.cuda is not None and _numbers(facts.cuda) < _numbers(image.min_cuda):
+        return (
+            f"{image.name} needs CUDA {image.min_cuda}, and drivers of {facts.name} offer {facts.cuda}. "
+            "Choose an image for an older CUDA, or another class."
+        )
+    return ""
+
+
+def caution(image: Needs, facts: HardwareFacts) -> str:
+    """What has to be said of an image that fits as far as anybody knows; "" for nothing."""
+    if image.vendor and not facts.vendor:
+        cards, theirs = _words(image.vendor)
+        return f"Made for {cards} cards; {facts.name} has none that are known, so its {theirs} part may stay idle."
+    if image.min_cuda and facts.cuda is None:
+        return f"Needs CUDA {image.min_cuda}; which version the drivers of {facts.name} offer is unknown."
+    return ""
+
+
+def pinned(reference: str, digest: str) -> str:
+    """What the pod gets: with a digest exactly those bytes, whatever the tag points to by then."""
+    return f"{reference}@{digest}" if digest else reference
+
+
+def deprecation(since: date | None, successor: str, today: date) -> str:
+    """ "" for an image that is not deprecated, or not yet."""
+    if since is None or since > today:
+        return ""
+    way = f"use {successor} instead" if successor else "nothing replaces it yet"
+    return f"Deprecated since {since:%-d %b %Y}; {way}."
+
+
+def in_order(images: Iterable[ImageT], today: date, problem: Callable[[ImageT], str]) -> list[ImageT]:
+    """As staff put them: first what fits, then what is deprecated, last what does not run (`problem` says so)."""
+
+    def is_old(image: ImageT) -> bool:
+        return image.deprecated_since is not None and image.deprecated_since <= today
+
+    return sorted(images, key=lambda image: (bool(problem(image)), is_old(image)))
+
+
+def shape_problem(reference: str, digest: str, vendor: str, min_cuda: str) -> tuple[str, str] | None:
+    """(field, sentence) of the first thing that cannot be, for an image as staff typed it."""
+    if digest and not _DIGEST.fullmatch(digest):
+        return "digest", "A digest is sha256: and 64 hexadecimal digits in lower case; copy it from the registry."
+    if digest and "@" in reference:
+        return "digest", "The reference names a digest already. Enter it in one of the two places only."
+    if len(pinned(reference, digest)) > REFERENCE_LIMIT:
+        return "reference", f"Reference and digest have at most {REFERENCE_LIMIT} characters together."
+    if vendor and vendor not in VENDORS:
+        return "vendor", f"The vendor is one of {', '.join(VENDORS)}, or empty for an image that runs on any card."
+    if min_cuda and not _VERSION.fullmatch(min_cuda):
+        return "min_cuda", f"A CUDA version has two numbers, as in 12.4; '{min_cuda[:10]}' is not one."
+    if min_cuda and vendor != "nvidia":
+        return "min_cuda", "Only an image for NVIDIA cards needs a CUDA version; set the vendor to nvidia."
+    return None
+
+
+def _words(vendor: str) -> tuple[str, str]:
+    return VENDORS.get(vendor, (vendor, vendor))
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    """As numbers: 12.10 is later than 12.9, and 13 is 13.0."""
+    major, minor = [*version.split("."), "0"][:2]
+    return int(major), int(minor)
