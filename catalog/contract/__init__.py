@@ -1,0 +1,31 @@
+"""What a class promises, computed from its axes and never typed in: vendor × partition × sharing × interface → words.
+
+Pure. The sentences describe what the hardware and its drivers do, not what one hopes for: taking turns is never sold
+as a fraction of a card. Where each comes from: NVIDIA's MIG user guide, the device plugins of NVIDIA, AMD, Intel and
+Habana, NVIDIA's DRA driver, AMD's guide to partitions.
+"""
+
+from __future__ import annotations
+
+from catalog.contract import exclusive, shared, slices
+from catalog.contract.shape import INTERRUPTION, NO, PART, YES, Axes, Contract, Promise, gib
+
+__all__ = ["INTERRUPTION", "NO", "PART", "YES", "Axes", "Contract", "Promise", "contract", "gib", "promises"]
+
+
+def contract(axes: Axes) -> Contract:
+    """What a class of these axes promises, whom it suits and what support makes of it."""
+    if axes.interface == "none":
+        return exclusive.without_gpu()
+    if axes.sharing == "mps":
+        return shared.mps(axes)
+    if axes.sharing != "none":
+        return shared.in_turns(axes)
+    if not axes.is_slice:
+        return exclusive.whole(axes)
+    return slices.amd(axes) if axes.vendor == "amd" else slices.mig(axes)
+
+
+def promises(axes: Axes) -> tuple[Promise, ...]:
+    """Memory, compute and faults first: they decide what may run here. Then jitter, telemetry, interruption."""
+    return contract(axes).promises
