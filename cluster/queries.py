@@ -82,6 +82,11 @@ def nodes(cluster_id: int) -> list[Node]:
     return [_node(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id).order_by("name")]
 
 
+def node_named(cluster_id: int, name: str) -> Node | None:
+    row = MirrorNode.objects.filter(cluster_id=cluster_id, name=name).first()
+    return _node(row) if row else None
+
+
 def pods(cluster_id: int, *, owner: str = "", namespace: str = "", node: str = "", run: str = "") -> list[Pod]:
     """Oldest first; without arguments every pod of the cluster, strangers' included."""
     return [_pod(row) for row in _rows(MirrorPod, cluster_id, owner=owner, namespace=namespace, node=node, run=run)]
