@@ -74,12 +74,12 @@ def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str)
     seen = mirror.objects(cluster.pk, kind="ResourceClaim", namespace=namespace)
     claims = {claim.name: len(claim.record["devices"]) for claim in seen}
     return {
-        gpu_class.pk: sum(_units_of(gpu_class, pod, claims) for pod in bound if pod.gpu_class == gpu_class.slug)
+        gpu_class.pk: sum(units_of_pod(gpu_class, pod, claims) for pod in bound if pod.gpu_class == gpu_class.slug)
         for gpu_class in classes
     }
 
 
-def _units_of(gpu_class: GpuClass, pod: observed.Pod, claims: dict[str, int]) -> int:
+def units_of_pod(gpu_class: GpuClass, pod: observed.Pod, claims: dict[str, int]) -> int:
     if gpu_class.interface == GpuClass.Interface.DRA:
         return sum(claims.get(name, 0) for name in pod.claims)
     if gpu_class.interface == GpuClass.Interface.NONE:
