@@ -64,12 +64,12 @@ def discover(cluster: Cluster) -> discovery.Discovery | None:
         return None
     slices = mirror.objects(cluster.pk, kind="ResourceSlice")
     return discovery.discover(
-        [_discovery_node(node) for node in mirror.nodes(cluster.pk)],
-        [device for one in slices for device in _discovery_devices(one)],
+        [discovery_node(node) for node in mirror.nodes(cluster.pk)],
+        [device for one in slices for device in discovery_devices(one)],
     )
 
 
-def _discovery_node(node: observed.Node) -> discovery.Node:
+def discovery_node(node: observed.Node) -> discovery.Node:
     plain = {"cpu": 1000, "memory": 1024**3}
     return discovery.Node(
         name=node.name,
@@ -79,7 +79,7 @@ def _discovery_node(node: observed.Node) -> discovery.Node:
     )
 
 
-def _discovery_devices(one: observed.Object) -> list[discovery.Device]:
+def discovery_devices(one: observed.Object) -> list[discovery.Device]:
     return [
         discovery.Device(
             driver=one.record["driver"],

@@ -1,0 +1,187 @@
+"""What a standing check is given (`Site`, from `queries/checks.py`) and what it answers (`Finding`). Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from catalog import discovery
+from catalog.discovery import DEVICE_CLASS_RESOURCES, Device, Proposal
+
+NAMED = 3
+
+
+class Severity(StrEnum):
+    """`ERROR`: what people were promised is not so, or work waits for ever. `WARNING`: it can come to that."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    HINT = "hint"
+
+
+@dataclass(frozen=True, order=True)
+class Subject:
+    """What a finding is about: sort "class", "node", "queue", "product" or "catalog". `id`: of a class."""
+
+    sort: str
+    name: str = ""
+    id: int = 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`since`: it has been so at least since then; None when nothing tells."""
+
+    code: str
+    severity: Severity
+    subject: Subject
+    sentence: str
+    remedy: str
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """`capacity` of devices in units. `ready_since`: of the Ready condition, whatever it says. `state_since`: the label
+    mig.config.state has had its value at least since then.
+    """
+
+    seen: discovery.Node
+    capacity: Mapping[str, int]
+    is_ready: bool = True
+    ready_since: datetime | None = None
+    state_since: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        return self.seen.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.seen.labels
+
+    @cached_property
+    def devices(self) -> dict[str, int]:
+        """Allocatable units by resource; an explicit 0 of a plugin included."""
+        found = self.seen.allocatable
+        return {name: int(units) for name, units in sorted(found.items()) if discovery.is_device(name)}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A class of the catalog. `flavor`: what queues call it. `is_open`: active or retiring, that is, seen by people."""
+
+    id: int
+    slug: str
+    name: str
+    resource: str
+    flavor: str
+    node_labels: Mapping[str, str]
+    is_open: bool = True
+    is_draft: bool = False
+    product: str = ""
+    partition: str = "none"
+    sharing: str = "none"
+    replicas: int = 1
+    interface: str = "device-plugin"
+    device_class: str = ""
+    device_selector: str = ""
+    memory_mib: int | None = None
+
+    @property
+    def subject(self) -> Subject:
+        return Subject("class", self.name, self.id)
+
+    @property
+    def is_dra(self) -> bool:
+        return self.interface == "dra"
+
+    def selects(self, node: Node) -> bool:
+        return all(node.labels.get(name) == value for name, value in self.node_labels.items())
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A ClusterQueue of ours: flavor → the resources that it counts of it."""
+
+    name: str
+    cells: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Everything that is checked. `dismissed`: slugs of proposals that staff decided not to offer.
+
+    `queues` None: this cluster has no Kueue, and nothing is said about queues.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    slices: tuple[Device, ...] = ()
+    classes: tuple[Offer, ...] = ()
+    queues: tuple[Queue, ...] | None = ()
+    dismissed: frozenset[str] = frozenset()
+    device_classes: Mapping[str, str] = field(default_factory=lambda: DEVICE_CLASS_RESOURCES)
+
+    @cached_property
+    def open(self) -> tuple[Offer, ...]:
+        return tuple(sorted((one for one in self.classes if one.is_open), key=lambda one: one.slug))
+
+    @cached_property
+    def slices_of(self) -> dict[str, tuple[Device, ...]]:
+        found: dict[str, list[Device]] = {}
+        for one in self.slices:
+            found.setdefault(one.node, []).append(one)
+        return {node: tuple(devices) for node, devices in found.items()}
+
+    @cached_property
+    def discovery(self) -> discovery.Discovery:
+        return discovery.discover([node.seen for node in self.nodes], self.slices)
+
+    @cached_property
+    def kinds(self) -> dict[str, tuple[Proposal, ...]]:
+        """Node → what it has, as a class of its own would say it."""
+        return {
+            node.name: discovery.discover([node.seen], self.slices_of.get(node.name, ())).proposals
+            for node in self.nodes
+        }
+
+    def kind_of(self, node: Node, offer: Offer) -> Proposal | None:
+        """What this class would get on this node, which it selects; None: nothing."""
+        if not offer.selects(node):
+            return None
+        return next((one for one in self.kinds[node.name] if is_of(offer, one)), None)
+
+    @cached_property
+    def held(self) -> dict[int, dict[str, Proposal]]:
+        """Open class → its nodes that have units of it."""
+        found: dict[int, dict[str, Proposal]] = {offer.id: {} for offer in self.open}
+        for node in self.nodes:
+            for offer in self.open:
+                if self.kinds[node.name] and (kind := self.kind_of(node, offer)) is not None:
+                    found[offer.id][node.name] = kind
+        return found
+
+
+def is_of(offer: Offer, kind: Proposal) -> bool:
+    """Whether the class counts this kind, labels apart. The selector of a DRA class is CEL, which nobody reads here."""
+    if offer.is_dra:
+        return kind.device_class == offer.device_class and kind.partition == offer.partition
+    return kind.interface == offer.interface and kind.resource == offer.resource
+
+
+def names(of: Iterable[str]) -> str:
+    """`a, b, c and 4 more`."""
+    found = sorted(of)
+    more = len(found) - NAMED
+    return ", ".join(found[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}es" if unit == "class" else f"{number} {unit}s"
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "no label at all"

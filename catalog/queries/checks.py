@@ -1,0 +1,71 @@
+"""What the standing checks are given: nodes, slices and queues of the mirror, and the rows of the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog import checks, discovery, queries
+from catalog.findings import Finding, Node, Offer, Queue, Site
+from catalog.models import GpuClass
+from catalog.node_checks import STATE
+from catalog.queries.hardware import discovery_devices, discovery_node
+from catalog.queries.proposals import dismissed
+from cluster import observed
+from cluster import queries as mirror
+from cluster.models import Cluster
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`findings` None: nothing is known, which is not the same as nothing found. `is_current` False: as of `as_of`."""
+
+    findings: tuple[Finding, ...] | None
+    as_of: datetime | None
+    is_current: bool
+    problem: str = ""
+
+
+def checked(cluster: Cluster) -> Checked:
+    """Six queries, whatever the number of nodes and classes; one while nothing is known."""
+    has_kueue = cluster.queue_system == Cluster.QueueSystem.KUEUE
+    as_of = mirror.as_of(cluster.pk, "Node", "ResourceSlice", *(["ClusterQueue"] if has_kueue else []))
+    if as_of.at is None:
+        return Checked(None, None, False, as_of.problem)
+    slices = mirror.objects(cluster.pk, kind="ResourceSlice")
+    queues = mirror.objects(cluster.pk, kind="ClusterQueue") if has_kueue else []
+    site = Site(
+        nodes=tuple(_node(node) for node in mirror.nodes(cluster.pk)),
+        slices=tuple(device for one in slices for device in discovery_devices(one)),
+        classes=tuple(_offer(gpu_class) for gpu_class in GpuClass.objects.filter(cluster=cluster)),
+        queues=tuple(_queue(one) for one in queues if one.record["cohort"] == cluster.cohort) if has_kueue else None,
+        dismissed=frozenset(dismissed(cluster).values_list("slug", flat=True)),
+    )
+    return Checked(checks.check(site), as_of.at, as_of.is_current, as_of.problem)
+
+
+def _node(node: observed.Node) -> Node:
+    writer = node.writers.get(STATE)
+    return Node(
+        seen=discovery_node(node),
+        capacity={name: units for name, units in node.capacity.items() if discovery.is_device(name)},
+        is_ready=node.ready,
+        ready_since=node.ready_since,
+        state_since=writer.at if writer else None,
+    )
+
+
+def _offer(gpu_class: GpuClass) -> Offer:
+    names = ("slug", "name", "resource", "node_labels", "product", "partition", "sharing", "replicas", "interface")
+    same = {name: getattr(gpu_class, name) for name in (*names, "device_class", "device_selector", "memory_mib")}
+    return Offer(
+        **same,
+        id=gpu_class.pk,
+        flavor=queries.flavor_name(gpu_class),
+        is_open=gpu_class.life_cycle in queries.OPEN,
+        is_draft=gpu_class.life_cycle == GpuClass.LifeCycle.DRAFT,
+    )
+
+
+def _queue(one: observed.Object) -> Queue:
+    return Queue(one.name, {flavor: frozenset(cells) for flavor, cells in one.record["quota"].items()})
