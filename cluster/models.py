@@ -187,3 +187,26 @@ class MirrorNews(models.Model):
     owner = models.CharField(max_length=120)
     object_uid = models.CharField(max_length=36, default="")
     difference = models.JSONField(default=dict)
+
+
+class MirrorUnits(models.Model):
+    """What one node has of one resource and what is in use, counted by PostgreSQL whenever a mirror row changes.
+
+    Triggers keep it (migration 0006), in the transaction of the change: nobody writes it otherwise. `device`: of units
+    of a ResourceSlice, its driver and distinguishing attributes. Nodes of equal `shape` have equal labels, but for
+    their host name, equal taints and resources of equal names. Only cpu (millicores) and what has a slash.
+    """
+
+    cluster_id = models.BigIntegerField()
+    node = models.CharField(max_length=253)
+    shape = models.UUIDField()
+    ready = models.BooleanField()
+    schedulable = models.BooleanField()
+    resource = models.CharField(max_length=253)
+    device = models.JSONField()
+    capacity = models.BigIntegerField()
+    allocatable = models.BigIntegerField()
+    used = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("cluster_id", "node", "resource", "device", name="mirror_units_once")]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
-from catalog import discovery
+from catalog import devices, discovery
 from catalog.models import GpuClass
 from cluster import observed
 from cluster import queries as mirror
 from cluster.models import Cluster
+from cluster.units import CPU, SLICES, Units
+from cluster.units import units as units_seen
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,10 @@ class NodeCapacity:
 class Capacity:
     """Units of a class, as the mirror shows them. All figures None: nothing is known.
 
-    `used`: of pods bound to a node and not finished, whoever made them. `free`: allocatable on ready, schedulable nodes
-    less used. `most_on_one_node`: free now; `largest_node`: allocatable, what a workload can ever have. `allocatable`
-    counts ready nodes that are cordoned too: they come back.
+    `allocatable`: on ready nodes, cordoned ones too: they come back. `used`: of pods bound to a node and not finished,
+    whoever made them. `free`: allocatable on ready, schedulable nodes less used. `most_on_one_node`: free now;
+    `largest_node`: allocatable, what a workload can ever have. `unhealthy`: what ready nodes have and do not offer;
+    `cordoned`: allocatable on ready nodes that take no new pods. `nodes`: only where they were asked for.
     """
 
     allocatable: int | None = None
@@ -40,6 +44,8 @@ class Capacity:
     free: int | None = None
     most_on_one_node: int | None = None
     largest_node: int | None = None
+    unhealthy: int | None = None
+    cordoned: int | None = None
     nodes: tuple[NodeCapacity, ...] = ()
     as_of: datetime | None = None
     is_current: bool = False
@@ -50,20 +56,30 @@ class Capacity:
         return self.allocatable is not None
 
 
-def capacities(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Capacity]:
-    """Capacity by class id."""
+def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:
+    """Capacity by class id. Two queries, three with a DRA class of unlike devices; without nodes their cost grows with
+    the kinds of hardware.
+    """
     kinds = ["Node", "Pod"]
     if any(gpu_class.interface == GpuClass.Interface.DRA for gpu_class in classes):
         kinds += ["ResourceSlice", "ResourceClaim"]
     as_of = mirror.as_of(cluster.pk, *kinds)
     if as_of.at is None:
         return {gpu_class.pk: Capacity(problem=as_of.problem) for gpu_class in classes}
-    seen = _Seen(
-        nodes=mirror.nodes(cluster.pk),
-        requests=mirror.requests_by_node(cluster.pk),
-        devices=_devices_by_node(cluster) if "ResourceSlice" in kinds else {},
-    )
-    return {gpu_class.pk: _capacity(gpu_class, seen, as_of) for gpu_class in classes}
+    labels = {name for gpu_class in classes for name in gpu_class.node_labels}
+    seen = units_seen(cluster.pk, {_asked(one) for one in classes}, labels=sorted(labels), by_node=with_nodes)
+    known = {devices.device_class(one.device) for one in seen if one.resource == SLICES}
+    known |= discovery.DEVICE_CLASS_RESOURCES.keys()
+    found = {gpu_class.pk: [one for one in seen if _is_of(gpu_class, one, known)] for gpu_class in classes}
+    if not with_nodes and any(_has_several_kinds(units) for units in found.values()):
+        # What one node has of them all is only known node by node.
+        devices_seen = units_seen(cluster.pk, {(SLICES, 1)}, labels=sorted(labels), by_node=True)
+        for gpu_class in classes:
+            if _has_several_kinds(found[gpu_class.pk]):
+                found[gpu_class.pk] = [one for one in devices_seen if _is_of(gpu_class, one, known)]
+    return {
+        gpu_class.pk: _capacity(_joined(found[gpu_class.pk]), gpu_class, as_of, with_nodes) for gpu_class in classes
+    }
 
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
@@ -87,63 +103,63 @@ def units_of_pod(gpu_class: GpuClass, pod: observed.Pod, claims: dict[str, int])
     return pod.requests.get(gpu_class.resource, 0)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """`devices`: node → (names of devices, names of those in use)."""
+def _asked(gpu_class: GpuClass) -> tuple[str, int]:
+    """The resource that counts a class, and how much of it is one unit."""
+    if gpu_class.interface == GpuClass.Interface.DRA:
+        return SLICES, 1
+    if gpu_class.interface == GpuClass.Interface.NONE:
+        return CPU, gpu_class.cpu_per_unit * 1000
+    return gpu_class.resource, 1
 
-    nodes: list[observed.Node]
-    requests: dict[str, dict[str, int]]
-    devices: dict[str, tuple[set[str], set[str]]]
+
+def _is_of(gpu_class: GpuClass, one: Units, known: Collection[str]) -> bool:
+    if (one.resource, one.size) != _asked(gpu_class):
+        return False
+    if gpu_class.interface == GpuClass.Interface.NONE:
+        has_devices = any(discovery.is_device(resource) for resource in one.shape.resources)
+        return not has_devices and not one.shape.effects & {"NoSchedule", "NoExecute"}
+    if any(one.shape.labels.get(name) != value for name, value in gpu_class.node_labels.items()):
+        return False
+    return gpu_class.interface != GpuClass.Interface.DRA or devices.may_take(
+        one.device, of_class=gpu_class.device_class, selector=gpu_class.device_selector, known=known
+    )
 
 
-def _capacity(gpu_class: GpuClass, seen: _Seen, as_of: observed.AsOf) -> Capacity:
-    matching = [node for node in seen.nodes if _is_node_of(gpu_class, node)]
-    ready = [node for node in matching if node.ready]
-    by_node = {node.name: NodeCapacity(node.name, *_units(gpu_class, node, seen)) for node in ready}
-    usable = [by_node[node.name] for node in ready if node.schedulable]
+def _has_several_kinds(seen: Collection[Units]) -> bool:
+    return any(one.device != other.device for one, other in pairwise(seen))
+
+
+def _joined(seen: Collection[Units]) -> list[Units]:
+    """Where a class may take devices of several kinds, one node's are added up."""
+    if not _has_several_kinds(seen):
+        return list(seen)
+    by_node: dict[str, Units] = {}
+    for one in seen:
+        other = by_node.get(one.node)
+        by_node[one.node] = (
+            replace(one, **{name: getattr(one, name) + getattr(other, name) for name in _SUMS}) if other else one
+        )
+    return list(by_node.values())
+
+
+_SUMS = ("capacity", "allocatable", "used", "free", "most_free", "largest")
+
+
+def _capacity(seen: Collection[Units], gpu_class: GpuClass, as_of: observed.AsOf, with_nodes: bool) -> Capacity:
+    ready = [one for one in seen if one.ready]
+    usable = [one for one in ready if one.schedulable]
+    has_gpu = gpu_class.interface != GpuClass.Interface.NONE
     return Capacity(
-        allocatable=sum(one.allocatable for one in by_node.values()),
-        used=sum(_units(gpu_class, node, seen)[1] for node in matching),
+        allocatable=sum(one.allocatable for one in ready),
+        used=sum(one.used for one in seen),
         free=sum(one.free for one in usable),
-        most_on_one_node=max((one.free for one in usable), default=0),
-        largest_node=max((one.allocatable for one in by_node.values()), default=0),
-        nodes=tuple(usable),
+        most_on_one_node=max((one.most_free for one in usable), default=0),
+        largest_node=max((one.largest for one in ready), default=0),
+        # Of cores the node keeps some for itself: they are not broken.
+        unhealthy=sum(max(0, one.capacity - one.allocatable) for one in ready) if has_gpu else 0,
+        cordoned=sum(one.allocatable for one in ready if not one.schedulable),
+        nodes=tuple(NodeCapacity(one.node, one.allocatable, one.used) for one in usable) if with_nodes else (),
         as_of=as_of.at,
         is_current=as_of.is_current,
         problem=as_of.problem,
     )
-
-
-def _is_node_of(gpu_class: GpuClass, node: observed.Node) -> bool:
-    if gpu_class.interface == GpuClass.Interface.NONE:
-        return not any(discovery.is_device(resource) for resource in node.allocatable) and _is_open(node)
-    return all(node.labels.get(name) == value for name, value in gpu_class.node_labels.items())
-
-
-def _is_open(node: observed.Node) -> bool:
-    return not any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.taints)
-
-
-def _units(gpu_class: GpuClass, node: observed.Node, seen: _Seen) -> tuple[int, int]:
-    """Units on this node: allocatable, used. The selector of a DRA class is CEL, which only the scheduler evaluates:
-    its node labels have to tell its devices apart.
-    """
-    requests = seen.requests.get(node.name, {})
-    if gpu_class.interface == GpuClass.Interface.DRA:
-        names_here, used_here = seen.devices.get(node.name, (set(), set()))
-        return len(names_here), len(used_here)
-    if gpu_class.interface == GpuClass.Interface.NONE:
-        per_unit = gpu_class.cpu_per_unit * 1000
-        return node.allocatable.get("cpu", 0) // per_unit, -(-requests.get("cpu", 0) // per_unit)
-    return node.allocatable.get(gpu_class.resource, 0), requests.get(gpu_class.resource, 0)
-
-
-def _devices_by_node(cluster: Cluster) -> dict[str, tuple[set[str], set[str]]]:
-    in_use = mirror.devices_in_use(cluster.pk)
-    found: dict[str, tuple[set[str], set[str]]] = {}
-    for one in mirror.objects(cluster.pk, kind="ResourceSlice"):
-        here, used = found.setdefault(one.record["node"], (set(), set()))
-        devices = {device["name"] for device in one.record["devices"]}
-        here |= devices
-        used |= devices & in_use.get((one.record["driver"], one.record["pool"]), set())
-    return found

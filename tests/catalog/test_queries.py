@@ -121,5 +121,5 @@ def test_the_number_of_queries_does_not_grow_with_the_catalog(cluster: Cluster, 
     found = queries.discover(cluster)
     assert found is not None
     actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(3):
         assert len(queries.class_views(cluster)) == 14

@@ -1,0 +1,103 @@
+"""Units of resources over all nodes, summed by PostgreSQL: the answer is as long as the hardware has kinds.
+
+Read from `MirrorUnits`, which is counted per node whenever a row of the mirror changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from cluster.models import MirrorNode, MirrorUnits
+
+HOST_LABEL = "kubernetes.io/hostname"
+# The `resource` of devices that ResourceSlices list.
+SLICES = ""
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What equal nodes have in common. `labels`: of those that were asked for; `devices`: names of what they offer."""
+
+    labels: Mapping[str, str]
+    effects: frozenset[str]
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """One resource on nodes of one shape, in units of `size`; what a node has is rounded before it is summed.
+
+    `device`: driver and distinguishing attributes of devices from slices. `node`: one of them, or the only one.
+    """
+
+    shape: Shape
+    resource: str
+    size: int
+    device: Mapping[str, str]
+    node: str
+    ready: bool
+    schedulable: bool
+    capacity: int
+    allocatable: int
+    used: int
+    free: int
+    most_free: int
+    largest: int
+
+
+def units(
+    cluster_id: int, asked: Collection[tuple[str, int]], *, labels: Collection[str], by_node: bool = False
+) -> list[Units]:
+    """Of the resources `asked` as (name, size of a unit), by node name. `labels` to read. One query."""
+    resources, sizes = zip(*sorted(asked), strict=True) if asked else ((), ())
+    # Host names are left out of the shape: whoever asks for one asks for single nodes.
+    by_node = by_node or HOST_LABEL in labels
+    values: list[Any] = [list(resources), list(sizes), cluster_id, by_node, list(labels), cluster_id]
+    with connection.cursor() as cursor:
+        cursor.execute(_UNITS, values)
+        return [_units(*row) for row in cursor.fetchall()]
+
+
+_UNITS = f"""
+WITH found AS (
+    SELECT shape, resource, size, device, ready, schedulable, min(node) AS node,
+           sum(capacity / size) AS capacity, sum(allocatable / size) AS allocatable,
+           sum((used + size - 1) / size) AS used,
+           sum(greatest(0, allocatable / size - (used + size - 1) / size)) AS free,
+           max(greatest(0, allocatable / size - (used + size - 1) / size)) AS most_free,
+           max(allocatable / size) AS largest
+      FROM {MirrorUnits._meta.db_table} JOIN unnest(%s::text[], %s::bigint[]) asked (resource, size) USING (resource)
+     WHERE cluster_id = %s
+     GROUP BY shape, resource, size, device, ready, schedulable, CASE WHEN %s THEN node END
+)
+SELECT found.resource, found.size, found.device::text, found.node, found.ready, found.schedulable,
+       found.capacity, found.allocatable, found.used, found.free, found.most_free, found.largest,
+       (SELECT jsonb_object_agg(label, node.record -> 'labels' -> label) FROM unnest(%s::text[]) label
+         WHERE node.record -> 'labels' -> label IS NOT NULL)::text,
+       (node.record -> 'taints')::text, ARRAY(SELECT jsonb_object_keys(node.record -> 'allocatable'))
+  FROM found JOIN {MirrorNode._meta.db_table} node ON node.cluster_id = %s AND node.name = found.node
+ ORDER BY found.node, found.resource, found.size, found.device"""
+
+
+def _units(
+    resource: str,
+    size: int,
+    device: str,
+    node: str,
+    ready: bool,
+    schedulable: bool,
+    *rest: Any,
+) -> Units:
+    *figures, labels, taints, resources = rest
+    shape = Shape(
+        labels=json.loads(labels or "{}"),
+        effects=frozenset(taint["effect"] for taint in json.loads(taints)),
+        resources=tuple(resources),
+    )
+    return Units(shape, resource, size, json.loads(device), node, ready, schedulable, *map(int, figures))
