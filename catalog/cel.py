@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-from cel_expr_python import cel
+import cel_expr_python.cel as cel
 
 # What Kubernetes adds to the language for device selectors and this library brings along.
 _ENVIRONMENT = """
