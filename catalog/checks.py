@@ -77,7 +77,9 @@ def _not_offered(site: Site) -> Iterator[Finding]:
     for kind in site.discovery.proposals:
         if not kind.resource or kind.slug in site.dismissed:
             continue
-        left = [name for name in kind.nodes if not any(name in site.held[o.id] and is_of(o, kind) for o in site.open)]
+        offers = [offer for offer in site.open if is_of(offer, kind)]
+        everywhere = [name for first in kind.nodes for name in site.alike[first]]
+        left = [name for name in everywhere if not any(name in site.held[offer.id] for offer in offers)]
         if not left:
             continue
         units = sum(one.units for name in left for one in site.kinds[name] if _is_same(one, kind))

@@ -12,6 +12,7 @@ from catalog import discovery
 from catalog.discovery import DEVICE_CLASS_RESOURCES, Device, Proposal
 
 NAMED = 3
+HOSTNAME = "kubernetes.io/hostname"
 
 
 class Severity(StrEnum):
@@ -137,16 +138,39 @@ class Site:
         return {node: tuple(devices) for node, devices in found.items()}
 
     @cached_property
+    def alike(self) -> dict[str, tuple[str, ...]]:
+        """One node → all that look the same to every class and to discovery: a thousand nodes are a few kinds."""
+        asked = {label for offer in self.classes for label in offer.node_labels}
+        found: dict[object, list[str]] = {}
+        for node in sorted(self.nodes, key=lambda node: node.name):
+            seen = node.seen
+            key = (
+                frozenset((k, v) for k, v in seen.labels.items() if k != HOSTNAME or k in asked),
+                frozenset(seen.allocatable.items()),
+                tuple(tuple(sorted(taint.items())) for taint in seen.taints),
+                # Devices differ from node to node in their names.
+                node.name if node.name in self.slices_of else "",
+            )
+            found.setdefault(key, []).append(node.name)
+        return {names[0]: tuple(names) for names in found.values()}
+
+    @cached_property
+    def _first(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.name in self.alike)
+
+    @cached_property
     def discovery(self) -> discovery.Discovery:
-        return discovery.discover([node.seen for node in self.nodes], self.slices)
+        """Of the nodes that stand for others in `alike`: its units and nodes are those of these alone."""
+        return discovery.discover([node.seen for node in self._first], self.slices)
 
     @cached_property
     def kinds(self) -> dict[str, tuple[Proposal, ...]]:
         """Node → what it has, as a class of its own would say it."""
-        return {
-            node.name: discovery.discover([node.seen], self.slices_of.get(node.name, ())).proposals
-            for node in self.nodes
-        }
+        found: dict[str, tuple[Proposal, ...]] = {}
+        for node in self._first:
+            has = discovery.discover([node.seen], self.slices_of.get(node.name, ())).proposals
+            found |= dict.fromkeys(self.alike[node.name], has)
+        return found
 
     def kind_of(self, node: Node, offer: Offer) -> Proposal | None:
         """What this class would get on this node, which it selects; None: nothing."""
@@ -158,10 +182,10 @@ class Site:
     def held(self) -> dict[int, dict[str, Proposal]]:
         """Open class → its nodes that have units of it."""
         found: dict[int, dict[str, Proposal]] = {offer.id: {} for offer in self.open}
-        for node in self.nodes:
-            for offer in self.open:
-                if self.kinds[node.name] and (kind := self.kind_of(node, offer)) is not None:
-                    found[offer.id][node.name] = kind
+        for node in self._first:
+            for offer in self.open if self.kinds[node.name] else ():
+                if (kind := self.kind_of(node, offer)) is not None:
+                    found[offer.id] |= dict.fromkeys(self.alike[node.name], kind)
         return found
 
 
