@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 
-from accounts.actions import record
+from accounts.actions import deliver, record
 from accounts.actor import Actor
+from accounts.models import User
 from catalog import policy, queries
 from catalog.discovery import Proposal
-from catalog.models import GpuClass, Image, Pool
+from catalog.models import DismissedProposal, GpuClass, Image, Pool
 from catalog.policy import Neighbour
 from cluster.models import Cluster
 from portal.due import touch
@@ -23,7 +28,10 @@ EDITABLE = (
     "name", "summary", "vendor", "product", "partition", "sharing", "replicas", "interface", "resource", "device_class",
     "device_selector", "interconnect", "node_labels", "tolerations", "memory_mib", "units_per_workload", "cpu_per_unit",
     "memory_gib_per_unit", "price_per_unit_hour", "weight", "promise_limit", "borrowing_limit", "terms_version",
+    "terms", "kinds", "eligibility", "visibility", "interconnect_note", "interconnect_on",
 )  # fmt: skip
+_NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
+_STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}
 # What a class is: pods that run were placed and charged by it.
 IDENTITY = ("partition", "sharing", "replicas", "interface", "resource", "device_class")
 
@@ -69,20 +77,69 @@ def edit_class(class_id: int, *, by: Actor, **values: Any) -> GpuClass:
 
 @transaction.atomic
 def move_class(class_id: int, *, to: str, by: Actor) -> GpuClass:
-    """Along draft → active → retiring → retired. Raises Refused: not_allowed (403), not_found (404), bad_step (409),
-    selector_overlaps, no_labels, too_many_resources (422).
+    """Along draft → active → retiring → retired. Raises Refused: not_allowed (403), not_found (404), bad_step,
+    orphans_grants, orphans_runs (409), selector_overlaps, no_labels, too_many_resources (422).
+    """
+    if to == LifeCycle.RETIRING:
+        return retire_class(class_id, successor="", message="", runs_until=None, by=by)
+    refuse_if(policy.may_edit(by))
+    gpu_class = _locked(class_id)
+    refuse_if(policy.may_move(gpu_class.slug, before=gpu_class.life_cycle, to=to))
+    if to == LifeCycle.RETIRED:
+        refuse_if(policy.close_refusal(gpu_class.name, queries.claims(gpu_class)))
+        return _change(gpu_class, "class.moved", by=by, life_cycle=LifeCycle.RETIRED, **_NOT_HELD)
+    if to == LifeCycle.ACTIVE:
+        _refuse_confusion(gpu_class)
+    return _change(gpu_class, "class.moved", by=by, life_cycle=LifeCycle(to), **_STAYS)
+
+
+@transaction.atomic
+def retire_class(class_id: int, *, successor: str, message: str, runs_until: datetime | None, by: Actor) -> GpuClass:
+    """No new requests and starts; what runs goes on until `runs_until` (None: without end). Again: the new words.
+
+    `successor` is a slug or "". Owners of the teams that hold units are told. Raises Refused: not_allowed (403),
+    not_found (404), bad_step (409), bad_successor, bad_message, bad_period (422).
     """
     refuse_if(policy.may_edit(by))
     gpu_class = _locked(class_id)
-    before = gpu_class.life_cycle
-    refuse_if(policy.may_move(gpu_class.slug, before=before, to=to))
-    gpu_class.life_cycle = LifeCycle(to)
-    if to == LifeCycle.ACTIVE:
-        _refuse_confusion(gpu_class)
-    gpu_class.save(update_fields=["life_cycle"])
-    record(by, "class.moved", gpu_class, before={"life_cycle": before}, after={"life_cycle": to})
-    _touch_pool(gpu_class.cluster)
-    return gpu_class
+    if gpu_class.life_cycle != LifeCycle.RETIRING:
+        refuse_if(policy.may_move(gpu_class.slug, before=gpu_class.life_cycle, to=LifeCycle.RETIRING))
+    next_one = GpuClass.objects.filter(cluster=gpu_class.cluster, slug=successor).first() if successor else None
+    named = policy.Successor(successor, next_one.life_cycle if next_one else "") if successor else None
+    message = " ".join(message.split())
+    refuse_if(
+        policy.retire_refusal(
+            gpu_class.slug, successor=named, message=message, runs_until=runs_until, now=timezone.now()
+        )
+    )
+    words = {"successor": next_one, "retiring_message": message, "runs_until": runs_until}
+    return _change(
+        gpu_class, "class.moved", by=by, tell=queries.owners(gpu_class), life_cycle=LifeCycle.RETIRING, **words
+    )
+
+
+@transaction.atomic
+def hold_class(class_id: int, *, reason: str, until: datetime | None, by: Actor) -> GpuClass:
+    """Nothing new is admitted to it, what runs goes on; of a held class: other words. `until` is an expectation, shown
+    to all who wait. Raises Refused: not_allowed (403), not_found (404), not_open (409), reason_missing, bad_period.
+    """
+    refuse_if(policy.may_edit(by))
+    gpu_class = _locked(class_id)
+    now, reason = timezone.now(), " ".join(reason.split()).rstrip(".")
+    refuse_if(
+        policy.hold_refusal(name=gpu_class.name, life_cycle=gpu_class.life_cycle, reason=reason, until=until, now=now)
+    )
+    since = gpu_class.held_since or now
+    return _change(gpu_class, "class.held", by=by, held_since=since, held_until=until, held_reason=reason)
+
+
+@transaction.atomic
+def release_class(class_id: int, *, by: Actor) -> GpuClass:
+    """Raises Refused: not_allowed (403), not_found (404), not_held (409)."""
+    refuse_if(policy.may_edit(by))
+    gpu_class = _locked(class_id)
+    refuse_if(policy.release_refusal(name=gpu_class.name, is_held=policy.is_held(gpu_class)))
+    return _change(gpu_class, "class.released", by=by, **_NOT_HELD)
 
 
 def activate(class_id: int, *, by: Actor) -> GpuClass:
@@ -100,6 +157,29 @@ def accept_proposals(proposals: list[Proposal], *, by: Actor, cluster: Cluster |
         if proposal.slug not in known
     ]
     return [activate(gpu_class.pk, by=by) for gpu_class in made]
+
+
+@transaction.atomic
+def dismiss_proposal(slug: str, *, reason: str, by: Actor, cluster: Cluster | None = None) -> DismissedProposal:
+    """Capacity of this name is no longer proposed. Raises Refused: not_allowed (403), reason_missing (422)."""
+    refuse_if(policy.may_edit(by))
+    reason = " ".join(reason.split())
+    refuse_if(policy.dismiss_refusal(reason=reason))
+    row, _made = DismissedProposal.objects.update_or_create(
+        cluster=cluster or queries.cluster(), slug=slug[:40], defaults={"reason": reason}
+    )
+    record(by, "proposal.dismissed", row, after={"reason": reason})
+    return row
+
+
+@transaction.atomic
+def restore_proposal(slug: str, *, by: Actor, cluster: Cluster | None = None) -> None:
+    """It is proposed again. Raises Refused: not_allowed (403), not_found (404)."""
+    refuse_if(policy.may_edit(by))
+    rows = DismissedProposal.objects.select_for_update().filter(cluster=cluster or queries.cluster())
+    row = get_or_refuse(rows, slug=slug)
+    record(by, "proposal.restored", row, before={"reason": row.reason})
+    row.delete()
 
 
 @transaction.atomic
@@ -139,6 +219,29 @@ def settle_cluster(*, name: str, notebooks_domain: str, cohort: str, by: Actor) 
 def ensure_pool(cluster: Cluster) -> Pool:
     """The pool's row, made with the first class that is opened."""
     return Pool.objects.get_or_create(cluster=cluster)[0]
+
+
+def _change(gpu_class: GpuClass, verb: str, *, by: Actor, tell: Collection[User] = (), **values: Any) -> GpuClass:
+    """One step of a class's life: the fields that differ, its Event, a letter, work for the pool."""
+    changed = {name: value for name, value in values.items() if getattr(gpu_class, name) != value}
+    before = {name: _told(getattr(gpu_class, name)) for name in changed}
+    for name, value in changed.items():
+        setattr(gpu_class, name, value)
+    gpu_class.save(update_fields=list(changed))
+    after = {name: _told(value) for name, value in changed.items()}
+    event = record(by, verb, gpu_class, before=before, after=after)
+    if tell:
+        deliver(event, tell, subject=f"{gpu_class.name} is being retired", body=_farewell(gpu_class))
+    _touch_pool(gpu_class.cluster)
+    return gpu_class
+
+
+def _told(value: Any) -> Any:
+    return value.slug if isinstance(value, GpuClass) else value
+
+
+def _farewell(gpu_class: GpuClass) -> str:
+    return f"{queries.retirement(gpu_class)}\n\n{settings.PORTAL_URL}/catalog/{gpu_class.slug}"
 
 
 def _touch_pool(cluster: Cluster) -> None:

@@ -17,6 +17,8 @@ GROUPS_MAX = 16
 FLAVORS_MAX = 64
 # A ResourceFlavor's.
 LABELS_MAX = 8
+HOLD_REASON_MAX = 200
+MESSAGE_MAX = 300
 
 # From where to where a class may go. A retired class may come back: nodes are repaired.
 STEPS: Mapping[str, Collection[str]] = {
@@ -54,6 +56,87 @@ def may_edit(by: Actor) -> Refusal | None:
 def is_held(gpu_class: Holdable) -> bool:
     """Nothing new is admitted to it; what runs goes on."""
     return gpu_class.held_since is not None
+
+
+def hold_refusal(*, name: str, life_cycle: str, reason: str, until: datetime | None, now: datetime) -> Refusal | None:
+    if life_cycle not in ("active", "retiring"):
+        return Refusal("not_open", f"{name} is {life_cycle}: nothing starts on it anyway.", status=409)
+    if not 1 <= len(reason) <= HOLD_REASON_MAX:
+        text = f"Say for what it is held, in up to {HOLD_REASON_MAX} characters; everybody who waits reads it."
+        return Refusal("reason_missing", text, "reason")
+    if until is not None and until <= now:
+        return Refusal("bad_period", "The expected end lies in the future, or is left empty.", "until")
+    return None
+
+
+def release_refusal(*, name: str, is_held: bool) -> Refusal | None:
+    if is_held:
+        return None
+    return Refusal("not_held", f"{name} is not held; there is nothing to release.", status=409)
+
+
+@dataclass(frozen=True)
+class Successor:
+    """The class that a retiring one names. `life_cycle` "" where there is none of that name."""
+
+    slug: str
+    life_cycle: str
+
+
+def retire_refusal(
+    slug: str, *, successor: Successor | None, message: str, runs_until: datetime | None, now: datetime
+) -> Refusal | None:
+    if successor is not None and successor.slug == slug:
+        return Refusal("bad_successor", f"{slug} cannot succeed itself; name another class, or none.", "successor")
+    if successor is not None and successor.life_cycle != "active":
+        is_what = f"{successor.slug} is {successor.life_cycle}" if successor.life_cycle else "There is no such class"
+        return Refusal("bad_successor", f"{is_what}; a successor is an active class of this cluster.", "successor")
+    if len(message) > MESSAGE_MAX:
+        return Refusal(
+            "bad_message", f"A message has at most {MESSAGE_MAX} characters; yours {len(message)}.", "message"
+        )
+    if runs_until is not None and runs_until <= now:
+        text = "What runs may go on until a moment in the future; leave it empty for no end."
+        return Refusal("bad_period", text, "runs_until")
+    return None
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a class still owes: units that teams were promised, until when, and runs that have not ended."""
+
+    teams: int
+    units: int
+    until: datetime | None
+    runs: int
+
+
+def close_refusal(name: str, claims: Claims) -> Refusal | None:
+    """A retired class gives nothing: who was promised some, or runs on it, would lose it without a word."""
+    left = []
+    if claims.units:
+        last = f" until {claims.until:%d %b %Y}" if claims.until else ""
+        left.append(f"{_count(claims.units, 'unit')} promised to {_count(claims.teams, 'team')}{last}")
+    if claims.runs:
+        left.append(f"{_count(claims.runs, 'run')} not ended")
+    if not left:
+        return None
+    text = (
+        f"{name} cannot be retired yet: {' and '.join(left)}. Set a date for what runs, and wait for the grants' end "
+        "or ask the teams to give them back."
+    )
+    return Refusal("orphans_grants" if claims.units else "orphans_runs", text, "life_cycle", status=409)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def dismiss_refusal(*, reason: str) -> Refusal | None:
+    if 1 <= len(reason) <= HOLD_REASON_MAX:
+        return None
+    text = f"Say in up to {HOLD_REASON_MAX} characters why it is not offered; colleagues will ask."
+    return Refusal("reason_missing", text, "reason")
 
 
 def may_move(slug: str, *, before: str, to: str) -> Refusal | None:

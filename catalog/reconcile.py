@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from catalog import queries
+from catalog import policy, queries
 from catalog.models import GpuClass, Pool
 from cluster import queries as mirror
 from cluster.apply import Converged, Manifest, converge, delete_row
@@ -94,6 +94,7 @@ def flavor_spec(gpu_class: GpuClass, *, owner: str) -> FlavorSpec:
         node_labels=gpu_class.node_labels,
         tolerations=tuple(gpu_class.tolerations),
         has_topology=gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN,
+        is_held=policy.is_held(gpu_class),
     )
 
 

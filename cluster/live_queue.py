@@ -23,12 +23,16 @@ class LiveCell:
 
 @dataclass(frozen=True)
 class LiveQueue:
-    """`is_open`: not on hold. `admitted` and `pending` count Workloads that are not finished."""
+    """`is_open`: not on hold. `admitted` and `pending` count Workloads that are not finished.
+
+    `wakes`: as in NamespaceSpec.
+    """
 
     is_open: bool = False
     is_terminating: bool = False
     admitted: int = 0
     pending: int = 0
+    wakes: int = 0
     cells: Mapping[Key, LiveCell] = field(default_factory=dict)
 
 
@@ -50,12 +54,13 @@ def read(body: Mapping[str, Any]) -> LiveQueue:
         for group in spec.get("resourceGroups") or []
         for flavor in group["flavors"]
         for quota in flavor["resources"]
-        if quota["name"] != names.PLAIN_RESOURCE
     }
+    plain = cells.pop((names.PLAIN_RESOURCE, names.PLAIN_FLAVOR), None)
     return LiveQueue(
         is_open=spec.get("stopPolicy", "None") == "None",
         is_terminating="deletionTimestamp" in body.get("metadata", {}),
         admitted=int(status.get("reservingWorkloads") or 0),
         pending=int(status.get("pendingWorkloads") or 0),
+        wakes=plain.nominal if plain else 0,
         cells=cells,
     )

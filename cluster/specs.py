@@ -53,6 +53,8 @@ class NamespaceSpec:
     quota: QuotaSpec
     cells: tuple[QuotaCell, ...] | None
     is_held: bool
+    # A number that counts nothing. Changing it makes Kueue look again at what waits (see manifests.plain_group).
+    wakes: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class FlavorSpec:
     """How Kueue recognises a class: the taint on the flavor that only pods of this class tolerate.
 
     `has_topology`: admitted only when it fits on real nodes; needs at least one node label (device plugin yes, DRA no).
+    `is_held`: nothing new is admitted to it; what runs goes on.
     """
 
     name: str
@@ -68,6 +71,7 @@ class FlavorSpec:
     node_labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
     has_topology: bool
+    is_held: bool = False
 
 
 @dataclass(frozen=True)

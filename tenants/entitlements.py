@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from cluster.live_queue import Key, LiveCell, LiveQueue
 from cluster.specs import QuotaCell, QuotaSpec
 
 FUSE = 2
+# After a flavor was sent. More than one: Kueue may hear of the queue before it hears of the flavor.
+WAKE_AFTER = (timedelta(0), timedelta(seconds=3), timedelta(seconds=10))
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Share:
     borrowing_limit: int
     in_force: int
     is_flavor_ready: bool = True
+    flavor_sent_at: datetime | None = None
 
 
 def queue_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, ...]:
@@ -84,6 +88,26 @@ def lowered(cells: Iterable[QuotaCell], live: LiveQueue) -> tuple[QuotaCell, ...
         )
         for cell, now in ((cell, live.cells.get((cell.resource, cell.flavor))) for cell in cells)
     )
+
+
+def wakes(shares: Collection[Share], live: LiveQueue, now: datetime) -> int:
+    """A flavor that opens again wakes nobody in Kueue, a queue's number that changes does: this one counts nothing.
+
+    It follows the latest change of the queue's flavors while something waits, and stays as it is otherwise.
+    """
+    sent_at = _flavors_sent_at(shares)
+    if sent_at is None or not live.pending:
+        return live.wakes
+    return (int(sent_at.timestamp()) + sum(now >= sent_at + after for after in WAKE_AFTER)) % 1000
+
+
+def is_to_wake_again(shares: Collection[Share], now: datetime) -> bool:
+    sent_at = _flavors_sent_at(shares)
+    return sent_at is not None and now < sent_at + WAKE_AFTER[-1]
+
+
+def _flavors_sent_at(shares: Collection[Share]) -> datetime | None:
+    return max((share.flavor_sent_at for share in shares if _is_queued(share) and share.flavor_sent_at), default=None)
 
 
 def quota(shares: Collection[Share], live: LiveQueue) -> QuotaSpec:

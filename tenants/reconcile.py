@@ -49,6 +49,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     is_suspended = row.wanted == Wanted.SUSPENDED
     # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
     spec = queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
+    spec = replace(spec, wakes=entitlements.wakes(shares, live, now))
     if not _is_ours(row):
         first = _send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
         # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
@@ -62,7 +63,8 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     is_coming = any(_is_coming(share) for share in shares)
     leaving = entitlements.leaving(shares, live).values()
     is_ending = bool(done.terminating) or any(not cell.used for cell in leaving)
-    again_in_s = SOON_S if is_ending else FLAVOR_AGAIN_S if is_coming or leaving else None
+    is_soon = is_ending or entitlements.is_to_wake_again(shares, now)
+    again_in_s = SOON_S if is_soon else FLAVOR_AGAIN_S if is_coming or leaving else None
     return Outcome(again_in_s=again_in_s, clock=clock, is_applied=not (done.terminating or is_coming))
 
 

@@ -14,11 +14,24 @@ from catalog.contract import Axes
 from catalog.models import GpuClass
 from catalog.queries.capacity import Capacity, NodeCapacity, capacities, units_used
 from catalog.queries.hardware import discover
+from catalog.queries.holders import claims, owners, retirement
+from catalog.queries.proposals import dismissed, proposals
 from cluster import names
 from cluster.models import Cluster
 from portal.errors import refuse
 
-__all__ = ["Capacity", "NodeCapacity", "capacities", "discover", "units_used"]
+__all__ = [
+    "Capacity",
+    "NodeCapacity",
+    "capacities",
+    "claims",
+    "discover",
+    "dismissed",
+    "owners",
+    "proposals",
+    "retirement",
+    "units_used",
+]
 
 LifeCycle = GpuClass.LifeCycle
 # What people see: a draft is the operators' own, a retired class has nothing left.

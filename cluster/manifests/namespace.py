@@ -143,16 +143,17 @@ def logs_binding(spec: NamespaceSpec) -> Manifest:
 
 
 # A queue all of whose flavors have a topology, or that has none, admits no pod without a GPU: it waits for a topology
-# assignment that Kueue never makes. One plain flavor in the queue is enough.
-PLAIN_GROUP: Manifest = {
-    "coveredResources": [names.PLAIN_RESOURCE],
-    "flavors": [
-        {
-            "name": names.PLAIN_FLAVOR,
-            "resources": [{"name": names.PLAIN_RESOURCE, "nominalQuota": "0", "borrowingLimit": "0"}],
-        }
-    ],
-}
+# assignment that Kueue never makes. One plain flavor in the queue is enough. Its quota is of nothing, so that its
+# number is free for another use: Kueue wakes nobody when a flavor changes, but does when a queue's quota does.
+def plain_group(wakes: int = 0) -> Manifest:
+    quota = {"name": names.PLAIN_RESOURCE, "nominalQuota": str(wakes), "borrowingLimit": "0"}
+    return {
+        "coveredResources": [names.PLAIN_RESOURCE],
+        "flavors": [{"name": names.PLAIN_FLAVOR, "resources": [quota]}],
+    }
+
+
+PLAIN_GROUP = plain_group()
 
 
 def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest:
@@ -165,7 +166,7 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
             "cohortName": spec.cohort,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": spec.name}},
             "queueingStrategy": "BestEffortFIFO",
-            "resourceGroups": [*resource_groups(cells), PLAIN_GROUP],
+            "resourceGroups": [*resource_groups(cells), plain_group(spec.wakes)],
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
             "stopPolicy": "Hold" if spec.is_held else "None",
         },

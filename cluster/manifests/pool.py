@@ -7,6 +7,9 @@ from cluster.manifests import CLASS_LABEL, Manifest, meta
 from cluster.manifests.namespace import KUEUE_API, resource_groups
 from cluster.specs import CohortSpec, FlavorSpec
 
+# No pod tolerates it. A flavor's taints may change, unlike its labels, its tolerations and its topology.
+HELD_TAINT = "gpu-portal/held"
+
 
 def resource_flavor(spec: FlavorSpec) -> Manifest:
     """The taint stands on the flavor alone, nodes do not have it: it decides which quota a pod is charged to.
@@ -19,7 +22,10 @@ def resource_flavor(spec: FlavorSpec) -> Manifest:
         "metadata": meta(spec.name, owner=spec.owner),
         "spec": {
             **({"nodeLabels": dict(spec.node_labels)} if spec.node_labels else {}),
-            "nodeTaints": [{"key": CLASS_LABEL, "value": spec.slug, "effect": "NoSchedule"}],
+            "nodeTaints": [
+                {"key": CLASS_LABEL, "value": spec.slug, "effect": "NoSchedule"},
+                *([{"key": HELD_TAINT, "value": "true", "effect": "NoSchedule"}] if spec.is_held else []),
+            ],
             **({"tolerations": [dict(toleration) for toleration in spec.tolerations]} if spec.tolerations else {}),
             **({"topologyName": names.TOPOLOGY} if spec.has_topology else {}),
         },

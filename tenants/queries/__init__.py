@@ -147,16 +147,16 @@ def shares(namespace: Namespace, units: dict[int, int], *, planned: bool = False
 
     `planned`: as if flavors that are still being made were there already.
     """
-    ready = set(
+    ready = dict(
         AppliedObject.objects.filter(
             cluster_id=namespace.cluster_id, kind="ResourceFlavor", result=AppliedObject.Result.APPLIED
-        ).values_list("name", flat=True)
+        ).values_list("name", "sent_at")
     )
     classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id).exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
     return [_share(gpu_class, units.get(gpu_class.pk, 0), ready, planned) for gpu_class in classes.order_by("slug")]
 
 
-def _share(gpu_class: GpuClass, in_force: int, ready: set[str], planned: bool) -> Share:
+def _share(gpu_class: GpuClass, in_force: int, ready: dict[str, datetime], planned: bool) -> Share:
     flavor = catalog.flavor_name(gpu_class)
     is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
     return Share(
@@ -169,6 +169,7 @@ def _share(gpu_class: GpuClass, in_force: int, ready: set[str], planned: bool) -
         borrowing_limit=gpu_class.borrowing_limit if is_active else 0,
         in_force=in_force,
         is_flavor_ready=planned or flavor in ready,
+        flavor_sent_at=ready.get(flavor),
     )
 
 
@@ -182,6 +183,7 @@ def namespace_spec(namespace: Namespace, found: list[Share], live: LiveQueue, *,
         quota=entitlements.quota(found, live),
         cells=entitlements.queue_cells(found, live) if has_queue else None,
         is_held=is_held,
+        wakes=live.wakes,
     )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from cluster.live_queue import ABSENT, LiveCell, LiveQueue
 from cluster.specs import QuotaCell
@@ -123,3 +126,26 @@ def test_slugs_that_begin_alike_are_different_classes() -> None:
     """`a100` is no prefix of `a100-mps` when it comes to what runs on whose flavor."""
     running = live(("nvidia.com/gpu", "a100-mps-22222222", 0, 4, 9))
     assert entitlements.quota([A100], running).devices == {"requests.nvidia.com/gpu": 4}
+
+
+SENT_AT = datetime(2026, 11, 21, 9, 10, tzinfo=UTC)
+SENT = int(SENT_AT.timestamp()) % 1000
+
+
+@pytest.mark.parametrize(
+    ("age_s", "pending", "number", "again"),
+    [(0, 1, SENT + 1, True), (4, 1, SENT + 2, True), (11, 1, SENT + 3, False), (9000, 1, SENT + 3, False)]
+    + [(4, 0, 7, True), (9000, 0, 7, False)],
+)
+def test_a_queue_with_work_that_waits_is_woken_after_its_flavor_changed(
+    age_s: int, pending: int, number: int, again: bool
+) -> None:
+    shares = [replace(A100, flavor_sent_at=SENT_AT), replace(MIG, flavor_sent_at=SENT_AT + timedelta(days=1))]
+    queue = LiveQueue(is_open=True, pending=pending, wakes=7)
+    now = SENT_AT + timedelta(seconds=age_s)
+    assert entitlements.wakes(shares, queue, now) == number
+    assert entitlements.is_to_wake_again(shares, now) is again
+
+
+def test_a_queue_of_no_class_wakes_nobody() -> None:
+    assert entitlements.wakes([A100], replace(LiveQueue(), pending=3, wakes=1), SENT_AT) == 1

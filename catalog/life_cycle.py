@@ -1,0 +1,61 @@
+"""What a hold and a retirement mean to people, in one sentence each. Pure; the words of every page, form and letter."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from django.utils import timezone
+
+RETIRING, RETIRED = "retiring", "retired"
+
+
+class Held(Protocol):
+    """A class's row, or a view of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def held_since(self) -> datetime | None: ...
+    @property
+    def held_until(self) -> datetime | None: ...
+    @property
+    def held_reason(self) -> str: ...
+
+
+def hold(one: Held, *, now: datetime) -> str:
+    """ "A100 is held since 09:10 for a driver update; expected to open at 14:00."; "" of a class that is not held."""
+    if one.held_since is None:
+        return ""
+    text = f"{one.name} is held since {moment(one.held_since, now=now)} for {one.held_reason}"
+    if one.held_until is None:
+        return f"{text}; nobody has said until when."
+    expected = "expected" if one.held_until > now else "it was expected"
+    return f"{text}; {expected} to open at {moment(one.held_until, now=now)}."
+
+
+def retirement(*, name: str, life_cycle: str, successor: str, message: str, runs_until: datetime | None) -> str:
+    """For those who hold it; "" of a class that is not leaving."""
+    if life_cycle not in (RETIRING, RETIRED):
+        return ""
+    sentences = [f"{name} is being retired." if life_cycle == RETIRING else f"{name} is retired."]
+    if life_cycle == RETIRING and runs_until is not None:
+        sentences.append(f"What runs may go on until {date_and_time(runs_until)}.")
+    elif life_cycle == RETIRING:
+        sentences.append("What runs goes on.")
+    if successor:
+        sentences.append(f"Its successor is {successor}.")
+    if message:
+        sentences.append(message if message.endswith((".", "!", "?")) else f"{message}.")
+    return " ".join(sentences)
+
+
+def moment(at: datetime, *, now: datetime) -> str:
+    """`14:00` today, with its day on any other."""
+    at, now = timezone.localtime(at), timezone.localtime(now)
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%H:%M} on {at.day} {at:%b %Y}"
+
+
+def date_and_time(at: datetime) -> str:
+    at = timezone.localtime(at)
+    return f"{at.day} {at:%b %Y, %H:%M}"
