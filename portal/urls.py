@@ -7,6 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from catalog import api as catalog_api
+from desk import hardware_views as hardware
 from desk import views as desk
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
@@ -52,6 +53,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # pages that join apps
     path("", desk.home, name="home"),
     path("catalog", desk.catalog_page, name="catalog"),
+    path("catalog/<slug:slug>", hardware.class_page, name="class"),
     path("health", desk.health, name="health"),
     path("start", desk.start, name="start"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),

@@ -1,0 +1,154 @@
+"""What people see when it fails, by the kind of class: the text as Kubernetes says it, what it means, what to do.
+
+Pure. `…` stands for names and numbers. Texts of Kubernetes, Kueue and NVIDIA's device plugin; the sentences are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.contract import Axes
+
+
+@dataclass(frozen=True)
+class Failure:
+    """`text` as it is seen, `where` it is seen."""
+
+    text: str
+    where: str
+    means: str
+    action: str
+
+
+def failures(axes: Axes) -> tuple[Failure, ...]:
+    """The usual ones first, then those of this kind of class alone."""
+    if axes.interface == "none":
+        return (_insufficient("cpu"), _exceeded("requests.cpu"), _KILLED)
+    if axes.interface == "dra":
+        return (_queue(axes.resource), *_DRA, _KILLED, _OUT_OF_MEMORY)
+    usual = (_queue(axes.resource), _insufficient(axes.resource), _exceeded(f"requests.{axes.resource}"))
+    if axes.sharing == "time-slicing":
+        return (*usual, _more_than_one(axes), _FILLED_BY_NEIGHBOUR, _NEIGHBOURS_FAULT, _KILLED)
+    if axes.sharing == "mps":
+        return (*usual, _more_than_one(axes), _MPS_LIMIT, _MPS_FAULT, _KILLED)
+    unhealthy = _unhealthy(axes.resource)
+    if axes.vendor != "nvidia":
+        return (*usual, unhealthy, _KILLED)
+    if axes.partition != "none":
+        return (*usual, unhealthy, _SLICE_MEMORY, _ONE_SLICE_ONLY, _KILLED)
+    return (*usual, unhealthy, _OUT_OF_MEMORY, _KILLED)
+
+
+def _queue(resource: str) -> Failure:
+    return Failure(
+        f"couldn't assign flavors to pod set main: insufficient unused quota for {resource} in flavor …, 1 more needed",
+        "Job, before a pod exists",
+        "Your team's units are all in use, and none can be borrowed now.",
+        "Wait, stop a workload of your team, or request more quota.",
+    )
+
+
+def _insufficient(resource: str) -> Failure:
+    return Failure(
+        f"0/… nodes are available: … Insufficient {resource}",
+        "pod, Pending",
+        "No single node has as many units free. Free units on several nodes do not add up for one pod.",
+        "Wait, or ask for fewer: “most on one node” above is what can start now.",
+    )
+
+
+def _exceeded(key: str) -> Failure:
+    return Failure(
+        f"exceeded quota: gpu-portal, requested: {key}=…, used: {key}=…, limited: {key}=…",
+        "creation of a pod, or the events of its Deployment",
+        "The namespace's fuse: pods beside the queue hold too much, or your team has no units of this class.",
+        "Delete what you started beside the queue, and start it as a Job.",
+    )
+
+
+def _unhealthy(resource: str) -> Failure:
+    return Failure(
+        f"UnexpectedAdmissionError: no healthy devices present; cannot allocate unhealthy devices {resource}",
+        "pod, Failed",
+        "A card failed between the choice of the node and the start.",
+        "Nothing: a workload of the portal is started again elsewhere. Report it if it comes twice.",
+    )
+
+
+def _more_than_one(axes: Axes) -> Failure:
+    return Failure(
+        "UnexpectedAdmissionError: Allocate failed due to … maximum request size for shared resources is 1; found 2",
+        "pod, Failed",
+        f"Two shares of {axes.resource} were asked for. A second share may be of the same card, so it is refused.",
+        "Ask for 1. For more compute take a class of whole cards or slices. The portal refuses 2 before it starts.",
+    )
+
+
+_FILLED_BY_NEIGHBOUR = Failure(
+    "CUDA error: out of memory",
+    "log of the program, although it asked for little",
+    "The card's memory is not divided between those who take turns: another one has filled it.",
+    "Start again later, and keep your own use small. If you need memory of your own, take a MIG slice or a whole card.",
+)
+_NEIGHBOURS_FAULT = Failure(
+    "CUDA error: unspecified launch failure",
+    "log of the program, without a change of yours",
+    "It may be a fault of a neighbour on the same card, or one of your own: this class does not keep them apart.",
+    "Start again. If it stays, try once on an exclusive class: then it is yours.",
+)
+_MPS_LIMIT = Failure(
+    "CUDA error: out of memory",
+    "log of the program",
+    "You reached the limit of your share; a share gets an equal part of the card's memory and no more.",
+    "Use less, or take a class with more memory for each unit.",
+)
+_MPS_FAULT = Failure(
+    "CUDA error: the remote procedural call between the MPS server and the MPS client failed",
+    "log of the program",
+    "The process that serves all clients of the card was stopped, mostly by a fault of one of them.",
+    "Start again. For work that must not end for others' faults take a MIG slice or a whole card.",
+)
+_SLICE_MEMORY = Failure(
+    "CUDA out of memory",
+    "log of the program",
+    "The slice's memory is full. Nobody else can use it, and it does not grow.",
+    "Use a smaller batch, or take a larger slice.",
+)
+_ONE_SLICE_ONLY = Failure(
+    "torch.cuda.device_count() is 1 although two slices were given",
+    "log of the program",
+    "CUDA lets one process see one slice, and slices do not exchange data with each other.",
+    "Start one process for each slice, or take a larger slice or whole cards.",
+)
+_OUT_OF_MEMORY = Failure(
+    "CUDA out of memory",
+    "log of the program",
+    "The program needs more memory than the card has. No neighbour has any part in it.",
+    "Use a smaller batch, several cards, or a class with more memory.",
+)
+_KILLED = Failure(
+    "OOMKilled, exit code 137",
+    "container, terminated",
+    "The program used more of the node's memory than the class gives. This is not the memory of the GPU.",
+    "Load less at once, use fewer worker processes, or take more units: each brings its own memory.",
+)
+_DRA = (
+    Failure(
+        "0/… nodes are available: … cannot allocate all claims",
+        "pod, Pending",
+        "No node has enough free devices that match the class's selector.",
+        "Wait, or ask for fewer: “most on one node” above is what can start now.",
+    ),
+    Failure(
+        "exceeded quota: gpu-portal, requested: ….deviceclass.resource.k8s.io/devices=…",
+        "creation of a ResourceClaim",
+        "The namespace's fuse: claims beside the queue hold too much, or your team has no units of this class.",
+        "Delete what you started beside the queue, and start it as a Job.",
+    ),
+    Failure(
+        "FailedPrepareDynamicResources",
+        "event of the pod",
+        "The driver on the node could not hand over the device that was chosen.",
+        "Nothing for some minutes: it is tried again. Report it if it stays.",
+    ),
+)

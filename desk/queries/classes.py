@@ -1,0 +1,334 @@
+"""One class in full: its contract, what is there now, what it costs, its life, its images, what to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.db.models import Count, Q
+from django.db.models.fields.json import KT
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.actor import Actor
+from catalog import images, life_cycle
+from catalog import queries as catalog
+from catalog.contract import Contract, contract
+from catalog.failures import Failure, failures
+from catalog.models import GpuClass, Image
+from catalog.queries import Capacity
+from catalog.queries.hardware import class_facts
+from cluster import queries as mirror
+from cluster.manifests.samples import DEPLOYMENT, JOB, POD, SampleSpec, samples
+from cluster.models import MirrorNode, MirrorPod
+from desk.queries import first_team
+from desk.queries.mig_cards import MigNode, mig_node
+from portal.errors import Refusal, get_or_refuse
+from portal.quota_bar import plural
+from tenants import policy as tenants_policy
+from tenants import queries as tenants
+from tenants.models import Namespace
+from workloads import policy as workloads_policy
+from workloads import queries as workloads
+from workloads.queries.launching import price_of
+
+# What labels call the product, by vendor.
+PRODUCT_LABELS = {"nvidia": "nvidia.com/gpu.product", "amd": "amd.com/gpu.product-name"}
+PLACEHOLDER_IMAGE = "registry.example.org/your/image:1"
+
+
+@dataclass(frozen=True)
+class ProductLine:
+    """Nodes of the class by what their labels call the product; "" where no label does."""
+
+    product: str
+    nodes: int
+    ready: int
+    cordoned: int
+
+
+@dataclass(frozen=True)
+class Live:
+    """What changes by the minute."""
+
+    slug: str
+    unit: str
+    capacity: Capacity
+    products: tuple[ProductLine, ...]
+    mig: MigNode | None
+
+    @property
+    def is_stale(self) -> bool:
+        return not self.capacity.is_current
+
+
+@dataclass(frozen=True)
+class ImageLine:
+    """`refusal`: why it does not run on this class; `note`: what else has to be said of it."""
+
+    name: str
+    version: str
+    kind: str
+    contents: str
+    refusal: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    kind: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences, "" where there is nothing to say. The successor is a link only for those who may know of it."""
+
+    held: str = ""
+    retiring: str = ""
+    successor: str = ""
+    successor_href: str = ""
+
+
+@dataclass(frozen=True)
+class Doors:
+    """What the person may do with it, in their own team. Without a team there is no door."""
+
+    team: str = ""
+    launch_href: str = ""
+    launch_refusal: Refusal | None = None
+    request_href: str = ""
+    request_refusal: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class ClassPage:
+    slug: str
+    name: str
+    summary: str
+    contract: Contract
+    live: Live
+    facts: tuple[dict[str, Any], ...]
+    interconnect: str
+    interconnect_note: str
+    interconnect_on: date | None
+    eligibility: str
+    terms_version: int
+    terms: str
+    notes: Notes
+    images: tuple[ImageLine, ...]
+    failures: tuple[Failure, ...]
+    samples: tuple[Sample, ...]
+    doors: Doors
+
+
+def find(by: Actor, slug: str) -> GpuClass:
+    """Raises Refused (404), for a class that `by` may not know of as for one that does not exist."""
+    rows = tenants.visible_classes(by, catalog.cluster()).select_related("cluster", "successor")
+    return get_or_refuse(rows, slug=slug)
+
+
+def class_page(by: Actor, one: GpuClass) -> ClassPage:
+    """About twenty queries, whatever the number of nodes, pods and images."""
+    axes = catalog.axes_of(one)
+    return ClassPage(
+        slug=one.slug,
+        name=one.name,
+        summary=one.summary,
+        contract=contract(axes),
+        live=live(by, one),
+        facts=tuple(_facts(one)),
+        interconnect=one.get_interconnect_display(),
+        interconnect_note=one.interconnect_note,
+        interconnect_on=one.interconnect_on,
+        eligibility=one.eligibility,
+        terms_version=one.terms_version,
+        terms=one.terms,
+        notes=_notes(by, one),
+        images=tuple(_images(one)),
+        failures=failures(axes),
+        samples=tuple(_samples(by, one)),
+        doors=_doors(by, one),
+    )
+
+
+def live(by: Actor, one: GpuClass) -> Live:
+    # Nodes one by one only where they are told apart; else their number costs nothing.
+    with_nodes = _is_drawn(one) or one.interface == GpuClass.Interface.NONE
+    capacity = catalog.capacities(one.cluster, [one], with_nodes=with_nodes)[one.pk]
+    return Live(
+        slug=one.slug,
+        unit=catalog.unit_of(one),
+        capacity=capacity,
+        products=tuple(_products(one, capacity)),
+        mig=_mig(by, one, capacity),
+    )
+
+
+def sample_spec(one: GpuClass, *, image: str, namespace: str) -> SampleSpec:
+    """One unit, as the portal itself would start it."""
+    return SampleSpec(
+        gpu_class=one.slug,
+        interface=one.interface,
+        resource=one.resource,
+        device_class=one.device_class,
+        device_selector=one.device_selector,
+        node_labels=one.node_labels,
+        tolerations=tuple(one.tolerations),
+        units=1,
+        cpu=one.cpu_per_unit,
+        memory_gib=one.memory_gib_per_unit,
+        image=image,
+        namespace=namespace,
+    )
+
+
+def _doors(by: Actor, one: GpuClass) -> Doors:
+    tenant = first_team(by)
+    if tenant is None:
+        return Doors()
+    _namespace, team = workloads.team(by, tenant.slug)
+    unit = catalog.unit_of(one)
+    held = tenants.units_in_force(tenant.pk, timezone.now()).get(one.pk, 0)
+    promised = workloads.most_promised(tenant.pk, [one.pk]).get(one.pk, 0)
+    return Doors(
+        team=f"{tenant.name} holds {plural(held, unit) if held else 'none'}.",
+        launch_href=f"{reverse('launch', args=[tenant.slug])}?gpu_class={one.slug}",
+        launch_refusal=workloads_policy.may_launch_in(by, team)
+        or workloads_policy.may_add(team)
+        or workloads_policy.may_ever_start(workloads.facts_of(one, promised, 1), 1),
+        request_href=reverse("request-new", args=[tenant.slug]),
+        request_refusal=tenants_policy.may_file(by, tenants.standing(by, tenant)),
+    )
+
+
+# ---- parts -------------------------------------------------------------------------------------------------------
+
+
+def _products(one: GpuClass, capacity: Capacity) -> list[ProductLine]:
+    """One query. Nodes without a GPU are told apart by what they lack, so only the usable ones are counted."""
+    if not capacity.is_known:
+        return []
+    if one.interface == GpuClass.Interface.NONE:
+        return [ProductLine("", len(capacity.nodes), len(capacity.nodes), 0)] if capacity.nodes else []
+    label = PRODUCT_LABELS.get(one.vendor)
+    rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
+    if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
+        # Labels of whole cards stand on nodes too that cut all of theirs into slices.
+        rows = rows.filter(**{f"record__capacity__{one.resource}__gt": 0})
+    product = KT(f"record__labels__{label}") if label and "__" not in label else KT("record__labels__none")
+    counted = (
+        rows.order_by()
+        .values(product=product)
+        .annotate(
+            nodes=Count("pk"),
+            are_ready=Count("pk", filter=Q(ready=True)),
+            are_cordoned=Count("pk", filter=Q(schedulable=False)),
+        )
+    )
+    return [
+        ProductLine(row["product"] or one.product, row["nodes"], row["are_ready"], row["are_cordoned"])
+        for row in sorted(counted, key=lambda row: (-row["nodes"], row["product"] or ""))
+    ]
+
+
+def _mig(by: Actor, one: GpuClass, capacity: Capacity) -> MigNode | None:
+    """The node of the class with the most free units. Three queries."""
+    if not _is_drawn(one) or not capacity.nodes:
+        return None
+    best = max(capacity.nodes, key=lambda node: (node.free, node.name))
+    node = mirror.node_named(one.cluster_id, best.name)
+    if node is None:
+        return None
+    used: dict[str, int] = {}
+    yours: dict[str, int] = {}
+    mine = set(Namespace.objects.filter(tenant__memberships__user=by.user).values_list("name", flat=True))
+    pods = MirrorPod.objects.filter(cluster_id=one.cluster_id, node=best.name).exclude(
+        phase__in=("Succeeded", "Failed")
+    )
+    for namespace, requests in pods.values_list("namespace", "record__requests"):
+        for resource, units in requests.items():
+            used[resource] = used.get(resource, 0) + units
+            if namespace in mine:
+                yours[resource] = yours.get(resource, 0) + units
+    return mig_node(node, used=used, yours=yours)
+
+
+def _is_drawn(one: GpuClass) -> bool:
+    return one.vendor == "nvidia" and one.partition != "none" and one.interface == GpuClass.Interface.DEVICE_PLUGIN
+
+
+def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
+    unit = catalog.unit_of(one)
+    price = price_of(one)
+    yield {"term": "Price", "value": f"{price} for each {unit} and hour" if price else "free of charge"}
+    if one.interface != GpuClass.Interface.NONE:
+        yield {"term": "Weight", "value": f"{one.weight.normalize():f} in sums over classes"}
+    yield {
+        "term": f"With each {unit}",
+        "value": f"{plural(one.cpu_per_unit, 'cpu core')}, {one.memory_gib_per_unit} GiB of the node's memory",
+    }
+    yield {"term": "In one workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
+    yield {"term": "Runs", "value": one.get_kinds_display()}
+    if one.borrowing_limit:
+        yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond a team's own"}
+    if one.product:
+        yield {"term": "Product", "value": one.product}
+    if one.partition != "none":
+        yield {"term": "Partition", "value": one.partition, "code": True}
+    if one.resource:
+        yield {"term": "Counted by", "value": one.resource, "code": True}
+    if one.device_class:
+        yield {"term": "Device class", "value": one.device_class, "code": True}
+
+
+def _notes(by: Actor, one: GpuClass) -> Notes:
+    successor = one.successor if one.life_cycle == GpuClass.LifeCycle.RETIRING else None
+    is_open = successor is not None and tenants.visible_classes(by, one.cluster).filter(pk=successor.pk).exists()
+    known = successor if is_open else None
+    return Notes(
+        held=life_cycle.hold(one, now=timezone.now()),
+        retiring=life_cycle.retirement(
+            name=one.name,
+            life_cycle=one.life_cycle,
+            successor=known.name if known else "",
+            message=one.retiring_message,
+            runs_until=one.runs_until,
+        ),
+        successor=known.name if known else "",
+        successor_href=reverse("class", args=[known.slug]) if known else "",
+    )
+
+
+def _images(one: GpuClass) -> Iterable[ImageLine]:
+    """Two queries. Those that fit first."""
+    facts = class_facts(one.cluster, [one])[one.pk]
+    today = timezone.localdate()
+    rows = [
+        image for image in Image.objects.select_related("successor") if one.kinds in (GpuClass.Kinds.ANY, image.kind)
+    ]
+    for image in images.in_order(rows, today, lambda image: images.compatibility(image, facts)):
+        successor = image.successor.name if image.successor else ""
+        old = images.deprecation(image.deprecated_since, successor, today)
+        notes = [old, images.caution(image, facts)]
+        yield ImageLine(
+            name=image.name,
+            version=image.version,
+            kind=image.kind,
+            contents=image.contents,
+            refusal=images.compatibility(image, facts),
+            note=" ".join(note for note in notes if note),
+        )
+
+
+def _samples(by: Actor, one: GpuClass) -> Iterable[Sample]:
+    team = first_team(by)
+    namespace = team.namespaces.values_list("name", flat=True).first() if team is not None else None
+    image = Image.objects.filter(kind="job", deprecated_since=None).first()
+    reference = images.pinned(image.reference, image.digest) if image is not None else PLACEHOLDER_IMAGE
+    texts = samples(sample_spec(one, image=reference, namespace=namespace or ""))
+    for kind, title in ((JOB, "Job"), (POD, "Pod"), (DEPLOYMENT, "Deployment")):
+        yield Sample(kind, title, texts[kind])
