@@ -122,4 +122,4 @@ def test_the_number_of_queries_does_not_grow_with_the_catalog(cluster: Cluster, 
     assert found is not None
     actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
     with django_assert_num_queries(3):
-        assert len(queries.class_views(cluster)) == 14
+        assert len(queries.class_views(cluster)) == 17
