@@ -24,6 +24,10 @@ from portal.hints import page_hint
 from portal.transitions import move
 from tenants import letters, policy, queries
 
+# Verbs of their own module, for those who look for them here.
+from tenants.access import allow_team as allow_team
+from tenants.access import disallow_team as disallow_team
+
 # Decision and OverPromise are part of `decide`'s interface: callers find them here.
 from tenants.decisions import Decision as Decision
 from tenants.decisions import OverPromise as OverPromise
@@ -234,7 +238,13 @@ def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
 def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figures]) -> Refusal | None:
     if not one.decision.approve:
         return None
-    facts = policy.ClassFacts(gpu_class.slug, gpu_class.name, gpu_class.life_cycle, figures[gpu_class.pk].held)
+    facts = policy.ClassFacts(
+        gpu_class.slug,
+        gpu_class.name,
+        gpu_class.life_cycle,
+        figures[gpu_class.pk].held,
+        successor=gpu_class.successor.name if gpu_class.successor else "",
+    )
     return policy.growth_refusal(facts, kind=one.line.kind, units=one.units)
 
 

@@ -33,13 +33,16 @@ class Standing:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """A class as a request sees it. `held`: units of it that the tenant has in force now."""
+    """A class as a request sees it. `held`: units of it that the tenant has in force now; `successor`: the name of the
+    class that replaces it, "" for none.
+    """
 
     slug: str
     name: str
     life_cycle: str
     held: int = 0
     is_pending: bool = False
+    successor: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ def class_refusal(facts: ClassFacts) -> Refusal | None:
         text = f"Your team already waits for a decision about {facts.name}; withdraw that line first or wait for it."
         return Refusal("already_pending", text, "gpu_class", status=409)
     if facts.life_cycle in ("draft", "retired"):
-        return Refusal("class_closed", f"{facts.name} is not open for requests.", "gpu_class")
+        instead = f" Choose its successor, {facts.successor}." if facts.successor else ""
+        return Refusal("class_closed", f"{facts.name} is not open for requests.{instead}", "gpu_class")
     return None
 
 
@@ -170,7 +174,8 @@ def growth_refusal(facts: ClassFacts, *, kind: str, units: int) -> Refusal | Non
     if facts.life_cycle == "active" or units <= (0 if kind == "boost" else facts.held):
         return None
     word = "being retired" if facts.life_cycle == "retiring" else facts.life_cycle
-    text = f"{facts.name} is {word}: the team holds {facts.held}, more is not given any more. Choose its successor."
+    instead = f"Choose its successor, {facts.successor}." if facts.successor else "Choose another class."
+    text = f"{facts.name} is {word}: the team holds {facts.held}, more is not given any more. {instead}"
     return Refusal("class_retiring", text, "units", status=409)
 
 

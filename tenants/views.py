@@ -65,7 +65,9 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
     by = actor(request)
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
     refuse_if(policy.may_file(by, queries.standing(by, team)))
-    views = catalog.class_views(catalog.cluster())
+    cluster = catalog.cluster()
+    classes = list(queries.visible_classes(by, cluster).select_related("successor"))
+    views = catalog.class_views(cluster, classes)
     form = RequestForm(request.POST or None, initial=usual_period())
     errors: dict[str, str] = {}
     if request.method == "POST":
@@ -81,7 +83,8 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
                 return redirect("request", filed.pk)
             errors = form.line_errors()
     status = 422 if form.is_bound else 200
-    context = {"tenant": team, "rows": _class_rows(team, views, request, errors), "form": form}
+    rows = _class_rows(team, views, request, errors, {one.slug: catalog.told(one) for one in classes})
+    context = {"tenant": team, "rows": rows, "form": form}
     return render(request, "tenants/request_new.html", context, status=status)
 
 
@@ -100,7 +103,7 @@ def _lines(form: RequestForm, units: dict[str, int]) -> list[Asked]:
 
 
 def _class_rows(
-    team: Tenant, views: list[ClassView], request: HttpRequest, errors: dict[str, str]
+    team: Tenant, views: list[ClassView], request: HttpRequest, errors: dict[str, str], told: dict[str, str]
 ) -> list[dict[str, Any]]:
     at = queries.now()
     known = queries.class_facts(team, [view.slug for view in views], at=at)
@@ -110,6 +113,7 @@ def _class_rows(
             "slug": view.slug,
             "name": view.name,
             "note": shown.class_note(view, promised.get(view.id, 0)),
+            "told": told[view.slug],
             "unit": view.unit,
             "held": known[view.slug].facts.held,
             "value": request.POST.get(f"units-{view.slug}", ""),

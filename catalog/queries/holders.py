@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Count, Max, Sum
 from django.db.models.functions import Now, Upper
+from django.utils import timezone
 
 from accounts.models import User
 from catalog import life_cycle
@@ -27,6 +28,11 @@ def owners(gpu_class: GpuClass) -> list[User]:
     held = gpu_class.grants.filter(period__endswith__gt=Now()).values("tenant")
     found = User.objects.filter(memberships__role="owner", memberships__tenant__in=held, is_active=True)
     return list(found.distinct().order_by("pk"))
+
+
+def told(gpu_class: GpuClass) -> str:
+    """Its hold and its end, in sentences; "" of a class about which there is nothing to say."""
+    return f"{life_cycle.hold(gpu_class, now=timezone.now())} {retirement(gpu_class)}".strip()
 
 
 def retirement(gpu_class: GpuClass) -> str:

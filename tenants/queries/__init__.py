@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
-from django.db.models import Max, Min, Q, Sum
+from django.db.models import BooleanField, ExpressionWrapper, Max, Min, Q, Sum
 from django.db.models.functions import Lower, Upper
 
 from accounts.actor import Actor
@@ -143,7 +144,8 @@ def members_group(namespace: str) -> str:
 
 
 def shares(namespace: Namespace, units: dict[int, int], *, planned: bool = False) -> list[Share]:
-    """Every class of the cluster with what the tenant has of it. Two queries.
+    """Every class of the cluster with what the tenant has of it. Two queries. One that is not for this tenant is lent
+    to it no more; what was granted stays.
 
     `planned`: as if flavors that are still being made were there already.
     """
@@ -153,12 +155,14 @@ def shares(namespace: Namespace, units: dict[int, int], *, planned: bool = False
         ).values_list("name", "sent_at")
     )
     classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id).exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
-    return [_share(gpu_class, units.get(gpu_class.pk, 0), ready, planned) for gpu_class in classes.order_by("slug")]
+    usable = usable_by(namespace.tenant_id)
+    found = classes.annotate(is_usable=ExpressionWrapper(usable, BooleanField())).order_by("slug")
+    return [_share(gpu_class, units.get(gpu_class.pk, 0), ready, planned) for gpu_class in found]
 
 
-def _share(gpu_class: GpuClass, in_force: int, ready: dict[str, datetime], planned: bool) -> Share:
+def _share(gpu_class: Any, in_force: int, ready: dict[str, datetime], planned: bool) -> Share:
     flavor = catalog.flavor_name(gpu_class)
-    is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
+    may_borrow = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE and gpu_class.is_usable
     return Share(
         slug=gpu_class.slug,
         resource=gpu_class.resource,
@@ -166,7 +170,7 @@ def _share(gpu_class: GpuClass, in_force: int, ready: dict[str, datetime], plann
         device_class=gpu_class.device_class,
         cpu_per_unit=gpu_class.cpu_per_unit,
         memory_gib_per_unit=gpu_class.memory_gib_per_unit,
-        borrowing_limit=gpu_class.borrowing_limit if is_active else 0,
+        borrowing_limit=gpu_class.borrowing_limit if may_borrow else 0,
         in_force=in_force,
         is_flavor_ready=planned or flavor in ready,
         flavor_sent_at=ready.get(flavor),
@@ -196,8 +200,12 @@ class AskedClass:
 
 
 def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict[str, AskedClass]:
-    """By slug; unknown slugs are left out. Three queries."""
-    classes = GpuClass.objects.filter(cluster__namespaces__tenant=tenant, slug__in=slugs).distinct()
+    """By slug; unknown slugs and classes that the tenant may not use are left out. Three queries."""
+    classes = (
+        GpuClass.objects.filter(usable_by(tenant.pk), cluster__namespaces__tenant=tenant, slug__in=slugs)
+        .select_related("successor")
+        .distinct()
+    )
     held = units_in_force(tenant.pk, at)
     pending = set(
         QuotaLine.objects.filter(tenant=tenant, state=QuotaLine.State.PENDING).values_list("gpu_class_id", flat=True)
@@ -205,7 +213,14 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
     return {
         found.slug: AskedClass(
             found.pk,
-            policy.ClassFacts(found.slug, found.name, found.life_cycle, held.get(found.pk, 0), found.pk in pending),
+            policy.ClassFacts(
+                found.slug,
+                found.name,
+                found.life_cycle,
+                held.get(found.pk, 0),
+                found.pk in pending,
+                found.successor.name if found.successor else "",
+            ),
         )
         for found in classes
     }

@@ -134,8 +134,14 @@ SENT = int(SENT_AT.timestamp()) % 1000
 
 @pytest.mark.parametrize(
     ("age_s", "pending", "number", "again"),
-    [(0, 1, SENT + 1, True), (4, 1, SENT + 2, True), (11, 1, SENT + 3, False), (9000, 1, SENT + 3, False)]
-    + [(4, 0, 7, True), (9000, 0, 7, False)],
+    [
+        (0, 1, SENT + 1, True),
+        (4, 1, SENT + 2, True),
+        (11, 1, SENT + 3, False),
+        (9000, 1, SENT + 3, False),
+        (4, 0, 7, True),
+        (9000, 0, 7, False),
+    ],
 )
 def test_a_queue_with_work_that_waits_is_woken_after_its_flavor_changed(
     age_s: int, pending: int, number: int, again: bool

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.test import Client
+from django.utils import timezone
 
 from accounts.actor import Actor, system
-from accounts.models import Role, User
+from accounts.models import Event, Role, User
 from catalog.models import GpuClass
-from tenants import queries
-from tenants.models import ClassAccess, Tenant
+from portal.errors import Refused
+from tenants import actions, queries
+from tenants.models import ClassAccess, Namespace, QuotaLine, Tenant
+from tenants.policy import Asked
 from tests import make
 
 SYSTEM = system("test")
@@ -72,3 +78,96 @@ def team_b(a100: GpuClass, charlie: User, unique: str) -> Tenant:
     found = make.tenant(a100.cluster, slug="team-b", namespace=f"team-b-{unique}")
     make.member(found, charlie)
     return found
+
+
+def ask(team: Tenant, slug: str, who: User, units: int = 1) -> None:
+    now = timezone.now()
+    lines = [Asked(slug, units, now, now + timedelta(days=1))]
+    actions.file_request(team.slug, lines=lines, justification="To try it.", by=by(who))
+
+
+def test_a_team_that_may_not_know_of_it_is_told_what_an_unknown_class_is_told(
+    secret: GpuClass, team_a: Tenant, alice: User, dana: User
+) -> None:
+    told = []
+    for slug in ("no-such", secret.slug):
+        with pytest.raises(Refused) as refused:
+            ask(team_a, slug, alice)
+        told.append((refused.value.code, refused.value.refusal.status, str(refused.value).replace(slug, "…")))
+    assert told[0] == told[1] == ("unknown_class", 422, "There is no class '…'; see the catalog.")
+
+    actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    ask(team_a, secret.slug, alice)
+    assert QuotaLine.objects.get().gpu_class == secret
+
+
+def test_the_form_for_requests_leaves_out_what_the_team_may_not_use(
+    a100: GpuClass, secret: GpuClass, team_a: Tenant, team_b: Tenant, alice: User
+) -> None:
+    """Alice may know of it through another team of hers; team A may still not ask for it."""
+    client = Client()
+    client.force_login(alice)
+    make.member(team_b, alice)
+    actions.allow_team(secret.pk, tenant=team_b.slug, by=SYSTEM)
+    page = client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
+    assert a100.name in page
+    assert secret.name not in page
+    actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    assert secret.name in client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
+
+
+def test_access_that_ends_takes_back_borrowing_and_not_what_was_granted(secret: GpuClass, team_a: Tenant) -> None:
+    namespace = team_a.namespaces.get()
+
+    def share() -> tuple[int, int]:
+        found = {one.slug: one for one in queries.shares(namespace, {secret.pk: 3})}[secret.slug]
+        return found.in_force, found.borrowing_limit
+
+    assert share() == (3, 0)
+    actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    assert share() == (3, 2)
+    actions.disallow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    assert share() == (3, 0)
+
+
+def test_who_may_use_a_class_is_said_once_in_one_event_each_and_wakes_the_queue(
+    secret: GpuClass, team_a: Tenant, olga: User
+) -> None:
+    before = Namespace.objects.get(tenant=team_a).generation
+    for _ in range(2):
+        actions.allow_team(secret.pk, tenant=team_a.slug, by=by(olga))
+    actions.disallow_team(secret.pk, tenant=team_a.slug, by=by(olga))
+    assert Namespace.objects.get(tenant=team_a).generation == before + 2
+    events = Event.objects.filter(verb__startswith="access.").order_by("pk")
+    assert [(one.verb, one.tenant, one.name) for one in events] == [
+        ("access.allowed", team_a.slug, secret.name),
+        ("access.ended", team_a.slug, secret.name),
+    ]
+    with pytest.raises(Refused) as refused:
+        actions.disallow_team(secret.pk, tenant=team_a.slug, by=by(olga))
+    assert refused.value.code == "not_found"
+
+
+def test_only_operators_say_who_may_use_a_class(secret: GpuClass, team_a: Tenant, alice: User, dana: User) -> None:
+    for who in (alice, dana):
+        for verb in (actions.allow_team, actions.disallow_team):
+            with pytest.raises(Refused) as refused:
+                verb(secret.pk, tenant=team_a.slug, by=by(who))
+            assert refused.value.code == "not_allowed"
+
+
+def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
+    a100: GpuClass, team_a: Tenant, alice: User
+) -> None:
+    h200 = make.gpu_class(a100.cluster, slug="h200", name="H200", node_labels={"gpu": "h200"})
+    GpuClass.objects.filter(pk=a100.pk).update(
+        life_cycle="retiring", successor=h200, retiring_message="The cards are too old"
+    )
+    make.grant(team_a, a100, units=1)
+    client = Client()
+    client.force_login(alice)
+    page = client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
+    assert f"{a100.name} is being retired. What runs goes on. Its successor is H200. The cards are too old." in page
+    with pytest.raises(Refused, match="the team holds 1, more is not given any more") as refused:
+        ask(team_a, a100.slug, alice, units=2)
+    assert str(refused.value).endswith("Choose its successor, H200.")
