@@ -16,11 +16,13 @@ from django.utils import timezone
 
 from accounts.actions import record
 from accounts.actor import Actor
+from catalog.models import GpuClass
 from cluster.run_spec import RunSpec
 from portal.due import label, owner_label, touch
 from portal.errors import get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
+from tenants.terms import accept_terms
 from workloads import policy, queries
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
@@ -35,12 +37,13 @@ NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
 def launch(tenant: str, wanted: policy.Wanted, *, by: Actor) -> Workload:
     """A new workload and its first run. It queues for as long as it takes; only what can never start is refused.
 
-    Raises Refused: not_found (404), not_allowed, missing_scope (403), name_taken, namespace_suspended (409), or why it
-    can never start (422).
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), name_taken, namespace_suspended (409),
+    terms_not_accepted, image_does_not_run, or why else it can never start (422).
     """
     namespace, team = queries.team(by, tenant)
-    target = _target(namespace, wanted)
+    target = _target(namespace, wanted, by)
     refuse_if(policy.may_launch(by, team, target.facts, wanted))
+    _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
     workload = _create(namespace, target, wanted, by)
     run = _start(workload, number=1, by=by)
     record(by, "workload.launched", workload, tenant=tenant, after=_summary(run))
@@ -57,8 +60,9 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     kind_fixed (409).
     """
     namespace, team = queries.team(by, tenant)
-    target = _target(namespace, wanted)
+    target = _target(namespace, wanted, by)
     refuse_if(policy.may_declare(by, team, target.facts, wanted))
+    _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
     known = Workload.objects.select_for_update().filter(namespace=namespace, name=wanted.name, deleted_at=None).first()
     if known is None:
         refuse_if(policy.may_add(team))
@@ -78,14 +82,15 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
 
 
 @transaction.atomic
-def start(tenant: str, name: str, *, by: Actor) -> Run:
+def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
     """Another run, with the class as it is now. Raises Refused as `launch` does, and still_running (409)."""
     namespace, team = queries.team(by, tenant)
     workload = _workload(by, namespace, name)
     last = queries.last_run(workload)
     refuse_if(policy.may_start(by, team, queries.run_facts(workload, last)))
-    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units)
-    refuse_if(policy.may_ever_start(found, workload.units))
+    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
+    refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, accept_terms))
+    _accept(workload.gpu_class, found, accept_terms, by)
     run = _start(workload, number=last.number + 1 if last else 1, by=by)
     touch(Workload, workload.pk)
     record(by, "workload.started", workload, tenant=tenant, after=_summary(run))
@@ -182,11 +187,17 @@ def redeem_ticket(secret: str, *, origin: str) -> str:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _target(namespace: Namespace, wanted: policy.Wanted) -> Target:
-    found = launching.target(namespace, wanted)
+def _target(namespace: Namespace, wanted: policy.Wanted, by: Actor) -> Target:
+    found = launching.target(namespace, wanted, by=by)
     if found is None:
         raise refuse("unknown_class", f"There is no class '{wanted.gpu_class[:40]}' in the catalog.", field="gpu_class")
     return found
+
+
+def _accept(gpu_class: GpuClass, facts: policy.ClassFacts, ticked: int, by: Actor) -> None:
+    """After policy found the tick to be for the version in force."""
+    if facts.terms_version and not facts.terms_accepted:
+        accept_terms(gpu_class.pk, ticked, by=by)
 
 
 def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
@@ -198,13 +209,15 @@ def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
 
 
 def _fill(workload: Workload, target: Target, wanted: policy.Wanted) -> None:
-    if not target.image:
-        known = ", ".join(image.name for image in launching.images() if image.kind == wanted.kind)[:200] or "none yet"
+    if target.image is None:
+        known = ", ".join(launching.names_of_images(wanted.kind))[:200] or "none yet"
         text = f"'{wanted.image[:80]}' is not an image for a {wanted.kind} here. Known: {known}."
         raise refuse("unknown_image", text, field="image")
+    if target.image_problem:
+        raise refuse("image_does_not_run", target.image_problem, field="image")
     workload.gpu_class = target.gpu_class
     workload.units = wanted.units
-    workload.image = target.image
+    workload.image = target.image.reference
     workload.command = list(wanted.command)
     workload.volume = _volume(workload.namespace, wanted)
 

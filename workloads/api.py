@@ -27,6 +27,10 @@ from workloads.queries import WorkloadRow
 WAIT_LIMIT_S = 300
 UNTIL = ("admitted", "ready", "finished")
 RETRY_AFTER_S = 5
+TERMS_LIMIT = 2**31 - 1
+TERMS_HELP = (
+    "Version of the class's terms that you have read and accept; needed once per version of a class with terms."
+)
 # Set by the doors process, which waited already.
 WAITED = "portal.waited"
 
@@ -43,10 +47,15 @@ class WantedSerializer(serializers.Serializer[Any]):
         max_length=40, allow_blank=True, default="", help_text="Empty: files end with the run."
     )
     volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
+    accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
 
     def wanted(self, name: str) -> Wanted:
         data = dict(self.validated_data)
         return Wanted(**{**data, "name": name, "command": tuple(data["command"])})
+
+
+class StartSerializer(serializers.Serializer[Any]):
+    accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
 
 
 class LaunchSerializer(WantedSerializer):
@@ -219,13 +228,17 @@ class Runs(APIView):
         operation_id="workloads_start",
         summary="Start another run",
         parameters=[TENANT],
-        request=None,
+        request=StartSerializer,
         responses={201: WorkloadSerializer},
     )
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
+        # A body is only needed for terms: anything that is not JSON is what clients send along with an empty one.
+        is_json = (request.content_type or "").startswith("application/json")
+        asked = StartSerializer(data=request.data if is_json else {})
+        asked.is_valid(raise_exception=True)
         tenant = tenant_of(request, by)
-        actions.start(tenant, name, by=by)
+        actions.start(tenant, name, accept_terms=asked.validated_data["accept_terms"], by=by)
         return _answer(by, tenant, name, status.HTTP_201_CREATED)
 
 

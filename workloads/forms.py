@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection
+from typing import Any
 
 from django import forms
 
-from catalog.models import GpuClass, Image
 from workloads.policy import NAME_LIMIT, VOLUME_GIB_LIMIT, Wanted
+from workloads.queries.offers import Offer, ticked
+
+KINDS = [("notebook", "Notebook"), ("job", "Job")]
 
 
 class AnyChoice(forms.ChoiceField):
@@ -18,10 +21,20 @@ class AnyChoice(forms.ChoiceField):
         return True
 
 
+class ImageSelect(forms.Select):
+    """Those that do not run on the chosen class are there, and cannot be chosen."""
+
+    refused: Collection[str] = ()
+
+    def create_option(self, name: str, value: Any, *rest: Any, **more: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *rest, **more)
+        if value in self.refused:
+            option["attrs"]["disabled"] = True
+        return option
+
+
 class LaunchForm(forms.Form):
-    kind = forms.ChoiceField(
-        choices=[("notebook", "Notebook"), ("job", "Job")], widget=forms.RadioSelect, initial="notebook"
-    )
+    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect)
     name = forms.CharField(
         max_length=NAME_LIMIT,
         help_text=f"Lower-case letters, digits and hyphens, up to {NAME_LIMIT} characters.",
@@ -29,7 +42,9 @@ class LaunchForm(forms.Form):
     )
     gpu_class = AnyChoice(label="Class", widget=forms.RadioSelect)
     units = forms.IntegerField(min_value=1, max_value=10_000, initial=1)
-    image = AnyChoice()
+    image = AnyChoice(widget=ImageSelect)
+    # The template writes the control: its text and value are the class's.
+    accept_terms = forms.CharField(required=False, max_length=60, label="Terms")
     command = forms.CharField(
         required=False,
         max_length=20_000,
@@ -46,15 +61,20 @@ class LaunchForm(forms.Form):
         required=False, min_value=1, max_value=VOLUME_GIB_LIMIT, initial=10, label="Size of a new volume (GiB)"
     )
 
-    def offer(self, classes: Sequence[GpuClass], images: Sequence[Image]) -> None:
+    def offer(self, offer: Offer) -> None:
         """What to choose from; read only when the form is shown."""
         gpu_class, image = self.fields["gpu_class"], self.fields["image"]
         assert isinstance(gpu_class, AnyChoice)
         assert isinstance(image, AnyChoice)
-        gpu_class.choices = [(one.slug, one.name) for one in classes]
-        image.choices = [(one.name, f"{one.name} ({one.kind})") for one in images]
-        if classes and not self.initial.get("gpu_class"):
-            self.initial["gpu_class"] = classes[0].slug
+        assert isinstance(image.widget, ImageSelect)
+        gpu_class.choices = [(one.slug, one.label) for one in offer.classes]
+        image.widget.refused = {one.name for one in offer.images if one.problem}
+        has_error = self.is_bound and "image" in self.errors
+        image.widget.attrs["aria-describedby"] = "id_image_error image-notes" if has_error else "image-notes"
+        order = sorted(KINDS, key=lambda kind: kind[0] != offer.kind)
+        of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
+        image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
+        self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
 
     def clean_command(self) -> tuple[str, ...]:
         try:
@@ -73,4 +93,5 @@ class LaunchForm(forms.Form):
             command=data["command"],
             volume=data["volume"],
             volume_gib=data["volume_gib"] or 10,
+            accept_terms=ticked(data["accept_terms"], data["gpu_class"]),
         )

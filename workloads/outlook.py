@@ -13,7 +13,8 @@ GOOD, WAIT, BAD = "good", "wait", "bad"
 @dataclass(frozen=True)
 class Figures:
     """Of one class, for one team, in units. `used` and `queued` are of its own runs; `on_one_node`: the most that is
-    free on a single node now, None when the cluster was not read.
+    free on a single node now, None when the cluster was not read. `held` and `leaving`: what is said of a class that
+    admits nothing new at present, or will never again; "" otherwise.
     """
 
     unit: str
@@ -22,21 +23,30 @@ class Figures:
     queued: int
     borrowing_limit: int
     on_one_node: int | None
+    held: str = ""
+    leaving: str = ""
 
 
 @dataclass(frozen=True)
 class Outlook:
+    """`kinds`: "jobs only" and the like, "" for a class that takes everything."""
+
     slug: str
     name: str
     sentence: str
     tone: str
     price: str
+    kinds: str = ""
 
 
 def sentence(figures: Figures, never: Refusal | None) -> tuple[str, str]:
     """(sentence, tone) for one unit more."""
+    if figures.leaving:
+        return f"{figures.leaving} Nothing new starts on it.", BAD
     if never is not None:
         return never.message, BAD
+    if figures.held:
+        return f"{figures.held} What you launch waits until it opens.", WAIT
     own = figures.granted - figures.used - figures.queued
     if own >= 1:
         uses = f"uses {figures.used + figures.queued + 1} of {figures.granted}"

@@ -27,7 +27,10 @@ LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`."""
+    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`.
+
+    `accept_terms`: the version of the class's terms that was ticked, 0 for none.
+    """
 
     name: str
     kind: str
@@ -37,6 +40,7 @@ class Wanted:
     command: tuple[str, ...] = ()
     volume: str = ""
     volume_gib: int = 10
+    accept_terms: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,10 @@ class TeamFacts:
 @dataclass(frozen=True)
 class ClassFacts:
     """`granted`: the most units promised at any instant from now on. `node_units`: the most that one node has, None
-    when the cluster was not read."""
+    when the cluster was not read. `successor`: the name of the class that replaces it, "" for none.
+    `is_usable`: it is for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this very version,
+    by this person.
+    """
 
     slug: str
     name: str
@@ -61,6 +68,11 @@ class ClassFacts:
     borrowing_limit: int
     units_per_workload: int
     node_units: int | None
+    kinds: str = "any"
+    successor: str = ""
+    is_usable: bool = True
+    terms_version: int = 0
+    terms_accepted: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,9 +122,16 @@ def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | 
 def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
     """Numbers only: would the cluster take it, however long it waits?"""
     if found.life_cycle != "active":
+        way = f"Choose {found.successor or 'another class'}."
         return Refusal(
             "class_not_active",
-            f"{found.name} is {found.life_cycle}: nothing new starts on it. Choose another class.",
+            f"{found.name} is {found.life_cycle}: nothing new starts on it. {way}",
+            "gpu_class",
+        )
+    if not found.is_usable:
+        return Refusal(
+            "class_not_yours",
+            f"{found.name} is kept for other teams now. Choose another class, or ask the operators.",
             "gpu_class",
         )
     if units < 1:
@@ -145,6 +164,31 @@ def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
             "units",
         )
     return None
+
+
+def may_run(found: ClassFacts, kind: str) -> Refusal | None:
+    """Notebooks, jobs or both: what operators keep a class for."""
+    if found.kinds in ("any", kind):
+        return None
+    return Refusal(
+        "kind_not_offered",
+        f"{found.name} is for {found.kinds}s only. Choose another class for a {kind}.",
+        "gpu_class",
+    )
+
+
+def must_accept(found: ClassFacts, ticked: int) -> Refusal | None:
+    """Before the first start on a class with terms, and again for each new version of them."""
+    if not found.terms_version or found.terms_accepted or ticked == found.terms_version:
+        return None
+    version = found.terms_version
+    stale = f" Version {ticked} is not the one in force." if ticked else ""
+    return Refusal(
+        "terms_not_accepted",
+        f"{found.name} has terms, version {version}, that you have not accepted yet.{stale} "
+        f"Read them, then tick them in the form or send accept_terms: {version}.",
+        "accept_terms",
+    )
 
 
 def may_be_called(wanted: Wanted) -> Refusal | None:
@@ -191,11 +235,21 @@ def may_launch(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) ->
 
 def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal | None:
     """Whether new or not."""
-    return may_launch_in(by, team) or may_be_called(wanted) or may_ever_start(found, wanted.units)
+    return (
+        may_launch_in(by, team)
+        or may_be_called(wanted)
+        or may_start_on(found, wanted.kind, wanted.units)
+        or must_accept(found, wanted.accept_terms)
+    )
+
+
+def may_start_on(found: ClassFacts, kind: str, units: int) -> Refusal | None:
+    """What the class says, whoever asks; terms are the person's (`must_accept`)."""
+    return may_ever_start(found, units) or may_run(found, kind)
 
 
 def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
-    """Another run of a workload that exists, as far as its class does not matter (`may_ever_start`)."""
+    """Another run of a workload that exists, as far as its class does not matter (`may_start_on`, `must_accept`)."""
     if run.is_deleting:
         return NOT_FOUND
     if not run.is_over:

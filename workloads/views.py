@@ -24,7 +24,7 @@ from workloads import actions, policy, queries, shown
 from workloads.forms import LaunchForm
 from workloads.models import Run, Workload
 from workloads.phase import Phase
-from workloads.queries import WorkloadRow, launching
+from workloads.queries import WorkloadRow, launching, offers
 
 PAGE_SIZE = 50
 
@@ -70,21 +70,28 @@ def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> Que
 @login_required
 @require_http_methods(["GET", "POST"])
 def launch(request: HttpRequest, tenant: str) -> HttpResponse:
-    """The hot path: a good form costs the action's few queries; the outlook is read only when the page is shown."""
+    """The hot path: a good form costs the action's few queries; what to choose from is read when the page is shown.
+
+    `look` asks for the page again with what fits the kind and class that were chosen; nothing is launched.
+    """
     by = actor(request)
-    form = LaunchForm(request.POST or None, initial={"gpu_class": request.GET.get("gpu_class")})
-    if request.method == "POST" and form.is_valid():
+    is_look = "look" in request.POST
+    typed = request.POST.dict() if is_look else request.GET.dict()
+    form = LaunchForm(None if is_look else request.POST or None, initial=typed)
+    if form.is_bound and form.is_valid():
         with refusal_beside(form):
             workload = actions.launch(tenant, form.wanted(), by=by)
             return redirect("workload", tenant, workload.name)
     namespace, team = queries.team(by, tenant)
-    classes = [one for one, _facts in launching.classes_for(namespace)]
-    form.offer(classes, launching.images())
+    chosen = form.data if form.is_bound else typed
+    offer = offers.offer(by, namespace, kind=chosen.get("kind", ""), chosen=chosen.get("gpu_class", ""))
+    form.offer(offer)
     context = {
         "tenant": namespace.tenant,
         "form": form,
-        "outlooks": launching.outlooks(namespace),
-        "may_launch": policy.may_launch_any(by, team, has_class=bool(classes)),
+        "offer": offer,
+        "outlooks": offer.outlooks,
+        "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
     }
     return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
 
@@ -124,12 +131,14 @@ def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:
 
 def _buttons(
     by: Actor, namespace: Namespace, team: policy.TeamFacts, row: WorkloadRow
-) -> dict[str, Refusal | str | None]:
+) -> dict[str, Refusal | offers.Terms | str | None]:
     workload = row.workload
     run = queries.run_facts(workload, row.run)
-    buttons: dict[str, Refusal | str | None] = {
+    start = policy.may_start(by, team, run) or _never(by, namespace, workload)
+    buttons: dict[str, Refusal | offers.Terms | str | None] = {
         "open": policy.may_open(by, team, run, workload.kind),
-        "start": policy.may_start(by, team, run) or _never(namespace, workload),
+        "start": start,
+        "terms": None if start else offers.terms_to_accept(by, workload.gpu_class),
         "stop": policy.may_stop(by, team, run),
         "delete": policy.may_delete(by, team, run),
         "primary": "",
@@ -141,15 +150,18 @@ def _buttons(
     return buttons
 
 
-def _never(namespace: Namespace, workload: Workload) -> Refusal | None:
-    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units)
-    return policy.may_ever_start(found, workload.units)
+def _never(by: Actor, namespace: Namespace, workload: Workload) -> Refusal | None:
+    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
+    return policy.may_start_on(found, workload.kind, workload.units)
 
 
 @login_required
 @require_POST
 def start(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    actions.start(tenant, name, by=actor(request))
+    """`accept_terms`: the version that the person ticked, where the class asks for it."""
+    version = request.POST.get("accept_terms", "")
+    is_number = version.isascii() and version.isdigit() and len(version) < 10
+    actions.start(tenant, name, accept_terms=int(version) if is_number else 0, by=actor(request))
     return redirect("workload", tenant, name)
 
 

@@ -33,6 +33,13 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
         ),
         (replace(USED_UP, borrowing_limit=2), f"your 4 granted are in use; up to 2 more {BORROWED}", WAIT),
         (LATER, "nothing is in force yet; starts when your grant begins", WAIT),
+        (
+            replace(FIGURES, held="A100 is held since 09:10 for a driver update; expected to open at 14:00."),
+            "A100 is held since 09:10 for a driver update; expected to open at 14:00. "
+            "What you launch waits until it opens.",
+            WAIT,
+        ),
+        (replace(FIGURES, leaving="A100 is being retired."), "A100 is being retired. Nothing new starts on it.", BAD),
         (replace(LATER, borrowing_limit=2), f"nothing of your own is in force; up to 2 {BORROWED}", WAIT),
     ],
 )

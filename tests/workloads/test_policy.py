@@ -34,6 +34,12 @@ RUNS = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=Fal
         (1, replace(A100, granted=0, borrowing_limit=1), None, ""),
         (1, replace(A100, life_cycle="retired"), "class_not_active", "A100 is retired"),
         (1, replace(A100, life_cycle="retiring"), "class_not_active", "A100 is retiring"),
+        (1, replace(A100, life_cycle="retiring", successor="H100"), "class_not_active", "Choose H100."),
+        (1, replace(A100, kinds="notebook"), None, ""),
+        (1, replace(A100, kinds="job"), "kind_not_offered", "for jobs only. Choose another class for a notebook."),
+        (1, replace(A100, is_usable=False), "class_not_yours", "kept for other teams"),
+        (1, replace(A100, terms_version=2), "terms_not_accepted", "has terms, version 2, that you have not accepted"),
+        (1, replace(A100, terms_version=2, terms_accepted=True), None, ""),
         (0, A100, "bad_units", "1 unit at least"),
     ],
 )
@@ -41,6 +47,27 @@ def test_only_what_can_never_start_is_refused(units: int, facts: ClassFacts, cod
     refusal = policy.may_launch(ALICE, TEAM, facts, replace(WANTED, units=units))
     assert (refusal.code if refusal else None) == code
     assert words in (refusal.message if refusal else "")
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted", "ticked", "words"),
+    [
+        (0, False, 0, None),
+        (0, False, 3, None),
+        (2, False, 2, None),
+        (2, True, 0, None),
+        (2, True, 1, None),
+        (2, False, 0, "send accept_terms: 2"),
+        (2, False, 1, "Version 1 is not the one in force"),
+        (2, False, 3, "Version 3 is not the one in force"),
+    ],
+)
+def test_terms_are_accepted_in_the_version_in_force(
+    version: int, accepted: bool, ticked: int, words: str | None
+) -> None:
+    refusal = policy.must_accept(replace(A100, terms_version=version, terms_accepted=accepted), ticked)
+    assert (refusal is None) == (words is None)
+    assert refusal is None or (words or "") in refusal.message
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from accounts.actor import Actor
+from catalog import life_cycle
 from catalog.models import GpuClass
 from cluster import names
 from cluster import queries as mirror
@@ -22,8 +23,9 @@ from cluster.observed import Workload as Queued
 from portal.due import label
 from portal.errors import get_or_refuse
 from tenants import promises
-from tenants.models import Grant, Membership, Namespace
+from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
+from tenants.queries.visibility import may_use
 from workloads import policy, progress
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
@@ -59,14 +61,33 @@ _WORKLOADS = f"""(SELECT count(*) FROM {Workload._meta.db_table} workload
   WHERE workload.namespace_id = {Namespace._meta.db_table}.id AND workload.deleted_at IS NULL)"""
 
 
-def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int) -> policy.ClassFacts:
-    """One query, two when the units might not fit on one node."""
+def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor) -> policy.ClassFacts:
+    """One query; one more each for terms and for a class that not everybody may use, two when the units might not fit
+    on one node.
+    """
     granted = most_promised(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0)
-    return facts_of(gpu_class, granted, units)
+    found = facts_of(gpu_class, granted, units)
+    return replace(
+        found,
+        is_usable=may_use(namespace.tenant_id, gpu_class),
+        terms_accepted=gpu_class.pk in accepted(by, [gpu_class]),
+    )
+
+
+def accepted(by: Actor, classes: Iterable[GpuClass]) -> set[int]:
+    """Ids of those whose terms, as they are now, this person has accepted. No query when none has terms, else one."""
+    versions = {one.pk: one.terms_version for one in classes if one.terms_version}
+    if not versions:
+        return set()
+    rows = TermsAccepted.objects.filter(user_id=by.user_id or 0, gpu_class_id__in=versions)
+    return {pk for pk, version in rows.values_list("gpu_class_id", "version") if versions[pk] == version}
 
 
 def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts:
-    """`granted`: the most units promised at any instant from now on."""
+    """`granted`: the most units promised at any instant from now on. Without what depends on a person or a team; one
+    query for the name of a successor that was not read along.
+    """
+    successor = gpu_class.successor if gpu_class.life_cycle != GpuClass.LifeCycle.ACTIVE else None
     return policy.ClassFacts(
         slug=gpu_class.slug,
         name=gpu_class.name,
@@ -75,6 +96,9 @@ def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts
         borrowing_limit=gpu_class.borrowing_limit,
         units_per_workload=gpu_class.units_per_workload,
         node_units=node_units(gpu_class) if units > 1 else None,
+        kinds=gpu_class.kinds,
+        successor=successor.name if successor else "",
+        terms_version=gpu_class.terms_version,
     )
 
 
@@ -273,6 +297,7 @@ def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: Applie
         sent_at=sent.sent_at if sent else None,
         sent_text=sent.text if sent else "",
         problem=_PROBLEMS.get(workload.error_code, ""),
+        hold=life_cycle.hold(gpu_class, now=timezone.now()),
         stop_requested_at=run.stop_requested_at,
         admitted_at=run.admitted_at,
         started_at=run.started_at,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,13 +12,16 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts.actor import Actor
+from catalog import images, life_cycle
 from catalog import queries as catalog
 from catalog.models import GpuClass, Image
+from catalog.queries.hardware import LEAST_CUDA
 from portal.errors import Refusal
 from portal.sql import columns
-from tenants.models import Grant, Namespace
+from tenants.models import ClassAccess, Grant, Namespace, TermsAccepted
 from tenants.promises import Promise
 from tenants.queries import units_in_force
+from tenants.queries.visibility import usable_by
 from workloads import policy
 from workloads.models import Run
 from workloads.outlook import Figures, Outlook, sentence
@@ -26,17 +29,33 @@ from workloads.queries import facts_of, most_promised, peak
 
 
 @dataclass(frozen=True)
+class NamedImage:
+    """`reference`: what the pod gets, with its digest where staff entered one."""
+
+    name: str
+    reference: str
+    vendor: str
+    min_cuda: str
+
+
+@dataclass(frozen=True)
 class Target:
-    """What a launch names: the class with its facts, and the image's reference, "" for one that nobody knows."""
+    """What a launch names: the class with its facts, the image (None: nobody knows it), and why that image does not run
+    on this class ("" when it does, as far as anybody knows).
+    """
 
     gpu_class: GpuClass
     facts: policy.ClassFacts
-    image: str
+    image: NamedImage | None
+    image_problem: str
 
 
-def target(namespace: Namespace, wanted: policy.Wanted) -> Target | None:
-    """None: no such class. One query, since somebody waits; two more when the units might not fit on one node."""
-    named = [namespace.tenant_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class]
+def target(namespace: Namespace, wanted: policy.Wanted, *, by: Actor) -> Target | None:
+    """None: no such class, or none that this team may know of. One query, since somebody waits; two more when the units
+    might not fit on one node.
+    """
+    tenant_id, user_id = namespace.tenant_id, by.user_id
+    named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
     found: Any = next(iter(GpuClass.objects.raw(_TARGET, named)), None)
     if found is None:
         return None
@@ -44,34 +63,63 @@ def target(namespace: Namespace, wanted: policy.Wanted) -> Target | None:
         Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end))
         for units, start, end in found.promised
     ]
-    granted = peak(theirs, timezone.now())
-    return Target(found, facts_of(found, granted, wanted.units), found.image or "")
+    facts = facts_of(found, peak(theirs, timezone.now()), wanted.units)
+    facts = replace(facts, terms_accepted=found.terms_accepted)
+    if found.image_name is None:
+        return Target(found, facts, None, "")
+    reference = images.pinned(found.image_reference, found.image_digest)
+    image = NamedImage(found.image_name, reference, found.image_vendor, found.image_min_cuda)
+    hardware = images.HardwareFacts(found.name, found.vendor, found.cuda)
+    return Target(found, facts, image, images.compatibility(image, hardware))
 
 
+# What the nodes offer is only looked up for an image that needs it.
 _TARGET = f"""
 SELECT {columns(GpuClass, "class")},
        (SELECT coalesce(json_agg(json_build_array(own.units, lower(own.period), upper(own.period))), '[]')
           FROM {Grant._meta.db_table} own
          WHERE own.tenant_id = %s AND own.gpu_class_id = class.id AND upper(own.period) > now()) AS promised,
-       (SELECT image.reference FROM {Image._meta.db_table} image
-         WHERE image.kind = %s AND %s IN (image.name, image.reference)
-         ORDER BY image.position, image.name LIMIT 1) AS image
+       EXISTS (SELECT FROM {TermsAccepted._meta.db_table} terms
+                WHERE terms.user_id = %s AND terms.gpu_class_id = class.id AND terms.version = class.terms_version
+              ) AS terms_accepted,
+       image.name AS image_name, image.reference AS image_reference, image.digest AS image_digest,
+       image.vendor AS image_vendor, image.min_cuda AS image_min_cuda,
+       CASE WHEN image.min_cuda <> '' THEN {LEAST_CUDA} END AS cuda
   FROM {GpuClass._meta.db_table} class
- WHERE class.cluster_id = %s AND class.slug = %s AND class.life_cycle <> '{GpuClass.LifeCycle.DRAFT}'"""
+  LEFT JOIN LATERAL (
+       SELECT * FROM {Image._meta.db_table} image
+        WHERE image.kind = %s AND %s IN (image.name, image.reference, image.reference || '@' || image.digest)
+        ORDER BY image.position, image.name LIMIT 1) image ON true
+ WHERE class.cluster_id = %s AND class.slug = %s AND class.life_cycle <> '{GpuClass.LifeCycle.DRAFT}'
+   AND (class.visibility = '{GpuClass.Visibility.EVERYONE}'
+        OR EXISTS (SELECT FROM {ClassAccess._meta.db_table} access
+                    WHERE access.tenant_id = %s AND access.gpu_class_id = class.id))"""
 
 
-def images() -> list[Image]:
-    return list(Image.objects.all())
+def names_of_images(kind: str) -> list[str]:
+    return list(Image.objects.filter(kind=kind).values_list("name", flat=True))
 
 
 def classes_for(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """Active classes that the team holds, will hold or may borrow, by slug. Two queries."""
-    active = list(
-        GpuClass.objects.filter(cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE).order_by("slug")
+    """Active classes that the team may use, and holds, will hold or may borrow, by slug. Two queries."""
+    return [(one, facts) for one, facts in reachable(namespace) if _is_active(one)]
+
+
+def reachable(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
+    """As `classes_for`, with those that are being retired and that the team still holds. Two queries."""
+    open_ones = list(
+        GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
+        .filter(life_cycle__in=catalog.OPEN)
+        .select_related("successor")
+        .order_by("slug")
     )
-    promised = most_promised(namespace.tenant_id, [one.pk for one in active])
-    found = [(one, facts_of(one, promised.get(one.pk, 0), 1)) for one in active]
-    return [(one, facts) for one, facts in found if facts.granted or facts.borrowing_limit]
+    promised = most_promised(namespace.tenant_id, [one.pk for one in open_ones])
+    found = [(one, facts_of(one, promised.get(one.pk, 0), 1)) for one in open_ones]
+    return [(one, facts) for one, facts in found if facts.granted or (facts.borrowing_limit and _is_active(one))]
+
+
+def _is_active(one: GpuClass) -> bool:
+    return one.life_cycle == GpuClass.LifeCycle.ACTIVE
 
 
 def may_launch_any(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> Refusal | None:
@@ -79,11 +127,11 @@ def may_launch_any(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> R
     return policy.may_launch_any(by, team, has_class=bool(classes_for(namespace)))
 
 
-def outlooks(namespace: Namespace) -> list[Outlook]:
-    """One unit more of each class, now. About a dozen queries, whatever the number of classes."""
-    found = classes_for(namespace)
+def outlooks(namespace: Namespace, found: list[tuple[GpuClass, policy.ClassFacts]]) -> list[Outlook]:
+    """One unit more of each of these classes, now. About ten queries, whatever their number."""
     capacities = catalog.capacities(namespace.cluster, [one for one, _ in found])
-    granted = units_in_force(namespace.tenant_id, timezone.now())
+    now = timezone.now()
+    granted = units_in_force(namespace.tenant_id, now)
     used, queued = units_of_runs(namespace)
     shown = []
     for one, facts in found:
@@ -94,9 +142,18 @@ def outlooks(namespace: Namespace) -> list[Outlook]:
             queued=queued.get(one.slug, 0),
             borrowing_limit=one.borrowing_limit,
             on_one_node=capacities[one.pk].most_on_one_node,
+            held=life_cycle.hold(one, now=now),
+            leaving=life_cycle.retirement(
+                name=one.name,
+                life_cycle=one.life_cycle,
+                successor=facts.successor,
+                message=one.retiring_message,
+                runs_until=one.runs_until,
+            ),
         )
         text, tone = sentence(figures, policy.may_ever_start(facts, 1))
-        shown.append(Outlook(one.slug, one.name, text, tone, price_of(one)))
+        kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
+        shown.append(Outlook(one.slug, one.name, text, tone, price_of(one), kinds))
     return shown
 
 
