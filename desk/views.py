@@ -6,12 +6,14 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
+from django_htmx.http import reswap
 
 from accounts.edge import actor
 from accounts.models import Role
 from catalog import queries as catalog
 from desk import queries
 from desk.queries.cards import EXCLUSIVE, SHARED, cards
+from desk.queries.catalog_checks import catalog_checks
 from desk.queries.health import health as health_of
 from portal.errors import NOT_FOUND, Refused
 from tenants import policy as tenants_policy
@@ -73,8 +75,16 @@ def catalog_page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def health(request: HttpRequest) -> HttpResponse:
-    """For operators; for everybody else it is not there."""
+    """For operators; for everybody else it is not there. `?part=catalog` is only the standing checks, and of these only
+    the freshness when `seen` is what the page shows already.
+    """
     by = actor(request)
     if not (by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN)):
         raise Refused(NOT_FOUND)
-    return render(request, "desk/health.html", {"health": health_of(catalog.cluster())})
+    cluster = catalog.cluster()
+    checks = catalog_checks(cluster, is_staff=bool(by.user and by.user.is_staff))
+    if request.GET.get("part") != "catalog":
+        return render(request, "desk/health.html", {"health": health_of(cluster), "checks": checks})
+    if request.GET.get("seen") != checks.digest:
+        return render(request, "desk/_catalog_checks.html", {"checks": checks})
+    return reswap(render(request, "desk/_catalog_checks_fresh.html", {"checks": checks, "is_alone": True}), "none")

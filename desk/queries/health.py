@@ -110,7 +110,7 @@ def health(cluster: Cluster) -> Health:
     return Health(
         verdict="Not well: " + ", ".join(bad) + "."
         if bad
-        else "All is well: nothing late, nothing old, nothing astray.",
+        else "Work and objects are well: nothing late, nothing old, nothing astray.",
         tone="good" if not bad else "bad" if is_late or not as_of.is_current else "wait",
         as_of=as_of.at,
         is_stale=not as_of.is_current,

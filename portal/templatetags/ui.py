@@ -55,6 +55,10 @@ STATUSES = {
     "refused": Status("Refused", "alert-octagon", "bad"),
     "foreign": Status("Foreign", "user", "bad"),
     "drifted": Status("Drifted", "git-compare", "wait"),
+    # what a check found
+    "error": Status("Error", "alert-octagon", "bad"),
+    "warning": Status("Warning", "alert-triangle", "wait"),
+    "hint": Status("Hint", "info-circle", "idle"),
     # nothing was seen: never shown as "stopped" or "0 free"
     "unknown": Status("Unknown", "help-circle", "idle"),
 }

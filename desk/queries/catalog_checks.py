@@ -1,0 +1,86 @@
+"""The standing checks of the catalog as the health page shows them: each finding with its way out and a link."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import NoReverseMatch, reverse
+
+from catalog.findings import Finding, Severity, Subject
+from catalog.queries.checks import Checked, checked
+from cluster.models import Cluster
+from portal.quota_bar import plural
+
+SHOWN = 50
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """`since`: it has been so at least since then. `href` "": there is no page, or not for this person."""
+
+    code: str
+    severity: str
+    about: str
+    href: str
+    sentence: str
+    remedy: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class CatalogChecks:
+    """`lines` None: nothing is known. `digest` is equal while lines and verdict are, whatever the time."""
+
+    verdict: str
+    lines: tuple[FindingLine, ...] | None
+    more: int
+    as_of: datetime | None
+    is_stale: bool
+    problem: str
+
+    @property
+    def digest(self) -> str:
+        shown = repr((self.verdict, self.lines, self.more, self.is_stale, self.problem))
+        return hashlib.blake2b(shown.encode(), digest_size=8).hexdigest()
+
+
+def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
+    """`is_staff`: may open the administration and the pages of nodes. Six queries."""
+    found = checked(cluster)
+    lines = None if found.findings is None else tuple(_line(one, is_staff=is_staff) for one in found.findings[:SHOWN])
+    return CatalogChecks(
+        verdict=_verdict(found),
+        lines=lines,
+        more=max(0, len(found.findings or ()) - SHOWN),
+        as_of=found.as_of,
+        is_stale=not found.is_current,
+        problem=found.problem,
+    )
+
+
+def _verdict(found: Checked) -> str:
+    if found.findings is None:
+        return "Unknown"
+    numbers = Counter(one.severity for one in found.findings)
+    told = ", ".join(plural(numbers[severity], severity.value) for severity in Severity if numbers[severity])
+    return told or "nothing found"
+
+
+def _line(one: Finding, *, is_staff: bool) -> FindingLine:
+    about = "the catalog" if one.subject.sort == "catalog" else f"{one.subject.sort} {one.subject.name}"
+    href = _href(one.subject) if is_staff else ""
+    return FindingLine(one.code, one.severity.value, about, href, one.sentence, one.remedy, one.since)
+
+
+def _href(subject: Subject) -> str:
+    try:
+        if subject.sort == "class":
+            return reverse("admin:catalog_gpuclass_change", args=[subject.id])
+        if subject.sort == "node":
+            return reverse("node", args=[subject.name])
+    except NoReverseMatch:
+        return ""
+    return ""
