@@ -24,6 +24,7 @@ class Explained:
 _MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
 _OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maximum capacity \((\d+)\)")
 _TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
+_EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
 _HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0-9.-]+)")
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+?)(?:$|\n)")
 _NODES = re.compile(r"0/(\d+) nodes are available")
@@ -56,9 +57,11 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
             "It starts by itself when the class is released.",
         )
     if found := _TOPOLOGY.search(message):
+        short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
+        lacking = f": too little {', '.join(short)} is left" if short else ""
         return Explained(
             "no_node_fits",
-            f"No single node has {units_of(units, class_name)} free right now.",
+            f"No single node has {units_of(units, class_name)} free right now{lacking}.",
             "It starts when one node has enough; fewer units may start sooner.",
         )
     if found := _MORE_NEEDED.search(message):

@@ -1,0 +1,103 @@
+"""The lab that the platform teaches with: 4 cards in turns of 4 are 16 units, and the seventeenth workload waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from accounts.actor import Actor
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from cluster.kube import Kube
+from cluster.models import Cluster
+from devcluster import hardware
+from devcluster.api import Api
+from tenants.models import Namespace, Tenant
+from tests import make
+from tests.waiting import wait_until
+from tests.workloads.conftest import Worker, provision
+from tests.workloads.test_runs import shown
+from workloads import actions
+from workloads.models import Run
+from workloads.phase import Phase
+from workloads.policy import Wanted
+
+CARDS, TURNS = 4, 4
+RESOURCE = "nvidia.com/gpu.shared"
+LAB = "example.org/lab"  # a label of this test's node alone
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher"), pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def node(admin: Api, unique: str) -> Iterator[str]:
+    """As the device plugin and its labeller leave it: the cards are renamed, and counted four times."""
+    name = f"lab-{unique}"
+    labels = {
+        LAB: unique,
+        "nvidia.com/gpu.product": f"LAB-{unique}",
+        "nvidia.com/gpu.count": CARDS,
+        "nvidia.com/gpu.replicas": TURNS,
+        "nvidia.com/gpu.sharing-strategy": "time-slicing",
+    }
+    taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
+    hardware.add(admin, hardware.node(name, devices={RESOURCE: CARDS * TURNS}, labels=labels, taints=taints))
+    yield name
+    admin.delete("v1/nodes", name)
+
+
+@pytest.fixture
+def turns(cluster: Cluster, node: str, unique: str) -> GpuClass:
+    return make.gpu_class(
+        cluster,
+        slug=f"turns-{unique}",
+        name="Lab card in turns",
+        product=f"LAB-{unique}",
+        sharing=GpuClass.Sharing.TIME_SLICING,
+        replicas=TURNS,
+        units_per_workload=1,
+        resource=RESOURCE,
+        node_labels={LAB: unique},
+        cpu_per_unit=1,
+        memory_gib_per_unit=2,
+    )
+
+
+@pytest.fixture
+def team(turns: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None) -> Tenant:
+    """Holds one unit more than there are, so that it is the hardware that says no and not the quota."""
+    make.grant(team_a, turns, units=CARDS * TURNS + 1)
+    provision(namespace_a, kube_worker)
+    return team_a
+
+
+def running() -> int:
+    return Run.objects.filter(started_at__isnull=False, ended_at=None).count()
+
+
+def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
+    team: Tenant, turns: GpuClass, job: Wanted, by_alice: Actor, worker: Worker, node: str, admin: Api
+) -> None:
+    wait_until(lambda: catalog.capacities(turns.cluster, [turns])[turns.pk].free == 16, what="16 units are free")
+    names = [f"lab-{number:02}" for number in range(1, CARDS * TURNS + 1)]
+    for name in names:
+        actions.launch("team-a", replace(job, name=name, gpu_class=turns.slug), by=by_alice)
+    worker(lambda: running() == 16, within_s=120)
+    capacity = catalog.capacities(turns.cluster, [turns])[turns.pk]
+    assert (capacity.allocatable, capacity.used, capacity.free) == (16, 16, 0)
+    assert {shown(name).status.facts["node"] for name in names} == {node}
+
+    actions.launch("team-a", replace(job, name="lab-17", gpu_class=turns.slug), by=by_alice)
+    worker(lambda: RESOURCE in shown("lab-17").status.sentence, within_s=40)
+    waiting = shown("lab-17").status
+    assert (waiting.phase, waiting.reason) == (Phase.QUEUED, "no_node_fits")
+    assert (
+        waiting.sentence
+        == f"No single node has 1 unit of Lab card in turns free right now: too little {RESOURCE} is left."
+    )
+
+    actions.stop("team-a", "lab-01", by=by_alice)
+    worker(lambda: Run.objects.get(workload__name="lab-17").started_at, within_s=60)
+    assert running() == 16
