@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from catalog.life_cycle import date_and_time
 from cluster.observed import Pod
 from workloads.phase import ended_badly
 from workloads.seen import Seen, container
@@ -30,6 +31,12 @@ LOST = Ending(
 )
 POD_REMOVED = "Its pod was taken off its node in the cluster, not through the portal. Start it again."
 NEVER_SENT = Ending(STOPPED, "stopped", "Stopped before it was handed to the cluster.")
+
+
+def class_over(class_name: str, until: datetime, *, was_admitted: bool) -> Ending:
+    """A class that was retired: what ran on it might go on until then, and no longer."""
+    text = f"{class_name} was retired: what ran on it might go on until {date_and_time(until)}."
+    return Ending(STOPPED, "class_retired", text if was_admitted else f"{text} It had not started.")
 
 
 def stopped(was_admitted: bool) -> Ending:

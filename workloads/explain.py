@@ -53,8 +53,8 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
     if any(flavor.startswith(f"{slug}-") for flavor in _HELD.findall(message)):
         return Explained(
             "class_held",
-            f"{class_name} is held by the operators: what runs goes on, nothing new starts.",
-            "It starts by itself when the class is released.",
+            f"{class_name} was held until just now; Kueue looks at it again in a moment.",
+            "It starts by itself.",
         )
     if found := _TOPOLOGY.search(message):
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
@@ -82,6 +82,13 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
     if not message:
         return Explained("queued", "Waits in your team's queue.")
     return Explained("queued", f"Waits in your team's queue. Kueue says: {message[:300]}")
+
+
+def held(sentence: str, message: str) -> Explained:
+    """`sentence`: since when, for what, until when. Whatever Kueue said last, nothing new starts while it is held."""
+    return Explained(
+        "class_held", sentence, "It starts by itself when the class is released.", message, "Kueue" if message else ""
+    )
 
 
 def preempted(message: str) -> Explained:

@@ -41,7 +41,8 @@ ON_A_NODE = frozenset({Phase.PREPARING, Phase.STARTING, Phase.READY, Phase.RUNNI
 @dataclass(frozen=True)
 class Wish:
     """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
-    `sent_text`; `problem` is why the worker could not do its part at its last try.
+    `sent_text`; `problem` is why the worker could not do its part at its last try, `hold` what is said of its class
+    while that is held.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Wish:
     sent_at: datetime | None = None
     sent_text: str = ""
     problem: str = ""
+    hold: str = ""
     stop_requested_at: datetime | None = None
     admitted_at: datetime | None = None
     started_at: datetime | None = None
@@ -172,6 +174,8 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     pending = queue.condition("QuotaReserved")
     message = pending.message if pending is not None and not pending.is_true else ""
     found = explain.pending(message, units=wish.units, class_name=wish.class_name, slug=wish.class_slug)
+    if wish.hold and not found.is_final:
+        found = explain.held(wish.hold, message)
     interrupted = queue.condition("Preempted")
     if interrupted is not None and interrupted.is_true and not found.is_final:
         again = explain.preempted(interrupted.message)

@@ -7,7 +7,7 @@ from absence while the mirror is unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.utils import timezone
 
+from catalog.models import GpuClass
 from cluster import apply, names
 from cluster import queries as mirror
 from cluster.kube import Kube, NotFound
@@ -33,6 +34,7 @@ from workloads.notebook_token import notebook_token
 from workloads.queries import KINDS_NEEDED
 from workloads.seen import Seen, running_since, since
 
+LifeCycle = GpuClass.LifeCycle
 Result = AppliedObject.Result
 RUN_KINDS = ("Job", "Secret", "ResourceClaimTemplate")
 # What the watcher reports wakes the row at once; this is for a wake-up that was lost.
@@ -69,20 +71,29 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
-    is_closed = run.namespace_wanted == Namespace.Wanted.CLOSED
+    is_closed = run.namespace_wanted == Namespace.Wanted.CLOSED or _is_class_over(run)
     if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_closed:
         return _stop(work, run)
-    if ("Job", names.run_name(workload.name, run.number)) not in work.sent:
-        return _create(work, run)
-    return _follow(work, run)
+    is_sent = ("Job", names.run_name(workload.name, run.number)) in work.sent
+    outcome = _follow(work, run) if is_sent else _create(work, run)
+    return replace(outcome, clock=outcome.clock or run.runs_until)
 
 
-# As text: somebody waits for the first look at a run.
+def _is_class_over(run: Any) -> bool:
+    """Its class was retired, and what runs on it might go on until a moment that has come."""
+    return run.runs_until is not None and run.runs_until <= timezone.now()
+
+
+# As text: somebody waits for the first look at a run. `runs_until` is None while the class stays.
 _ALIVE = f"""
-SELECT {columns(Run, "run")}, namespace.wanted AS namespace_wanted, namespace.cluster_id
+SELECT {columns(Run, "run")}, namespace.wanted AS namespace_wanted, namespace.cluster_id, class.name AS class_name,
+       CASE WHEN class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') THEN class.runs_until END
+       AS runs_until
   FROM {Run._meta.db_table} run
   JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
   JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+  LEFT JOIN {GpuClass._meta.db_table} class
+    ON class.cluster_id = namespace.cluster_id AND class.slug = run.spec ->> 'gpu_class'
  WHERE run.workload_id = %s AND run.ended_at IS NULL"""
 
 
@@ -186,15 +197,22 @@ def _stop(work: _Work, run: Run) -> Outcome:
             _end(run, end)
             return _tidy(work)
     if not _delete_job(work, run):
-        _end(run, ending.NEVER_SENT)
+        _end(run, _stopped(run, ending.NEVER_SENT))
         return _tidy(work)
     asked = work.sent["Job", names.run_name(work.workload.name, run.number)]
     if seen is None or seen.job is not None or seen.pods:
         return _patience(asked.sent_at)
     if timezone.now() - asked.sent_at < MIRROR_LAG or not _shows_what_came_after(work, asked.sent_at):
         return _patience(asked.sent_at)
-    _end(run, ending.stopped(run.admitted_at is not None))
+    _end(run, _stopped(run, ending.stopped(run.admitted_at is not None)))
     return _tidy(work)
+
+
+def _stopped(run: Any, otherwise: ending.Ending) -> ending.Ending:
+    """A person's stop stays a person's, even when the class ends while it goes on."""
+    if run.stop_requested_at is not None or not _is_class_over(run):
+        return otherwise
+    return ending.class_over(run.class_name, run.runs_until, was_admitted=run.admitted_at is not None)
 
 
 def _patience(since_: datetime) -> Outcome:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from accounts.models import Event
 from accounts.sentences import sentence
 from catalog.models import GpuClass
-from catalog.queries import unit_of
+from catalog.queries import retirement, unit_of
 from portal.quota_bar import plural
 from tenants.models import Tenant
 from workloads.models import Run
@@ -161,6 +161,8 @@ def definitions(row: WorkloadRow) -> list[Definition]:
     ]
     if spec["command"]:
         found.insert(3, Definition("Command", " ".join(spec["command"]), code=True))
+    if end := retirement(row.gpu_class):
+        found.insert(1, Definition("Its end", end))
     same = row.gpu_class == workload.gpu_class and all(spec[key] == value for key, value in declared.items())
     if not same:
         size = size_of(workload.gpu_class, workload.units)

@@ -145,7 +145,15 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         Seen(SUSPENDED, pending("untolerated taint {gpu-portal/held  NoSchedule <nil>} in flavor a100-1")),
         "queued",
         "class_held",
-        "A100 is held by the operators",
+        "A100 was held until just now",
+    ),
+    (
+        "own class held, as its row says",
+        replace(WISH, hold="A100 is held since 09:10 for a driver update."),
+        Seen(SUSPENDED, pending(NEEDED)),
+        "queued",
+        "class_held",
+        "A100 is held since 09:10 for a driver update.",
     ),
     (
         "another class held",
