@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection
 
-from cluster.models import MirrorNode, MirrorUnits
+from cluster.models import MirrorNode, MirrorObject, MirrorPod, MirrorUnits
 
 HOST_LABEL = "kubernetes.io/hostname"
 # The `resource` of devices that ResourceSlices list.
@@ -36,6 +36,8 @@ class Units:
     `device`: driver and distinguishing attributes of devices from slices. `node`: one of them, or the only one.
     """
 
+    # Units of equal keys are the same units, whoever asks for them.
+    key: tuple[object, ...]
     shape: Shape
     resource: str
     size: int
@@ -58,7 +60,7 @@ def units(
     resources, sizes = zip(*sorted(asked), strict=True) if asked else ((), ())
     # Host names are left out of the shape: whoever asks for one asks for single nodes.
     by_node = by_node or HOST_LABEL in labels
-    values: list[Any] = [list(resources), list(sizes), cluster_id, by_node, list(labels), cluster_id]
+    values: list[Any] = [by_node, list(resources), list(sizes), cluster_id, list(labels), cluster_id]
     with connection.cursor() as cursor:
         cursor.execute(_UNITS, values)
         return [_units(*row) for row in cursor.fetchall()]
@@ -67,6 +69,7 @@ def units(
 _UNITS = f"""
 WITH found AS (
     SELECT shape, resource, size, device, ready, schedulable, min(node) AS node,
+           CASE WHEN %s THEN node END AS of_node,
            sum(capacity / size) AS capacity, sum(allocatable / size) AS allocatable,
            sum((used + size - 1) / size) AS used,
            sum(greatest(0, allocatable / size - (used + size - 1) / size)) AS free,
@@ -74,9 +77,10 @@ WITH found AS (
            max(allocatable / size) AS largest
       FROM {MirrorUnits._meta.db_table} JOIN unnest(%s::text[], %s::bigint[]) asked (resource, size) USING (resource)
      WHERE cluster_id = %s
-     GROUP BY shape, resource, size, device, ready, schedulable, CASE WHEN %s THEN node END
+     GROUP BY shape, resource, size, device, ready, schedulable, of_node
 )
-SELECT found.resource, found.size, found.device::text, found.node, found.ready, found.schedulable,
+SELECT found.shape, found.of_node, found.resource, found.size, found.device::text,
+       found.node, found.ready, found.schedulable,
        found.capacity, found.allocatable, found.used, found.free, found.most_free, found.largest,
        (SELECT jsonb_object_agg(label, node.record -> 'labels' -> label) FROM unnest(%s::text[]) label
          WHERE node.record -> 'labels' -> label IS NOT NULL)::text,
@@ -85,19 +89,51 @@ SELECT found.resource, found.size, found.device::text, found.node, found.ready, 
  ORDER BY found.node, found.resource, found.size, found.device"""
 
 
-def _units(
-    resource: str,
-    size: int,
-    device: str,
-    node: str,
-    ready: bool,
-    schedulable: bool,
-    *rest: Any,
-) -> Units:
-    *figures, labels, taints, resources = rest
-    shape = Shape(
-        labels=json.loads(labels or "{}"),
-        effects=frozenset(taint["effect"] for taint in json.loads(taints)),
-        resources=tuple(resources),
+def _units(shape: object, of_node: object, resource: str, size: int, device: str, *rest: Any) -> Units:
+    node, ready, schedulable, *figures, labels, taints, resources = rest
+    return Units(
+        (shape, of_node, resource, size, device, ready, schedulable),
+        Shape(
+            labels=json.loads(labels or "{}"),
+            effects=frozenset(taint["effect"] for taint in json.loads(taints)),
+            resources=tuple(resources),
+        ),
+        resource,
+        size,
+        json.loads(device),
+        node,
+        ready,
+        schedulable,
+        *map(int, figures),
     )
-    return Units(shape, resource, size, json.loads(device), node, ready, schedulable, *map(int, figures))
+
+
+def used_by_namespace(
+    cluster_id: int, asked: Collection[tuple[str, str, int]], *, namespace: str = ""
+) -> dict[tuple[str, str], int]:
+    """(namespace, class slug) → units of our pods that are bound to a node and not over. One query.
+
+    `asked`: (slug, resource, size of a unit); each pod's part is rounded up. Devices of slices by the pods' claims.
+    """
+    slugs, resources, sizes = zip(*sorted(asked), strict=True) if asked else ((), (), ())
+    values: list[Any] = [list(slugs), list(resources), list(sizes), cluster_id, namespace, namespace]
+    with connection.cursor() as cursor:
+        cursor.execute(_USED, values)
+        return {(namespace, slug): int(used) for namespace, slug, used in cursor.fetchall()}
+
+
+_USED = f"""
+SELECT pod.namespace, asked.slug, sum(
+           CASE WHEN asked.resource <> '{SLICES}'
+                THEN (coalesce((pod.record -> 'requests' ->> asked.resource)::bigint, 0) + asked.size - 1) / asked.size
+                ELSE (SELECT coalesce(sum(jsonb_array_length(claim.record -> 'devices')), 0)
+                        FROM {MirrorObject._meta.db_table} claim
+                       WHERE claim.cluster_id = pod.cluster_id AND claim.kind = 'ResourceClaim'
+                         AND claim.namespace = pod.namespace
+                         AND claim.name IN (SELECT jsonb_array_elements_text(pod.record -> 'claims')))
+           END)
+  FROM {MirrorPod._meta.db_table} pod
+  JOIN unnest(%s::text[], %s::text[], %s::bigint[]) asked (slug, resource, size) ON asked.slug = pod.gpu_class
+ WHERE pod.cluster_id = %s AND pod.owner <> '' AND pod.node <> '' AND pod.phase NOT IN ('Succeeded', 'Failed')
+   AND (%s = '' OR pod.namespace = %s)
+ GROUP BY pod.namespace, asked.slug"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -11,9 +11,9 @@ from catalog import devices, discovery
 from catalog.models import GpuClass
 from cluster import observed
 from cluster import queries as mirror
+from cluster import units as seen_units
 from cluster.models import Cluster
 from cluster.units import CPU, SLICES, Units
-from cluster.units import units as units_seen
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Capacity:
     unhealthy: int | None = None
     cordoned: int | None = None
     nodes: tuple[NodeCapacity, ...] = ()
+    # What was summed, so that classes that select the same units are not counted twice where they are added up.
+    parts: tuple[Units, ...] = field(default=(), repr=False)
     as_of: datetime | None = None
     is_current: bool = False
     problem: str = ""
@@ -67,15 +69,15 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: b
     if as_of.at is None:
         return {gpu_class.pk: Capacity(problem=as_of.problem) for gpu_class in classes}
     labels = {name for gpu_class in classes for name in gpu_class.node_labels}
-    seen = units_seen(cluster.pk, {_asked(one) for one in classes}, labels=sorted(labels), by_node=with_nodes)
+    seen = seen_units.units(cluster.pk, {_asked(one) for one in classes}, labels=sorted(labels), by_node=with_nodes)
     known = {devices.device_class(one.device) for one in seen if one.resource == SLICES}
     known |= discovery.DEVICE_CLASS_RESOURCES.keys()
     found = {gpu_class.pk: [one for one in seen if _is_of(gpu_class, one, known)] for gpu_class in classes}
     if not with_nodes and any(_has_several_kinds(units) for units in found.values()):
         # What one node has of them all is only known node by node.
-        devices_seen = units_seen(cluster.pk, {(SLICES, 1)}, labels=sorted(labels), by_node=True)
+        devices_seen = seen_units.units(cluster.pk, {(SLICES, 1)}, labels=sorted(labels), by_node=True)
         for gpu_class in classes:
-            if _has_several_kinds(found[gpu_class.pk]):
+            if gpu_class.interface == GpuClass.Interface.DRA:
                 found[gpu_class.pk] = [one for one in devices_seen if _is_of(gpu_class, one, known)]
     return {
         gpu_class.pk: _capacity(_joined(found[gpu_class.pk]), gpu_class, as_of, with_nodes) for gpu_class in classes
@@ -84,23 +86,25 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: b
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
     """Units by class id of a namespace's pods that are bound to a node and not finished; {} when nothing is known."""
+    found = used_by_namespace(cluster, classes, namespace=namespace)
+    return {} if found is None else {pk: units.get(namespace, 0) for pk, units in found.items()}
+
+
+def used_by_namespace(
+    cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str = ""
+) -> dict[int, dict[str, int]] | None:
+    """Class id → namespace → units of our pods that are bound to a node and not finished. None: nothing is known.
+
+    Two queries. `namespace`: of this one alone.
+    """
     if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
-        return {}
-    bound = [pod for pod in mirror.pods(cluster.pk, namespace=namespace) if pod.node and not pod.is_over]
-    seen = mirror.objects(cluster.pk, kind="ResourceClaim", namespace=namespace)
-    claims = {claim.name: len(claim.record["devices"]) for claim in seen}
-    return {
-        gpu_class.pk: sum(units_of_pod(gpu_class, pod, claims) for pod in bound if pod.gpu_class == gpu_class.slug)
-        for gpu_class in classes
-    }
-
-
-def units_of_pod(gpu_class: GpuClass, pod: observed.Pod, claims: dict[str, int]) -> int:
-    if gpu_class.interface == GpuClass.Interface.DRA:
-        return sum(claims.get(name, 0) for name in pod.claims)
-    if gpu_class.interface == GpuClass.Interface.NONE:
-        return -(-pod.requests.get("cpu", 0) // (gpu_class.cpu_per_unit * 1000))
-    return pod.requests.get(gpu_class.resource, 0)
+        return None
+    by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
+    asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items()]
+    found: dict[int, dict[str, int]] = {gpu_class.pk: {} for gpu_class in by_slug.values()}
+    for (name, slug), units in seen_units.used_by_namespace(cluster.pk, asked, namespace=namespace).items():
+        found[by_slug[slug].pk][name] = units
+    return found
 
 
 def _asked(gpu_class: GpuClass) -> tuple[str, int]:
@@ -146,7 +150,7 @@ _SUMS = ("capacity", "allocatable", "used", "free", "most_free", "largest")
 
 
 def _capacity(seen: Collection[Units], gpu_class: GpuClass, as_of: observed.AsOf, with_nodes: bool) -> Capacity:
-    ready = [one for one in seen if one.ready]
+    ready = [one for one in _joined(seen) if one.ready]
     usable = [one for one in ready if one.schedulable]
     has_gpu = gpu_class.interface != GpuClass.Interface.NONE
     return Capacity(
@@ -159,6 +163,7 @@ def _capacity(seen: Collection[Units], gpu_class: GpuClass, as_of: observed.AsOf
         unhealthy=sum(max(0, one.capacity - one.allocatable) for one in ready) if has_gpu else 0,
         cordoned=sum(one.allocatable for one in ready if not one.schedulable),
         nodes=tuple(NodeCapacity(one.node, one.allocatable, one.used) for one in usable) if with_nodes else (),
+        parts=tuple(seen),
         as_of=as_of.at,
         is_current=as_of.is_current,
         problem=as_of.problem,

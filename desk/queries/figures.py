@@ -1,0 +1,162 @@
+"""The figures of a class for every signed-in person: capacity, promised, queued, borrowed. No team is named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from catalog.models import GpuClass
+from catalog.queries.capacity import Capacity, capacities, used_by_namespace
+from cluster.models import Cluster
+from tenants.models import Grant, Namespace
+from workloads.queries.waiting import waiting_units
+
+# Slices of the cards that there are; weights are stored with four digits, and 1/7 is not 0.1429.
+_SLICES = 8
+_ROUNDING = Fraction(1, 20_000)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One class in its own units. `promised`: in force now, all teams. `queued`: of work that waits for quota.
+
+    `borrowed`: what teams use beyond what they were promised. `cards`: free units of a MIG class as physical cards,
+    None for every other class. `weight`: GPU equivalents per unit, exact.
+    """
+
+    capacity: Capacity
+    promised: int
+    queued: int | None
+    borrowed: int | None
+    cards: Fraction | None
+    weight: Fraction
+    is_shared: bool
+
+
+@dataclass(frozen=True)
+class Total:
+    """GPU equivalents over classes. None where a class is unknown: a sum of what is known would be too small."""
+
+    allocatable: Fraction | None
+    free: Fraction | None
+    used: Fraction | None
+    promised: Fraction
+    queued: Fraction | None
+    borrowed: Fraction | None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """A share of a card is no card: the two are never added."""
+
+    exclusive: Total
+    shared: Total
+
+
+def figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Figures]:
+    """By class id. Eight queries, whatever the number of classes, teams and nodes."""
+    capacity = capacities(cluster, classes)
+    promised = _promised(classes)
+    used = used_by_namespace(cluster, classes)
+    teams = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
+    queued = waiting_units(cluster)
+    return {
+        one.pk: Figures(
+            capacity=capacity[one.pk],
+            promised=sum(promised.get(one.pk, {}).values()),
+            queued=None if queued is None else queued.get(one.slug, 0),
+            borrowed=None if used is None else _borrowed(used[one.pk], promised.get(one.pk, {}), teams),
+            cards=_cards(one, capacity[one.pk]),
+            weight=weight_of(one),
+            is_shared=one.sharing != GpuClass.Sharing.NONE,
+        )
+        for one in classes
+    }
+
+
+def totals(figures: Iterable[Figures]) -> Totals:
+    """Of classes that select the same units the first one counts them."""
+    found = list(figures)
+    counted: set[tuple[object, ...]] = set()
+    own = []
+    for one in found:
+        own.append(_own(one, counted))
+        counted |= {part.key for part in one.capacity.parts}
+    pairs = list(zip(found, own, strict=True))
+    return Totals(
+        exclusive=_total([pair for pair in pairs if not pair[0].is_shared]),
+        shared=_total([pair for pair in pairs if pair[0].is_shared]),
+    )
+
+
+def weight_of(one: GpuClass) -> Fraction:
+    """Exactly n/7 of a card where that is what was rounded, divided among those who share it."""
+    stored = Fraction(one.weight)
+    near = (stored * one.replicas).limit_denominator(_SLICES) / one.replicas
+    return near if abs(near - stored) <= _ROUNDING else stored
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Units of a class that no class before it has counted."""
+
+    allocatable: int
+    free: int
+    used: int
+
+
+def _own(one: Figures, counted: Collection[tuple[object, ...]]) -> _Own | None:
+    if not one.capacity.is_known:
+        return None
+    parts = [part for part in one.capacity.parts if part.key not in counted]
+    ready = [part for part in parts if part.ready]
+    return _Own(
+        allocatable=sum(part.allocatable for part in ready),
+        free=sum(part.free for part in ready if part.schedulable),
+        used=sum(part.used for part in parts),
+    )
+
+
+def _total(pairs: Collection[tuple[Figures, _Own | None]]) -> Total:
+    def weighed(units: Iterable[tuple[Figures, int | None]]) -> Fraction | None:
+        total = Fraction(0)
+        for one, number in units:
+            if number is None:
+                return None
+            total += one.weight * number
+        return total
+
+    return Total(
+        allocatable=weighed((one, own.allocatable if own else None) for one, own in pairs),
+        free=weighed((one, own.free if own else None) for one, own in pairs),
+        used=weighed((one, own.used if own else None) for one, own in pairs),
+        promised=sum((one.weight * one.promised for one, _ in pairs), Fraction(0)),
+        queued=weighed((one, one.queued) for one, _ in pairs),
+        borrowed=weighed((one, one.borrowed) for one, _ in pairs),
+    )
+
+
+def _promised(classes: Collection[GpuClass]) -> dict[int, dict[int, int]]:
+    """Class id → tenant id → units in force now. One query."""
+    rows = Grant.objects.filter(gpu_class__in=[one.pk for one in classes], period__contains=timezone.now())
+    found: dict[int, dict[int, int]] = {}
+    for row in rows.values("gpu_class_id", "tenant_id").annotate(total=Sum("units")):
+        found.setdefault(row["gpu_class_id"], {})[row["tenant_id"]] = row["total"]
+    return found
+
+
+def _borrowed(used: Mapping[str, int], promised: Mapping[int, int], teams: Mapping[str, int]) -> int:
+    by_team: dict[int, int] = {}
+    for namespace, units in used.items():
+        if namespace in teams:
+            by_team[teams[namespace]] = by_team.get(teams[namespace], 0) + units
+    return sum(max(0, units - promised.get(team, 0)) for team, units in by_team.items())
+
+
+def _cards(one: GpuClass, capacity: Capacity) -> Fraction | None:
+    is_mig = one.vendor == "nvidia" and one.partition != "none" and one.sharing == GpuClass.Sharing.NONE
+    return weight_of(one) * capacity.free if is_mig and capacity.free is not None else None
