@@ -7,6 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from catalog import api as catalog_api
+from desk import api as desk_api
 from desk import hardware_views as hardware
 from desk import views as desk
 from portal import health, staff, styleguide, theme
@@ -25,6 +26,7 @@ admin.site.login = staff.sign_in  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
+    path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", catalog_api.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", catalog_api.ClassDetail.as_view(), name="api-class"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
