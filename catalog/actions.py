@@ -15,13 +15,13 @@ from django.utils import timezone
 from accounts.actions import deliver, record
 from accounts.actor import Actor
 from accounts.models import User
-from catalog import policy, queries
+from catalog import policy, queries, validity
 from catalog.discovery import Proposal
 from catalog.models import DismissedProposal, GpuClass, Image, Pool
 from catalog.policy import Neighbour
 from cluster.models import Cluster
 from portal.due import touch
-from portal.errors import get_or_refuse, refuse, refuse_if
+from portal.errors import Refused, get_or_refuse, refuse, refuse_if
 
 LifeCycle = GpuClass.LifeCycle
 EDITABLE = (
@@ -260,12 +260,15 @@ def _known_fields(values: dict[str, Any]) -> None:
 
 
 def _validated(row: GpuClass | Image) -> None:
-    """Shapes of fields; what the constraints say is said by the database, with their own sentences."""
+    """The first thing that is wrong, beside its field; the constraints of the table are behind it."""
     try:
         row.full_clean(validate_unique=False, validate_constraints=False)
     except ValidationError as error:
         field, messages = next(iter(error.message_dict.items()))
         raise refuse("invalid", " ".join(messages), field=field) from error
+    if isinstance(row, GpuClass):
+        for refusal in validity.problems(vars(row)):
+            raise Refused(refusal)
 
 
 def _refuse_confusion(gpu_class: GpuClass) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError
 from django.test import Client
 
 from accounts.actor import Actor, system
@@ -88,27 +87,6 @@ def test_what_an_open_class_is_does_not_change_under_those_who_hold_it(cluster: 
     actions.activate(made.pk, by=BY)
     assert refused(actions.edit_class, made.pk, resource="nvidia.com/gpu") == "in_use"
     assert refused(actions.edit_class, made.pk, colour="red") == "unknown_field"
-
-
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        ({"interface": "device-plugin", "resource": "gpu"}, "gpu_class_interface"),
-        (
-            {"interface": "dra", "resource": "dra.portal/x", "device_class": "x", "device_selector": ""},
-            "gpu_class_interface",
-        ),
-        ({"interface": "dra", "resource": "", "device_class": "x", "device_selector": "true"}, "gpu_class_interface"),
-        ({"sharing": "mps", "replicas": 4, "units_per_workload": 1, "partition": "1g.10gb"}, "gpu_class_no_mps_on_mig"),
-        ({"sharing": "mps", "replicas": 4, "units_per_workload": 2}, "gpu_class_one_share_each"),
-        ({"sharing": "mps", "replicas": 1, "units_per_workload": 1}, "gpu_class_replicas"),
-    ],
-)
-def test_impossible_combinations_are_refused_by_the_database(
-    cluster: Cluster, values: dict[str, Any], name: str
-) -> None:
-    with pytest.raises(IntegrityError, match=name):
-        draft(cluster, "x", **values)
 
 
 # ---- the admin ---------------------------------------------------------------------------------------------------

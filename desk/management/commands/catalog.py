@@ -1,7 +1,12 @@
-"""`manage.py catalog settle | propose | accept`: from an empty database to a catalog of what the nodes have."""
+"""`manage.py catalog settle | propose | accept`: from an empty database to a catalog of what the nodes have.
+
+`manage.py catalog export | apply`: the catalog as a file, for git. Here, since the file also names teams.
+"""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -10,11 +15,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from accounts.actor import system
 from catalog import actions, queries
 from catalog.discovery import Discovery
+from desk import catalog_file
 from portal.errors import Refused
 
 
 class Command(BaseCommand):
-    help = "Set up the cluster's row; propose classes for the hardware that the watcher has seen; accept them."
+    help = (
+        "Set up the cluster's row; propose classes for the hardware that the watcher has seen; accept them; "
+        "keep classes and images in a file."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
@@ -26,10 +35,22 @@ class Command(BaseCommand):
         verbs.add_parser("propose", help="one class for each kind of capacity, as it would be made")
         accept = verbs.add_parser("accept", help="make and open proposed classes; what exists stays as it is")
         accept.add_argument("slug", nargs="*", help="only these (default: all that are proposed)")
+        export = verbs.add_parser("export", help="write classes and images as YAML")
+        export.add_argument("file", nargs="?", default="-", help="where to (default: standard output)")
+        apply = verbs.add_parser("apply", help="make classes and images as the file says; all of it, or nothing")
+        apply.add_argument("file", help="the file, - for standard input")
+        apply.add_argument("--dry-run", action="store_true", help="only show what would change, or what is wrong")
+        apply.add_argument("--prune", action="store_true", help="retire classes and remove images that it leaves out")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         try:
-            {"settle": self._settle, "propose": self._propose, "accept": self._accept}[verb](options)
+            {
+                "settle": self._settle,
+                "propose": self._propose,
+                "accept": self._accept,
+                "export": self._export,
+                "apply": self._apply,
+            }[verb](options)
         except Refused as refused:
             raise CommandError(str(refused)) from refused
 
@@ -58,6 +79,27 @@ class Command(BaseCommand):
         for made in actions.accept_proposals(proposals, by=system("manage.py")):
             self.stdout.write(f"{made.slug} is open.")
 
+    def _export(self, options: dict[str, Any]) -> None:
+        text = catalog_file.export()
+        if options["file"] == "-":
+            self.stdout.write(text, ending="")
+        else:
+            Path(options["file"]).write_text(text)
+
+    def _apply(self, options: dict[str, Any]) -> None:
+        outcome = catalog_file.apply(
+            _read(options["file"]), prune=options["prune"], dry_run=options["dry_run"], by=system("manage.py")
+        )
+        for line in outcome.lines:
+            self.stdout.write(line)
+        if outcome.problems:
+            told = "\n".join(str(problem) for problem in outcome.problems)
+            raise CommandError(f"{told}\nNothing was changed.")
+        if not outcome.lines:
+            self.stdout.write("Nothing differs.")
+        elif options["dry_run"]:
+            self.stdout.write("A dry run: nothing was changed.")
+
     def _discovery(self) -> Discovery:
         found = queries.discover(queries.cluster())
         if found is None:
@@ -65,3 +107,10 @@ class Command(BaseCommand):
                 "The watcher has not listed the nodes yet; start it (`manage.py watch_cluster`) and retry."
             )
         return found
+
+
+def _read(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{name} cannot be read: {error}.") from error
