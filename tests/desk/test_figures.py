@@ -154,7 +154,10 @@ def test_shares_and_cards_are_never_added(cluster: Cluster, a100: GpuClass, mig:
         replicas=4,
         units_per_workload=1,
         weight="0.25",
-        node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED"},
+        node_labels={
+            "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED",
+            "nvidia.com/gpu.sharing-strategy": "time-slicing",
+        },
     )
     mirrored.hardware_seen(cluster)
     found = totals_of(a100, mig, shared)
