@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.actions import deliver, record
 from accounts.actor import Actor
 from accounts.models import User
-from catalog import policy, queries, validity
+from catalog import images, policy, queries, validity
 from catalog.discovery import Proposal
 from catalog.models import DismissedProposal, GpuClass, Image, Pool
 from catalog.policy import Neighbour
@@ -32,6 +32,10 @@ EDITABLE = (
 )  # fmt: skip
 _NOT_HELD: dict[str, Any] = {"held_since": None, "held_until": None, "held_reason": ""}
 _STAYS: dict[str, Any] = {"successor": None, "retiring_message": "", "runs_until": None}
+IMAGE_FIELDS = (
+    "version", "reference", "digest", "contents", "vendor", "min_cuda", "deprecated_since", "successor", "kind",
+    "position",
+)  # fmt: skip
 # What a class is: pods that run were placed and charged by it.
 IDENTITY = ("partition", "sharing", "replicas", "interface", "resource", "device_class")
 
@@ -184,15 +188,44 @@ def restore_proposal(slug: str, *, by: Actor, cluster: Cluster | None = None) ->
 
 @transaction.atomic
 def put_image(*, name: str, by: Actor, **values: Any) -> Image:
-    """Create or change the image of that name. Raises Refused: not_allowed (403), invalid (422)."""
+    """Create or change the image of that name; the same again changes nothing. `successor` is an Image or None.
+
+    Raises Refused: not_allowed (403), unknown_field, bad_successor, invalid (422).
+    """
     refuse_if(policy.may_edit(by))
-    image = Image.objects.select_for_update().filter(name=name).first() or Image(name=name)
-    for field, value in values.items():
+    if unknown := sorted(set(values) - set(IMAGE_FIELDS)):
+        raise refuse("unknown_field", f"An image has no field '{unknown[0]}' to set.", field=unknown[0])
+    known = Image.objects.select_for_update().filter(name=name).first()
+    image = known or Image(name=name)
+    before = {field: getattr(known, field) for field in values} if known else {}
+    changed = {field: value for field, value in values.items() if known is None or before[field] != value}
+    if known and not changed:
+        return known
+    for field, value in changed.items():
         setattr(image, field, value)
     _validated(image)
+    _refuse_misfit(image)
     image.save()
-    record(by, "image.put", image, after=values)
+    record(by, "image.put", image, before=_named({f: before[f] for f in changed if known}), after=_named(changed))
     return image
+
+
+def _refuse_misfit(image: Image) -> None:
+    if problem := images.shape_problem(image.reference, image.digest, image.vendor, image.min_cuda):
+        field, text = problem
+        raise refuse("invalid", text, field=field)
+    successor = image.successor
+    if successor and successor.name == image.name:
+        raise refuse(
+            "bad_successor", "An image cannot replace itself; leave it empty, or name another.", field="successor"
+        )
+    if successor and successor.kind != image.kind:
+        text = f"{successor.name} is for a {successor.kind}; what replaces {image.name} is for a {image.kind} too."
+        raise refuse("bad_successor", text, field="successor")
+
+
+def _named(values: dict[str, Any]) -> dict[str, Any]:
+    return {field: value.name if isinstance(value, Image) else value for field, value in values.items()}
 
 
 @transaction.atomic

@@ -113,23 +113,54 @@ class ClassAdmin(_ByAction):
 
 
 class ImageForm(forms.ModelForm):
+    """As ClassForm: the action is run while the form is checked."""
+
     class Meta:
         model = Image
-        fields = ("name", "reference", "contents", "kind", "position")
+        fields = ("name", *actions.IMAGE_FIELDS)
+
+    request: HttpRequest
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        if self.errors:
+            return values
+        name = values.pop("name", self.instance.name)
+        if self.instance.pk is None and Image.objects.filter(name=name).exists():
+            raise ValidationError({"name": "An image of this name is in the list already; open that one to change it."})
+        try:
+            self.instance = actions.put_image(name=name, by=actor(self.request), **values)
+        except Refused as refused:
+            field = refused.refusal.field
+            raise ValidationError({field: str(refused)} if field in self.fields else str(refused)) from refused
+        return values
+
+    def _post_clean(self) -> None:
+        """The row is what the action made of it."""
 
 
 @admin.register(Image)
 class ImageAdmin(_ByAction):
     form = ImageForm
-    list_display = ("name", "reference", "kind", "position")
+    list_display = ("name", "version", "reference", "kind", "vendor", "min_cuda", "deprecated_since", "position")
+    list_filter = ("kind", "vendor")
+    search_fields = ("name", "reference", "contents")
+    actions = ("remove",)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        form = super().get_form(request, obj, change=change, **kwargs)
+        return type("ImageForm", (form,), {"request": request})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("name",) if obj else ()
 
-    def save_model(self, request: HttpRequest, obj: Image, form: Any, change: bool) -> None:
-        values = {key: value for key, value in form.cleaned_data.items() if key != "name"}
-        saved = actions.put_image(name=obj.name, by=actor(request), **values)
-        obj.pk = saved.pk
+    @admin.action(description="Remove: no longer offered; runs keep what they were launched with")
+    def remove(self, request: HttpRequest, chosen: QuerySet[Image]) -> None:
+        for image in chosen:
+            actions.remove_image(image.pk, by=actor(request))
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Done by the action."""
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Events are the record."""
