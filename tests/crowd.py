@@ -5,20 +5,28 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from django.db import connection
+
+from catalog import actions, queries
+from catalog.models import GpuClass
 from cluster import mirror_rows
 from cluster.kinds import KINDS
-from cluster.models import Cluster
+from cluster.models import Cluster, MirrorPod
 from devcluster import hardware
-from tests import mirrored
+from tests import make, mirrored
 
 # One of each: whole cards, MIG mixed and single, time slices, MPS, DRA, AMD, Intel, cpu.
 KINDS_OF_NODES = 10
 PODS_PER_NODE = 8
+TEAMS = 5
 Raw = dict[str, Any]
 
 
-def crowd(cluster: Cluster, *, nodes: int) -> None:
-    """Every node has eight pods: two that hold devices (where there are any) and six strangers with cpu alone."""
+def crowd(cluster: Cluster, *, nodes: int) -> list[GpuClass]:
+    """Every node has eight pods: two of teams that hold devices, or cores, and six strangers with cpu alone.
+
+    Returns the classes that discovery proposes for them, open. Statistics are fresh, as they are where autovacuum runs.
+    """
     mirrored.seen(cluster)
     rows: dict[str, list[Raw]] = {"Node": [], "Pod": [], "ResourceSlice": [], "ResourceClaim": []}
     for number in range(nodes):
@@ -26,6 +34,22 @@ def crowd(cluster: Cluster, *, nodes: int) -> None:
             rows[kind].append(mirror_rows.row(cluster.pk, KINDS[kind].seen(raw)))
     for kind, found in rows.items():
         mirror_rows.upsert(KINDS[kind].table, found)
+    classes = _classes(cluster)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return classes
+
+
+def _classes(cluster: Cluster) -> list[GpuClass]:
+    found = queries.discover(cluster)
+    assert found is not None
+    classes = [make.gpu_class(cluster, slug=one.slug, **actions.values_of(one)) for one in found.proposals]
+    for number, (node, _slices) in enumerate(templates()):
+        labels, offers = node["metadata"].get("labels", {}), node["status"]["allocatable"]
+        for one in classes:
+            if one.resource in offers and one.node_labels.items() <= labels.items():
+                MirrorPod.objects.filter(cluster_id=cluster.pk, gpu_class=f"kind-{number}").update(gpu_class=one.slug)
+    return classes
 
 
 @functools.cache
