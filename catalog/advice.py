@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import ceil
+from typing import Any
 
 from catalog.needs import INTERACTIVE, SERVING, Needs, Option, Stage, objection, peak_text
 from portal.quota_bar import plural
@@ -18,6 +19,7 @@ KEEP_EXCLUSIVE, CHANGE = "keep exclusive", "change the workload"
 # Below this share of the memory, one batch more ends the process.
 THIN = 0.05
 Stopped = tuple[Option, Stage, str]
+LINKS = {"nvswitch": "NVSwitch", "nvlink": "NVLink", "pcie": "PCIe"}
 BY_INTERCONNECT = {"nvswitch": 0, "nvlink": 1, "unknown": 2, "pcie": 3}
 
 
@@ -67,8 +69,8 @@ def advise(needs: Needs, options: Iterable[Option]) -> Advice:
     ruled_out = tuple(RuledOut(option.slug, option.name, why) for option, _stage, why in stopped)
     if not left:
         return Advice(None, None, None, (), "", CHANGE, _way_out(stopped, needs), ruled_out)
-    best = min(left, key=lambda option: (bool(option.held), not _may_use(option, needs), *_fit(option, needs)))
-    at_once = [option for option in left if _start(option, needs)[0]]
+    best = min(left, key=lambda option: _order(option, needs))
+    at_once = [option for option in left if start_of(option, needs.cards)[0]]
     sooner = best if best in at_once else min(at_once, key=lambda option: _fit(option, needs), default=None)
     kept = _kept_exclusive(best, stopped, needs)
     return Advice(
@@ -97,7 +99,7 @@ def _way_out(stopped: Sequence[Stopped], needs: Needs) -> str:
     option, why = max(nearest, key=lambda one: (one[0].units_per_workload, one[0].largest_node or 0, one[0].slug))
     change = {
         Stage.ATTRIBUTES: "Do without, or ask the operators for cards that have it.",
-        Stage.LIFE: "Ask the operators what comes instead.",
+        Stage.LIFE: "Ask the operators what comes instead, or when it is back.",
         Stage.KIND: "Run it as a job." if needs.work == INTERACTIVE else "Run it in a notebook, or ask the operators.",
         Stage.ISOLATION: "Accept neighbours, or ask the operators for a class that is not shared.",
         Stage.SHARING: "Keep exclusive: ask the operators for a class that is not shared.",
@@ -145,6 +147,10 @@ def _kept_exclusive(best: Option, stopped: Sequence[Stopped], needs: Needs) -> s
 # ---- which comes first -----------------------------------------------------------------------------------------------
 
 
+def _order(option: Option, needs: Needs) -> tuple[Any, ...]:
+    return bool(option.held), not _may_use(option, needs.cards), *_fit(option, needs)
+
+
 def _fit(option: Option, needs: Needs) -> tuple[bool, float, float, float, Decimal, str]:
     """Smaller suits better: made for CUDA unless asked otherwise, kind of sharing, links between cards, memory, price,
     slug.
@@ -167,12 +173,12 @@ def _suits(option: Option, needs: Needs) -> int:
     return 1
 
 
-def _may_use(option: Option, needs: Needs) -> bool:
-    return option.granted is not None and option.granted + option.borrowable >= needs.cards
+def _may_use(option: Option, asked: int) -> bool:
+    return option.granted is not None and option.granted + option.borrowable >= asked
 
 
 def _runner_up(best: Option, left: Sequence[Option], found: Sequence[Option], needs: Needs) -> Choice | None:
-    """What suits next, whoever may use it; failing that, what would if neighbours were accepted."""
+    """What suits better and the team may not use yet; else what comes next; else what would, with neighbours."""
     others = [option for option in left if option is not best]
     if not others and needs.own_part:
         relaxed = replace(needs, own_part=False)
@@ -180,7 +186,8 @@ def _runner_up(best: Option, left: Sequence[Option], found: Sequence[Option], ne
         needs = relaxed if others else needs
     if not others:
         return None
-    second = min(others, key=lambda option: _fit(option, needs))
+    smaller = [option for option in others if not option.held and _fit(option, needs) < _fit(best, needs)]
+    second = min(smaller or others, key=lambda option: _order(option, needs))
     return replace(_choice(second, needs), why=_instead(best, second, needs))
 
 
@@ -192,7 +199,7 @@ def _instead(best: Option, second: Option, needs: Needs) -> str:
     mine, theirs = best.axes.memory_mib, second.axes.memory_mib
     if mine and theirs and theirs > mine:
         return f"if you need more than {mine:,} MiB: it has {theirs:,}."
-    if mine and theirs and theirs < mine and not _may_use(second, needs):
+    if mine and theirs and theirs < mine and not _may_use(second, needs.cards):
         return "smaller and enough; your team may use none of it yet."
     if mine and theirs and theirs < mine:
         return f"if {theirs:,} MiB turn out to be enough."
@@ -203,17 +210,17 @@ def _instead(best: Option, second: Option, needs: Needs) -> str:
 
 
 def _choice(option: Option, needs: Needs) -> Choice:
-    at_once, start = _start(option, needs)
+    at_once, start = start_of(option, needs.cards)
     return Choice(option.slug, option.name, needs.cards, option.unit, at_once, start, option.price)
 
 
-def _start(option: Option, needs: Needs) -> tuple[bool, str]:
-    asked = needs.cards
+def start_of(option: Option, asked: int) -> tuple[bool, str]:
+    """(at once, when in a sentence) for that many units in one workload."""
     if option.held:
         return False, option.held
     if option.granted is None:
         return False, "You are in no team; workloads start in a team."
-    if not _may_use(option, needs):
+    if not _may_use(option, asked):
         held = f"only {option.granted}" if option.granted else "none"
         borrow = f"{option.borrowable}" if option.borrowable else "none"
         return False, f"Request it first: your team holds {held} and may borrow {borrow}."
@@ -236,8 +243,8 @@ def _start(option: Option, needs: Needs) -> tuple[bool, str]:
 def _reasons(best: Option, needs: Needs) -> tuple[str, ...]:
     found = [_memory_reason(best, needs), _isolation_reason(best)]
     if needs.cards > 1:
-        joined = {"unknown": "how they are joined is not known", "pcie": "joined by PCIe"}
-        links = joined.get(best.interconnect, f"joined by {best.interconnect.replace('nv', 'NV')}")
+        joined = LINKS.get(best.interconnect)
+        links = f"joined by {joined}" if joined else "how they are joined is not known"
         crossing = ", so that nothing crosses the network" if needs.several_nodes else ""
         known = f"of up to {best.largest_node}" if best.largest_node is not None else "(how many it has is not known)"
         found.append(f"{plural(needs.cards, 'card')} on one node {known}, {links}{crossing}.")

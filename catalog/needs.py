@@ -111,7 +111,9 @@ def _attributes(option: Option, needs: Needs) -> str:
 
 
 def _life(option: Option, needs: Needs) -> str:
-    return "" if option.life_cycle == "active" else f"It is {option.life_cycle}: nothing new starts on it."
+    if option.life_cycle != "active":
+        return f"It is {option.life_cycle}: nothing new starts on it."
+    return "No node offers it at present." if option.largest_node == 0 else ""
 
 
 def _kind(option: Option, needs: Needs) -> str:

@@ -6,13 +6,13 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
+from django.views.decorators.vary import vary_on_headers
 from django_htmx.http import reswap
 
 from accounts.edge import actor
 from accounts.models import Role
 from catalog import queries as catalog
-from desk import queries
-from desk.queries.cards import EXCLUSIVE, SHARED, cards
+from desk import catalog_pages, queries
 from desk.queries.catalog_checks import catalog_checks
 from desk.queries.health import health as health_of
 from portal.errors import NOT_FOUND, Refused
@@ -64,12 +64,28 @@ def start(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_GET
+@vary_on_headers("HX-Request")
 def catalog_page(request: HttpRequest) -> HttpResponse:
-    only = request.GET.get("only", "")
-    only = only if only in (EXCLUSIVE, SHARED) else ""
-    found, capacity = cards(actor(request), only=only)
-    context = {"cards": found, "only": only, "as_of": capacity.as_of, "is_stale": not capacity.is_current}
-    return render(request, "desk/catalog.html", context)
+    context = catalog_pages.catalog(request.GET, by=actor(request))
+    is_fragment = request.headers.get("HX-Request") and not request.headers.get("HX-History-Restore-Request")
+    return render(request, "desk/_catalog_answer.html" if is_fragment else "desk/catalog.html", context)
+
+
+@login_required
+@require_GET
+@vary_on_headers("HX-Request")
+def choose(request: HttpRequest) -> HttpResponse:
+    """Help me choose: all questions, one answer with all its reasons."""
+    context = catalog_pages.choose(request.GET, by=actor(request))
+    is_fragment = request.headers.get("HX-Request") and not request.headers.get("HX-History-Restore-Request")
+    return render(request, "desk/_advice.html" if is_fragment else "desk/choose.html", context)
+
+
+@login_required
+@require_GET
+def compare(request: HttpRequest) -> HttpResponse:
+    """Classes side by side; those named by `class`, or all."""
+    return render(request, "desk/compare.html", catalog_pages.compare(request.GET.getlist("class"), by=actor(request)))
 
 
 @login_required

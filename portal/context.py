@@ -18,6 +18,8 @@ from tenants.queries import requests
 SECTIONS = {
     "tenant-home": "Home",
     "catalog": "Catalog",
+    "catalog-choose": "Catalog",
+    "catalog-compare": "Catalog",
     "launch": "Workloads",
     "workload": "Workloads",
     "workloads": "Workloads",

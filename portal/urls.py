@@ -55,6 +55,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # pages that join apps
     path("", desk.home, name="home"),
     path("catalog", desk.catalog_page, name="catalog"),
+    path("catalog/choose", desk.choose, name="catalog-choose"),
+    path("catalog/compare", desk.compare, name="catalog-compare"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
     path("health", desk.health, name="health"),
     path("start", desk.start, name="start"),

@@ -1,133 +1,263 @@
-"""The catalog as a person meets it: every open class with what is free, and what their own team has of it."""
+"""The catalog as a person meets it: every class they may know of with what is free, and what their team has of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 
-from django.urls import reverse
-from django.utils import timezone
+from django.urls import NoReverseMatch, reverse
 
-from accounts.actor import Actor
 from catalog import contract
 from catalog import queries as catalog
+from catalog.advice import start_of
 from catalog.models import GpuClass
-from catalog.queries import Capacity
-from desk.queries import first_team
+from desk.queries.cells import Drawing, drawing
+from desk.queries.shelf import Item, Shelf, Viewer
 from portal.errors import Refusal
 from portal.quota_bar import plural
-from tenants import policy as tenants_policy
-from tenants import queries as tenants
-from tenants.models import Tenant
-from workloads import policy
-from workloads import queries as workloads
-from workloads.queries.launching import price_of
 
-EXCLUSIVE, SHARED = "exclusive", "shared"
+ALL, EXCLUSIVE, SHARED, TEAM = "", "exclusive", "shared", "team"
 
 
 @dataclass(frozen=True)
 class Card:
-    """One class. `free` None: nobody knows."""
+    """One class. Numbers None: nobody knows. `notes`: sentences about its hold and its end."""
 
     slug: str
     name: str
+    href: str
     summary: str
-    tag: str
+    tags: tuple[str, ...]
+    is_shared: bool
+    is_held: bool
     unit: str
-    state: str | None
+    notes: tuple[str, ...]
+    state: str
     free: int | None
     allocatable: int | None
     one_node: int | None
     per_workload: int
     price: str
-    promises: tuple[contract.Promise, ...]
+    contract: contract.Contract
     counted_as: str
+    promised: str
     team: str
+    nodes: Drawing | None
+    launch_label: str
     launch_href: str
     launch_refusal: Refusal | None
+    at_once: bool
+    request_label: str
     request_href: str
     request_refusal: Refusal | None
+    team_may_use: bool
 
 
 @dataclass(frozen=True)
-class _Viewer:
-    """The person's own team, and what they may do there."""
+class Filter:
+    """`count` None where there is nothing to count (All)."""
 
-    tenant: Tenant | None
-    launch: Refusal | None
-    request: Refusal | None
-    held: dict[int, int]
-
-
-def cards(by: Actor, *, only: str = "") -> tuple[list[Card], Capacity]:
-    """Open classes by slug; `only` "exclusive" or "shared". The capacity carries how old the figures are."""
-    cluster = catalog.cluster()
-    classes = [one for one in catalog.open_classes(cluster) if only in ("", _sharing(one))]
-    capacities = catalog.capacities(cluster, classes)
-    viewer = _viewer(by)
-    promised = workloads.most_promised(viewer.tenant.pk, [one.pk for one in classes]) if viewer.tenant else {}
-    found = [_card(one, capacities[one.pk], viewer, promised.get(one.pk, 0)) for one in classes]
-    return found, next(iter(capacities.values()), Capacity())
+    key: str
+    label: str
+    count: int | None
+    is_current: bool
 
 
-def _viewer(by: Actor) -> _Viewer:
-    tenant = first_team(by)
-    if tenant is None:
-        return _Viewer(None, None, None, {})
-    _namespace, team = workloads.team(by, tenant.slug)
-    return _Viewer(
-        tenant,
-        policy.may_launch_in(by, team) or policy.may_add(team),
-        tenants_policy.may_file(by, tenants.standing(by, tenant)),
-        tenants.units_in_force(tenant.pk, timezone.now()),
+@dataclass(frozen=True)
+class Catalog:
+    """`every` class that the person may know of, `cards` those that the filter leaves. `start_href`: for who has no
+    team and is no staff either.
+    """
+
+    cards: list[Card]
+    every: list[Card]
+    filters: list[Filter]
+    as_of: datetime | None
+    is_stale: bool
+    team: str
+    start_href: str
+
+
+def catalog_of(shelf: Shelf, *, only: str = ALL) -> Catalog:
+    every = cards(shelf)
+    keeps = {
+        ALL: ("All", every),
+        EXCLUSIVE: ("Exclusive", [card for card in every if not card.is_shared]),
+        SHARED: ("Shared", [card for card in every if card.is_shared]),
+    }
+    if shelf.viewer.tenant is not None:
+        keeps[TEAM] = ("My team may use", [card for card in every if card.team_may_use])
+    only = only if only in keeps else ALL
+    return Catalog(
+        cards=keeps[only][1],
+        every=every,
+        filters=[
+            Filter(key, label, None if key == ALL else len(found), key == only) for key, (label, found) in keeps.items()
+        ],
+        as_of=shelf.capacity.as_of,
+        is_stale=not shelf.capacity.is_current,
+        team=shelf.viewer.tenant.name if shelf.viewer.tenant else "",
+        start_href="" if shelf.viewer.tenant or shelf.viewer.is_staff else reverse("start"),
     )
 
 
-def _card(one: GpuClass, capacity: Capacity, viewer: _Viewer, promised: int) -> Card:
-    unit = catalog.unit_of(one)
-    launch_href = request_href = team = ""
-    launch_refusal = None
-    if viewer.tenant is not None:
-        launch_href = f"{reverse('launch', args=[viewer.tenant.slug])}?gpu_class={one.slug}"
-        request_href = reverse("request-new", args=[viewer.tenant.slug])
-        held = viewer.held.get(one.pk, 0)
-        team = f"{viewer.tenant.name} holds {plural(held, unit)}." if held else f"{viewer.tenant.name} holds none."
-        launch_refusal = viewer.launch or policy.may_ever_start(workloads.facts_of(one, promised, 1), 1)
+def cards(shelf: Shelf) -> list[Card]:
+    has_team = shelf.viewer.tenant is not None
+    starts = {option.slug: start_of(option, 1) for option in shelf.options()}
+    return [_card(item, shelf.viewer, *starts[item.gpu_class.slug], has_team=has_team) for item in shelf.items]
+
+
+def _card(item: Item, viewer: Viewer, at_once: bool, start: str, *, has_team: bool) -> Card:
+    one, capacity = item.gpu_class, item.capacity
+    found = contract.contract(catalog.axes_of(one))
+    launch_refusal = (viewer.launch or item.never) if has_team else None
     return Card(
         slug=one.slug,
         name=one.name,
+        href=class_href(one.slug),
         summary=one.summary,
-        tag=_tag(one),
-        unit=unit,
-        state="Retiring" if one.life_cycle == GpuClass.LifeCycle.RETIRING else None,
+        tags=tags(item, found.tier),
+        is_shared=item.is_shared,
+        is_held=bool(item.held),
+        unit=item.unit,
+        notes=tuple(note for note in (item.held, item.retiring) if note),
+        state="Held" if item.held else "Retiring" if item.retiring else "",
         free=capacity.free,
         allocatable=capacity.allocatable,
         one_node=capacity.most_on_one_node,
         per_workload=one.units_per_workload,
-        price=price_of(one),
-        promises=contract.promises(catalog.axes_of(one)),
-        counted_as=_counted_as(one, unit),
-        team=team,
-        launch_href=launch_href,
+        price=money(one.price_per_unit_hour),
+        contract=found,
+        counted_as=counted_as(one, item.unit),
+        promised=_promised(item),
+        team=_team(item, viewer),
+        nodes=drawing(item.nodes, item.mine, unit=item.unit),
+        launch_label=_launch_label(item, at_once, launch_refusal),
+        launch_href=_launch_href(item, viewer),
         launch_refusal=launch_refusal,
-        request_href=request_href,
-        request_refusal=viewer.request,
+        at_once=at_once and launch_refusal is None,
+        request_label="Request more" if item.granted else "Request",
+        request_href=reverse("request-new", args=[viewer.tenant.slug]) if viewer.tenant else "",
+        request_refusal=_request_refusal(item, viewer),
+        team_may_use=item.never is None,
     )
 
 
-def _counted_as(one: GpuClass, unit: str) -> str:
+def class_href(slug: str) -> str:
+    try:
+        return reverse("class", args=[slug])
+    except NoReverseMatch:
+        return ""
+
+
+def money(price: Decimal) -> str:
+    """ "" for what is free of charge; as many decimals as it has, two at least."""
+    if not price:
+        return ""
+    return f"{price:.2f}" if price == round(price, 2) else f"{price.normalize():f}"
+
+
+def tags(item: Item, tier: str) -> tuple[str, ...]:
+    if item.is_shared:
+        first = "shared"
+    else:
+        first = "exclusive slice" if item.gpu_class.partition != "none" else "exclusive"
+    return (first, tier) if tier else (first,)
+
+
+def counted_as(one: GpuClass, unit: str) -> str:
     """Who takes turns has no fraction of a card."""
     if one.sharing == GpuClass.Sharing.TIME_SLICING:
         whole = "slice" if one.partition != "none" else "card"
-        return f"Up to {plural(one.replicas, unit)} take turns on one {whole}."
+        return f"Up to {plural(one.replicas, unit)} take turns on one {whole}; never added to cards."
+    if one.interface == GpuClass.Interface.NONE:
+        return "Counted in cores, not as GPUs."
     return f"One {unit} counts as {one.weight.normalize():f} GPU."
 
 
-def _sharing(one: GpuClass) -> str:
-    return EXCLUSIVE if one.sharing == GpuClass.Sharing.NONE else SHARED
+def _promised(item: Item) -> str:
+    if item.promised is None or item.capacity.allocatable is None:
+        return ""
+    return f"Promised to all teams: {item.promised} of {item.capacity.allocatable}."
 
 
-def _tag(one: GpuClass) -> str:
-    if _sharing(one) == SHARED:
-        return "shared"
-    return "exclusive slice" if one.partition != "none" else "exclusive"
+def _team(item: Item, viewer: Viewer) -> str:
+    if viewer.tenant is None:
+        return ""
+    name = viewer.tenant.name
+    waits = f", {item.queued} {'waits' if item.queued == 1 else 'wait'}" if item.queued else ""
+    if item.granted or item.used:
+        borrowed = max(0, (item.used or 0) - item.granted)
+        more = f", {borrowed} of them borrowed" if borrowed else ""
+        used = (
+            f"{item.used} of {item.granted} used" if item.used is not None else f"{item.granted} granted, use unknown"
+        )
+        return f"{name}: {used}{more}{waits}."
+    may = item.gpu_class.borrowing_limit
+    return f"{name} holds none{f' and may borrow {may}' if may else ''}{waits}."
+
+
+def _launch_label(item: Item, at_once: bool, refusal: Refusal | None) -> str:
+    if refusal is not None or item.capacity.free is None:
+        return "Launch"
+    if item.held:
+        return "Launch, waits: held"
+    if at_once:
+        return "Launch, starts at once"
+    borrows = not item.left and item.gpu_class.borrowing_limit
+    return f"Launch, borrowed {item.unit}" if borrows else "Launch, waits"
+
+
+def _launch_href(item: Item, viewer: Viewer) -> str:
+    if viewer.tenant is None:
+        return ""
+    return f"{reverse('launch', args=[viewer.tenant.slug])}?gpu_class={item.gpu_class.slug}"
+
+
+def _request_refusal(item: Item, viewer: Viewer) -> Refusal | None:
+    if viewer.tenant is None or viewer.request is not None:
+        return viewer.request
+    if item.gpu_class.life_cycle == GpuClass.LifeCycle.RETIRING:
+        return Refusal("class_retiring", "It is being retired: nothing more of it is granted.", status=409)
+    return None
+
+
+# ---- side by side ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One line of the comparison. `cells` in the order of the classes."""
+
+    topic: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PromiseLine:
+    """One topic of the contracts, None for a class that says nothing of it."""
+
+    topic: str
+    cells: tuple[contract.Promise | None, ...]
+
+
+def compared(found: Sequence[Card]) -> tuple[list[Compared], list[PromiseLine]]:
+    """(figures, contracts)."""
+    lines = [
+        Compared("Free now", tuple(_of(card.free, card.allocatable, card.unit) for card in found)),
+        Compared("Most on one node", tuple("–" if card.one_node is None else str(card.one_node) for card in found)),
+        Compared("Per workload", tuple(f"up to {plural(card.per_workload, card.unit)}" for card in found)),
+        Compared("Price", tuple(f"{card.price} per {card.unit}-hour" if card.price else "free" for card in found)),
+        Compared("Counted as", tuple(card.counted_as for card in found)),
+    ]
+    if any(card.team for card in found):
+        lines.append(Compared("Your team", tuple(card.team for card in found)))
+    topics = dict.fromkeys(promise.topic for card in found for promise in card.contract.promises)
+    by_topic = [{promise.topic: promise for promise in card.contract.promises} for card in found]
+    return lines, [PromiseLine(topic, tuple(one.get(topic) for one in by_topic)) for topic in topics]
+
+
+def _of(free: int | None, allocatable: int | None, unit: str) -> str:
+    return "unknown" if free is None else f"{free} of {plural(allocatable or 0, unit)}"

@@ -11,12 +11,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.models import AppliedObject, Cluster
 from desk import queries
-from desk.queries.cards import cards
 from desk.queries.health import health
 from tenants.models import Grant, Membership, Namespace, Tenant
 from tests import make, mirrored
@@ -112,17 +110,6 @@ def test_the_launch_buttons_say_the_same_of_a_team_without_a_class(
     client = signed_in(alice)
     for path in ("/teams/team-a", "/teams/team-a/launch", "/teams/team-a/workloads"):
         assert "Your team holds no class yet; request quota first." in client.get(path).content.decode(), path
-
-
-def test_who_takes_turns_on_a_card_is_sold_no_fraction_of_it(
-    team: Tenant, cluster: Cluster, a100: GpuClass, alice: User
-) -> None:
-    make.gpu_class(cluster, slug="turns", sharing="time-slicing", replicas=4, units_per_workload=1, weight="0.25")
-    found, _ = cards(Actor(user=alice, via="page"))
-    assert {card.slug: card.counted_as for card in found} == {
-        a100.slug: "One card counts as 1 GPU.",
-        "turns": "Up to 4 shares take turns on one card.",
-    }
 
 
 @pytest.mark.parametrize("path", ["/teams/team-a", "/teams/team-a/workloads", "/catalog", "/api/v1/workloads"])
