@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, path
 from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
-from catalog import api as catalog_api
+from desk import api_catalog
 from desk import api as desk_api
 from desk import hardware_views as hardware
 from desk import views as desk
@@ -27,9 +27,10 @@ admin.site.login = staff.sign_in  # type: ignore[method-assign]
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
-    path("api/v1/classes", catalog_api.Classes.as_view(), name="api-classes"),
-    path("api/v1/classes/<slug:slug>", catalog_api.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
+    path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
+    path("api/v1/images", api_catalog.Images.as_view(), name="api-images"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
     path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),

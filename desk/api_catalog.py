@@ -1,0 +1,199 @@
+"""/api/v1/classes and /api/v1/images: what can be asked for, what it promises, and which image runs on it.
+
+Here and not in `catalog`, since some classes are for named teams only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.edge import actor
+from accounts.models import Scope
+from catalog import queries as catalog
+from catalog.contract import NO, PART, YES
+from catalog.models import GpuClass, Image
+from desk.queries import entries
+from portal.errors import get_or_refuse, refuse
+from tenants import queries as tenants
+
+KINDS = ("notebook", "job")
+
+
+class ClassCapacitySerializer(serializers.Serializer[Any]):
+    allocatable = serializers.IntegerField(allow_null=True, help_text="Units on ready nodes. null: not known.")
+    used = serializers.IntegerField(allow_null=True, help_text="Units of pods on nodes that are not finished.")
+    free = serializers.IntegerField(allow_null=True, help_text="On ready nodes that take new pods.")
+    most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod could have now.")
+    largest_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod could ever have.")
+    unhealthy = serializers.IntegerField(allow_null=True, help_text="Units that nodes have and do not offer.")
+    cordoned = serializers.IntegerField(allow_null=True, help_text="Units on nodes that take no new pods.")
+    as_of = serializers.DateTimeField(allow_null=True)
+    is_current = serializers.BooleanField(help_text="Whether `as_of` is as recent as it should be.")
+
+
+class PromiseSerializer(serializers.Serializer[Any]):
+    topic = serializers.CharField()
+    level = serializers.ChoiceField(choices=[YES, PART, NO], help_text="yes: yours; part: within limits; no.")
+    lead = serializers.CharField()
+    text = serializers.CharField(help_text="Goes on where `lead` ends.")
+    reason = serializers.CharField()
+
+
+class ContractSerializer(serializers.Serializer[Any]):
+    promises = PromiseSerializer(many=True)
+    neighbours = serializers.CharField(help_text="Who else is on the card.")
+    suits = serializers.ListField(child=serializers.CharField(), help_text="Whom it suits.")
+    avoid = serializers.ListField(child=serializers.CharField(), help_text="Who should not take it.")
+    expected = serializers.ListField(child=serializers.CharField(), help_text="What support treats as expected.")
+    incident = serializers.ListField(child=serializers.CharField(), help_text="What support treats as an incident.")
+    tier = serializers.ChoiceField(choices=["", "pilot"], allow_blank=True)
+
+
+class HoldSerializer(serializers.Serializer[Any]):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(allow_null=True, help_text="Expected end. null: nobody has said.")
+    reason = serializers.CharField()
+    message = serializers.CharField(help_text="The sentence that pages show.")
+
+
+class TermsSerializer(serializers.Serializer[Any]):
+    version = serializers.IntegerField()
+    text = serializers.CharField()
+
+
+class ClassSerializer(serializers.Serializer[Any]):
+    slug = serializers.CharField(source="gpu_class.slug")
+    name = serializers.CharField(source="gpu_class.name")
+    summary = serializers.CharField(source="gpu_class.summary", allow_blank=True)
+    unit = serializers.CharField(help_text="What one unit is: card, slice, share or core.")
+    vendor = serializers.CharField(source="gpu_class.vendor", allow_blank=True)
+    product = serializers.CharField(source="gpu_class.product", allow_blank=True)
+    partition = serializers.CharField(source="gpu_class.partition")
+    sharing = serializers.CharField(source="gpu_class.sharing")
+    replicas = serializers.IntegerField(source="gpu_class.replicas")
+    interface = serializers.CharField(source="gpu_class.interface")
+    resource = serializers.CharField(source="gpu_class.resource", allow_blank=True)
+    interconnect = serializers.CharField(source="gpu_class.interconnect")
+    interconnect_note = serializers.CharField(
+        source="gpu_class.interconnect_note", allow_blank=True, help_text="Where that is known from."
+    )
+    interconnect_on = serializers.DateField(source="gpu_class.interconnect_on", allow_null=True)
+    memory_mib = serializers.IntegerField(source="gpu_class.memory_mib", allow_null=True)
+    units_per_workload = serializers.IntegerField(source="gpu_class.units_per_workload")
+    cpu_per_unit = serializers.IntegerField(source="gpu_class.cpu_per_unit")
+    memory_gib_per_unit = serializers.IntegerField(source="gpu_class.memory_gib_per_unit")
+    price_per_unit_hour = serializers.CharField(source="gpu_class.price_per_unit_hour", help_text="A decimal number.")
+    weight = serializers.CharField(source="gpu_class.weight", help_text="GPU equivalents per unit, a decimal number.")
+    borrowing_limit = serializers.IntegerField(
+        source="gpu_class.borrowing_limit", help_text="Units that one team may borrow."
+    )
+    kinds = serializers.ChoiceField(
+        source="gpu_class.kinds", choices=[str(kind) for kind in GpuClass.Kinds.values], help_text="What may run on it."
+    )
+    eligibility = serializers.CharField(source="gpu_class.eligibility", allow_blank=True, help_text="Whom it is for.")
+    visibility = serializers.ChoiceField(
+        source="gpu_class.visibility", choices=[str(one) for one in GpuClass.Visibility.values]
+    )
+    terms = TermsSerializer(allow_null=True, help_text="To be accepted before the first launch. null: none.")
+    life_cycle = serializers.ChoiceField(source="gpu_class.life_cycle", choices=[str(value) for value in catalog.OPEN])
+    successor = serializers.CharField(allow_blank=True, help_text="Slug of the class to go to, if there is one.")
+    retirement = serializers.CharField(allow_blank=True, help_text="What a retiring class says to those who hold it.")
+    runs_until = serializers.DateTimeField(
+        source="gpu_class.runs_until", allow_null=True, help_text="Until when what runs may go on; null: no end is set."
+    )
+    held = HoldSerializer(allow_null=True, help_text="null: not held. A held class starts nothing new.")
+    contract = ContractSerializer()
+    capacity = ClassCapacitySerializer()
+
+
+class ImageSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(source="image.name", help_text="What a launch says.")
+    kind = serializers.ChoiceField(source="image.kind", choices=KINDS)
+    version = serializers.CharField(source="image.version", allow_blank=True)
+    contents = serializers.CharField(source="image.contents", allow_blank=True)
+    reference = serializers.CharField(source="image.reference")
+    digest = serializers.CharField(source="image.digest", allow_blank=True, help_text="The pod gets exactly this.")
+    vendor = serializers.CharField(source="image.vendor", allow_blank=True, help_text="Empty: any card, or none.")
+    min_cuda = serializers.CharField(source="image.min_cuda", allow_blank=True, help_text="Least CUDA of the driver.")
+    deprecated_since = serializers.DateField(source="image.deprecated_since", allow_null=True)
+    successor = serializers.CharField(
+        source="image.successor.name", default="", help_text="Name of the image to go to."
+    )
+    deprecation = serializers.CharField(allow_blank=True, help_text="The sentence that pages show.")
+    fits = serializers.BooleanField(
+        allow_null=True, help_text="Of the class in `?gpu_class=`; null: none was asked for."
+    )
+    reason = serializers.CharField(allow_blank=True, help_text="Why it does not fit.")
+    caution = serializers.CharField(allow_blank=True, help_text="What has to be said although it may fit.")
+
+
+class Classes(generics.GenericAPIView[GpuClass]):
+    required_scope = Scope.READ
+    serializer_class = ClassSerializer
+    filter_backends = ()
+    keyset = ("slug", "id")
+    queryset = GpuClass.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="classes_list",
+        summary="The classes of the catalog that I may know of, by slug",
+        responses=ClassSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by, cluster = actor(request), catalog.cluster()
+        page = self.paginate_queryset(tenants.visible_classes(by, cluster)) or []
+        found = entries.class_entries(cluster, page, by=by)
+        return self.get_paginated_response(ClassSerializer(found, many=True).data)
+
+
+class ClassDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(operation_id="classes_get", summary="One class", responses=ClassSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        by, cluster = actor(request), catalog.cluster()
+        found = get_or_refuse(tenants.visible_classes(by, cluster), slug=slug)
+        return Response(ClassSerializer(entries.class_entries(cluster, [found], by=by)[0]).data)
+
+
+class Images(generics.GenericAPIView[Image]):
+    required_scope = Scope.READ
+    serializer_class = ImageSerializer
+    filter_backends = ()
+    keyset = ("position", "id")
+    queryset = Image.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="images_list",
+        summary="The images that workloads can have, as staff put them",
+        parameters=[
+            OpenApiParameter("gpu_class", str, description="Slug of a class: says of each image whether it fits."),
+            OpenApiParameter("kind", str, enum=KINDS),
+        ],
+        responses=ImageSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        kind, slug = request.query_params.get("kind", ""), request.query_params.get("gpu_class", "")
+        if kind and kind not in KINDS:
+            raise refuse("bad_kind", f"An image is for a {' or a '.join(KINDS)}, not '{kind[:40]}'.", field="kind")
+        gpu_class = self._asked(request, slug) if slug else None
+        page = self.paginate_queryset(self._images(kind)) or []
+        found = entries.image_entries(page, gpu_class=gpu_class)
+        return self.get_paginated_response(ImageSerializer(found, many=True).data)
+
+    def _images(self, kind: str) -> QuerySet[Image]:
+        found = Image.objects.select_related("successor")
+        return found.filter(kind=kind) if kind else found
+
+    def _asked(self, request: Request, slug: str) -> GpuClass:
+        visible = tenants.visible_classes(actor(request), catalog.cluster()).select_related("cluster")
+        if "\0" in slug or (found := visible.filter(slug=slug).first()) is None:
+            raise refuse("unknown_class", f"There is no class '{slug[:40]}'; see the catalog.", field="gpu_class")
+        return found
