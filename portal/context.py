@@ -18,6 +18,7 @@ from tenants.queries import requests
 SECTIONS = {
     "tenant-home": "Home",
     "catalog": "Catalog",
+    "catalog-changes": "Catalog",
     "catalog-choose": "Catalog",
     "catalog-compare": "Catalog",
     "launch": "Workloads",

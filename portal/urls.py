@@ -8,6 +8,7 @@ from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api_catalog
 from desk import api as desk_api
+from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import views as desk
 from portal import health, staff, styleguide, theme
@@ -58,6 +59,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog", desk.catalog_page, name="catalog"),
     path("catalog/choose", desk.choose, name="catalog-choose"),
     path("catalog/compare", desk.compare, name="catalog-compare"),
+    path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
     path("health", desk.health, name="health"),
     path("start", desk.start, name="start"),

@@ -243,7 +243,7 @@ def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figure
         gpu_class.name,
         gpu_class.life_cycle,
         figures[gpu_class.pk].held,
-        successor=gpu_class.successor.name if gpu_class.successor else "",
+        successor=catalog.successor_of(gpu_class),
     )
     return policy.growth_refusal(facts, kind=one.line.kind, units=one.units)
 

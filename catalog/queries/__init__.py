@@ -14,7 +14,7 @@ from catalog.contract import Axes
 from catalog.models import GpuClass
 from catalog.queries.capacity import Capacity, NodeCapacity, capacities, units_used
 from catalog.queries.hardware import discover
-from catalog.queries.holders import claims, owners, retirement, told
+from catalog.queries.holders import claims, owners, retirement, successor_of, told
 from catalog.queries.proposals import dismissed, proposals
 from cluster import names
 from cluster.models import Cluster
@@ -30,6 +30,7 @@ __all__ = [
     "owners",
     "proposals",
     "retirement",
+    "successor_of",
     "told",
     "units_used",
 ]

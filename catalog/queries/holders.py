@@ -35,12 +35,18 @@ def told(gpu_class: GpuClass) -> str:
     return f"{life_cycle.hold(gpu_class, now=timezone.now())} {retirement(gpu_class)}".strip()
 
 
+def successor_of(gpu_class: GpuClass) -> str:
+    """Its name; "" where there is none, or none that everybody may know of."""
+    found = gpu_class.successor
+    return found.name if found is not None and found.visibility == GpuClass.Visibility.EVERYONE else ""
+
+
 def retirement(gpu_class: GpuClass) -> str:
     """What holders are told; "" of a class that stays. One query where there is a successor."""
     return life_cycle.retirement(
         name=gpu_class.name,
         life_cycle=gpu_class.life_cycle,
-        successor=gpu_class.successor.name if gpu_class.successor else "",
+        successor=successor_of(gpu_class),
         message=gpu_class.retiring_message,
         runs_until=gpu_class.runs_until,
     )

@@ -28,6 +28,7 @@ from tenants.models import ApproverFor, Grant, Membership, Namespace, QuotaLine,
 from tenants.promises import Promise
 
 # What the layers above ask here.
+from tenants.queries.visibility import known_classes as known_classes
 from tenants.queries.visibility import may_use as may_use
 from tenants.queries.visibility import usable_by as usable_by
 from tenants.queries.visibility import visible_classes as visible_classes
@@ -219,7 +220,7 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
                 found.life_cycle,
                 held.get(found.pk, 0),
                 found.pk in pending,
-                found.successor.name if found.successor else "",
+                catalog.successor_of(found),
             ),
         )
         for found in classes

@@ -15,7 +15,18 @@ EVERYONE = GpuClass.Visibility.EVERYONE
 
 def visible_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
     """Open classes by slug: for staff all; for others those for everyone, and those that a team of theirs may use."""
-    found = catalog.open_classes(cluster)
+    return _visible(catalog.open_classes(cluster), by)
+
+
+def known_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
+    """As `visible_classes`, with those that are retired; for staff also drafts."""
+    found = GpuClass.objects.filter(cluster=cluster).order_by("slug")
+    if by.user is not None and not by.sees_all:
+        found = found.exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
+    return _visible(found, by)
+
+
+def _visible(found: QuerySet[GpuClass], by: Actor) -> QuerySet[GpuClass]:
     if by.user is None or by.sees_all:
         return found
     theirs = ClassAccess.objects.filter(gpu_class=OuterRef("pk"), tenant__memberships__user=by.user)

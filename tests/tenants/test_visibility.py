@@ -171,3 +171,8 @@ def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
     with pytest.raises(Refused, match="the team holds 1, more is not given any more") as refused:
         ask(team_a, a100.slug, alice, units=2)
     assert str(refused.value).endswith("Choose its successor, H200.")
+
+    GpuClass.objects.filter(pk=h200.pk).update(visibility="named")
+    assert "H200" not in client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
+    with pytest.raises(Refused, match="Choose another class"):
+        ask(team_a, a100.slug, alice, units=2)
