@@ -94,9 +94,9 @@ def _promises_in_turns(axes: Axes, what: str, how: str) -> tuple[Promise, ...]:
 
 
 def _counted(axes: Axes) -> tuple[str, ...]:
-    """How units of a shared slice add up: seven is what most cards can be cut into."""
+    """How units add up, which looks like more hardware than there is; seven is what most cards can be cut into."""
     if not axes.is_slice:
-        return ()
+        return (f"More units than cards: each card is counted {axes.replicas} times, and every unit is a turn on one.",)
     return (
         f"More units than slices: each slice is counted {axes.replicas} times, so 7 slices on a card are "
         f"{7 * axes.replicas} units, and every unit is a turn on one slice.",

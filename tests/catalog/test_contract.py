@@ -194,6 +194,11 @@ def test_a_shared_slice_takes_turns_on_one_slice_and_units_are_explained() -> No
     assert "7 slices on a card are 28 units, and every unit is a turn on one slice." in units
 
 
+def test_a_shared_card_explains_why_there_are_more_units_than_cards() -> None:
+    told = "More units than cards: each card is counted 4 times, and every unit is a turn on one."
+    assert told in contract(KINDS["time-slicing"]).expected
+
+
 def test_a_slice_says_by_which_name_it_is_requested() -> None:
     assert any("(MIG strategy single)" in one for one in contract(KINDS["MIG single"]).expected)
     named = next(one for one in contract(KINDS["MIG mixed"]).expected if "(MIG strategy mixed)" in one)
