@@ -1,0 +1,131 @@
+"""What 1,000 nodes with 8,000 pods cost over 10 with 80: catalog page, classes and capacity of the API.
+
+Django in this process, with a database of its own: two clusters of the same kinds of hardware, in which one person has
+a team each. The same request goes to the one and to the other in turn; nothing between requests is remembered.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from devcluster.bench import Bar, Context, Figure, benchmark
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+FEW, MANY = 10, 1000
+ROUNDS = 7
+REQUESTS = 20
+PATHS = {
+    "catalog_page": "/catalog",
+    "catalog_classes": "/api/v1/classes?limit=100",
+    "catalog_capacity": "/api/v1/capacity",
+}
+
+
+@benchmark("catalog", f"the catalog with {MANY} nodes over the catalog with {FEW}")
+def catalog(context: Context) -> Iterator[Figure]:
+    with _database(context.services["database_url"]) as url:
+        _set_up(url, context.services["redis_url"])
+        client = _clusters()
+        rounds = [{name: _round(client, path) for name, path in PATHS.items()} for _ in range(ROUNDS)]
+        _close()
+    for name in PATHS:
+        pairs = [one[name] for one in rounds]
+        yield Figure(f"{name}_p50", "ms", f"{FEW} nodes", pairs, Bar("ratio", 1.2))
+
+
+def _round(client: Client, path: str) -> tuple[float, float]:
+    """(many, few) nodes: medians of requests that took turns."""
+    from cluster.models import MirrorEpoch, MirrorKind
+
+    MirrorEpoch.objects.update(beat_at=_now())
+    MirrorKind.objects.update(heard_at=_now())
+    times: dict[int, list[float]] = {MANY: [], FEW: []}
+    for _ in range(REQUESTS):
+        for nodes, found in times.items():
+            found.append(_request(client, path, nodes))
+    return statistics.median(times[MANY]), statistics.median(times[FEW])
+
+
+def _request(client: Client, path: str, nodes: int) -> float:
+    from django.conf import settings
+
+    settings.CLUSTER_NAME = _name(nodes)
+    began = time.perf_counter()
+    answer = client.get(path)
+    took = (time.perf_counter() - began) * 1000
+    assert answer.status_code == 200, f"{path} answered {answer.status_code}: {answer.content[:300]!r}"
+    return took
+
+
+def _clusters() -> Client:
+    """Somebody who is signed in, with a team and a unit of every class in each of the two clusters."""
+    from django.test import Client
+
+    from cluster.models import Cluster
+    from tenants.models import Membership
+    from tests import crowd, make
+
+    alice = make.user("Alice")
+    for nodes in (FEW, MANY):
+        cluster = Cluster.objects.create(name=_name(nodes), notebooks_domain="notebooks.localhost")
+        team = make.tenant(cluster, slug=f"team-{nodes}", namespace="team-1")
+        make.member(team, alice, Membership.Role.OWNER)
+        for gpu_class in crowd.crowd(cluster, nodes=nodes):
+            make.grant(team, gpu_class, units=1)
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(alice)
+    return client
+
+
+def _name(nodes: int) -> str:
+    return f"of-{nodes}"
+
+
+def _now() -> object:
+    from django.db.models.functions import Now
+
+    return Now()
+
+
+def _set_up(database_url: str, redis_url: str) -> None:
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+        "SECRET_KEY": "a key for a benchmark only",
+        "NOTEBOOK_TOKEN_KEY": "a key for a benchmark only",
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "LOG_LEVEL": "ERROR",
+    }
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+
+
+def _close() -> None:
+    from django.db import connections
+
+    connections.close_all()
+
+
+@contextmanager
+def _database(url: str) -> Iterator[str]:
+    """An empty database beside the given one, dropped at the end."""
+    name = f"bench_catalog_{os.getpid()}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        try:
+            yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
