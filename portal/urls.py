@@ -6,8 +6,8 @@ from django.urls import URLPattern, URLResolver, path
 from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
-from desk import api_catalog
 from desk import api as desk_api
+from desk import api_catalog
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import views as desk
@@ -62,6 +62,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
     path("health", desk.health, name="health"),
+    path("nodes", hardware.node_list, name="nodes"),
+    path("nodes/<str:name>", hardware.node_page, name="node"),
     path("start", desk.start, name="start"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
     # workloads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -18,12 +18,13 @@ from catalog import queries as catalog
 from catalog.contract import Contract, contract
 from catalog.failures import Failure, failures
 from catalog.models import GpuClass, Image
-from catalog.queries import Capacity
+from catalog.queries import Capacity, NodeCapacity
 from catalog.queries.hardware import class_facts
 from cluster import queries as mirror
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, SampleSpec, samples
 from cluster.models import MirrorNode, MirrorPod
 from desk.queries import first_team
+from desk.queries.figures import Figures, figures
 from desk.queries.mig_cards import MigNode, mig_node
 from portal.errors import Refusal, get_or_refuse
 from portal.quota_bar import plural
@@ -55,13 +56,24 @@ class Live:
 
     slug: str
     unit: str
-    capacity: Capacity
+    figures: Figures
     products: tuple[ProductLine, ...]
     mig: MigNode | None
+    mig_nodes: int
+
+    @property
+    def capacity(self) -> Capacity:
+        return self.figures.capacity
 
     @property
     def is_stale(self) -> bool:
         return not self.capacity.is_current
+
+    @property
+    def free_cards(self) -> str:
+        """Free slices as physical cards; "" for other classes and while nobody knows."""
+        cards = self.figures.cards
+        return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -156,15 +168,17 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
 
 
 def live(by: Actor, one: GpuClass) -> Live:
+    found = figures(one.cluster, [one])[one.pk]
     # Nodes one by one only where they are told apart; else their number costs nothing.
     with_nodes = _is_drawn(one) or one.interface == GpuClass.Interface.NONE
-    capacity = catalog.capacities(one.cluster, [one], with_nodes=with_nodes)[one.pk]
+    nodes = catalog.capacities(one.cluster, [one], with_nodes=True)[one.pk].nodes if with_nodes else ()
     return Live(
         slug=one.slug,
         unit=catalog.unit_of(one),
-        capacity=capacity,
-        products=tuple(_products(one, capacity)),
-        mig=_mig(by, one, capacity),
+        figures=found,
+        products=tuple(_products(one, found.capacity, nodes)),
+        mig=_mig(by, one, nodes),
+        mig_nodes=len(nodes),
     )
 
 
@@ -208,12 +222,12 @@ def _doors(by: Actor, one: GpuClass) -> Doors:
 # ---- parts -------------------------------------------------------------------------------------------------------
 
 
-def _products(one: GpuClass, capacity: Capacity) -> list[ProductLine]:
+def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]) -> list[ProductLine]:
     """One query. Nodes without a GPU are told apart by what they lack, so only the usable ones are counted."""
     if not capacity.is_known:
         return []
     if one.interface == GpuClass.Interface.NONE:
-        return [ProductLine("", len(capacity.nodes), len(capacity.nodes), 0)] if capacity.nodes else []
+        return [ProductLine("", len(nodes), len(nodes), 0)] if nodes else []
     label = PRODUCT_LABELS.get(one.vendor)
     rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
     if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
@@ -235,11 +249,11 @@ def _products(one: GpuClass, capacity: Capacity) -> list[ProductLine]:
     ]
 
 
-def _mig(by: Actor, one: GpuClass, capacity: Capacity) -> MigNode | None:
+def _mig(by: Actor, one: GpuClass, nodes: Collection[NodeCapacity]) -> MigNode | None:
     """The node of the class with the most free units. Three queries."""
-    if not _is_drawn(one) or not capacity.nodes:
+    if not _is_drawn(one) or not nodes:
         return None
-    best = max(capacity.nodes, key=lambda node: (node.free, node.name))
+    best = max(nodes, key=lambda node: (node.free, node.name))
     node = mirror.node_named(one.cluster_id, best.name)
     if node is None:
         return None
