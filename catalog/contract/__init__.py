@@ -8,13 +8,17 @@ Habana, NVIDIA's DRA driver, AMD's guide to partitions.
 from __future__ import annotations
 
 from catalog.contract import exclusive, shared, slices
-from catalog.contract.shape import INTERRUPTION, NO, PART, YES, Axes, Contract, Promise, gib
+from catalog.contract.shape import Axes, Contract, Promise, gib
 
-__all__ = ["INTERRUPTION", "NO", "PART", "YES", "Axes", "Contract", "Promise", "contract", "gib", "promises"]
+__all__ = ["Axes", "Contract", "Promise", "contract", "gib"]
 
 
 def contract(axes: Axes) -> Contract:
-    """What a class of these axes promises, whom it suits and what support makes of it."""
+    """What a class of these axes promises, whom it suits and what support makes of it.
+
+    Promises on memory, compute and faults come first: they decide what may run here. Then jitter, telemetry,
+    interruption.
+    """
     if axes.interface == "none":
         return exclusive.without_gpu()
     if axes.sharing == "mps":
@@ -24,8 +28,3 @@ def contract(axes: Axes) -> Contract:
     if not axes.is_slice:
         return exclusive.whole(axes)
     return slices.amd(axes) if axes.vendor == "amd" else slices.mig(axes)
-
-
-def promises(axes: Axes) -> tuple[Promise, ...]:
-    """Memory, compute and faults first: they decide what may run here. Then jitter, telemetry, interruption."""
-    return contract(axes).promises

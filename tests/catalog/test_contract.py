@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.contract import Axes, Contract, Promise, contract, gib, promises
+from catalog.contract import Axes, Contract, Promise, contract, gib
 
 TOPICS = ["Memory", "Compute", "Faults", "Jitter", "Telemetry", "Interruption"]
 
@@ -46,11 +46,11 @@ IN_TURNS = [name for name, one in KINDS.items() if one.sharing == "time-slicing"
 
 
 def levels(kind: str) -> dict[str, str]:
-    return {promise.topic: promise.level for promise in promises(KINDS[kind])}
+    return {promise.topic: promise.level for promise in contract(KINDS[kind]).promises}
 
 
 def said(kind: str, topic: str) -> Promise:
-    return next(promise for promise in promises(KINDS[kind]) if promise.topic == topic)
+    return next(promise for promise in contract(KINDS[kind]).promises if promise.topic == topic)
 
 
 def sentences(of: Contract) -> list[str]:
@@ -64,8 +64,8 @@ def sentences(of: Contract) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_has_a_sentence_and_its_reason(kind: str) -> None:
-    assert [promise.topic for promise in promises(KINDS[kind])] == TOPICS
-    for promise in promises(KINDS[kind]):
+    assert [promise.topic for promise in contract(KINDS[kind]).promises] == TOPICS
+    for promise in contract(KINDS[kind]).promises:
         assert promise.level in ("yes", "part", "no")
         assert promise.lead
         assert not promise.lead.endswith((".", ":"))
@@ -210,7 +210,7 @@ def test_a_slice_says_by_which_name_it_is_requested() -> None:
     ("partition", "has_media"), [("1g.10gb.me", True), ("1g.10gb+me", True), ("1g.24gb-me", False), ("1g.24gb", False)]
 )
 def test_media_engines_belong_to_the_slice_that_is_named_for_them(partition: str, has_media: bool) -> None:
-    text = next(one for one in promises(axes(partition=partition)) if one.topic == "Compute").text
+    text = next(one for one in contract(axes(partition=partition)).promises if one.topic == "Compute").text
     assert ("with the media engines" in text) is has_media
 
 
