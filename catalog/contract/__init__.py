@@ -8,9 +8,9 @@ Habana, NVIDIA's DRA driver, AMD's guide to partitions.
 from __future__ import annotations
 
 from catalog.contract import exclusive, shared, slices
-from catalog.contract.shape import Axes, Contract, Promise, gib
+from catalog.contract.shape import NO, PART, YES, Axes, Contract, Promise, gib
 
-__all__ = ["Axes", "Contract", "Promise", "contract", "gib"]
+__all__ = ["NO", "PART", "YES", "Axes", "Contract", "Promise", "contract", "gib"]
 
 
 def contract(axes: Axes) -> Contract:
