@@ -74,8 +74,8 @@ class Questions(forms.Form):
         widget=forms.TextInput(attrs={"inputmode": "numeric"}),
     )
     sensitive = forms.ChoiceField(
-        label="What does it depend on?",
-        choices=[("no", "neither"), (LATENCY, "answers in time"), (INTERCONNECT, "fast links between cards")],
+        label="Is it sensitive to latency, or to the links between cards?",
+        choices=[("no", "neither"), (LATENCY, "it has to answer in time"), (INTERCONNECT, "its cards talk much")],
         widget=forms.RadioSelect,
     )
     small = forms.ChoiceField(

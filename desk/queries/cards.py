@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 
 from django.urls import NoReverseMatch, reverse
 
@@ -130,7 +131,7 @@ def _card(item: Item, viewer: Viewer, at_once: bool, start: str, *, has_team: bo
         per_workload=one.units_per_workload,
         price=money(one.price_per_unit_hour),
         contract=found,
-        counted_as=counted_as(one, item.unit),
+        counted_as=counted_as(one, item),
         promised=_promised(item),
         team=_team(item, viewer),
         nodes=drawing(item.nodes, item.mine, unit=item.unit),
@@ -167,20 +168,33 @@ def tags(item: Item, tier: str) -> tuple[str, ...]:
     return (first, tier) if tier else (first,)
 
 
-def counted_as(one: GpuClass, unit: str) -> str:
+def counted_as(one: GpuClass, item: Item) -> str:
     """Who takes turns has no fraction of a card."""
+    unit = item.unit
     if one.sharing == GpuClass.Sharing.TIME_SLICING:
         whole = "slice" if one.partition != "none" else "card"
         return f"Up to {plural(one.replicas, unit)} take turns on one {whole}; never added to cards."
     if one.interface == GpuClass.Interface.NONE:
         return "Counted in cores, not as GPUs."
-    return f"One {unit} counts as {one.weight.normalize():f} GPU."
+    text = f"One {unit} counts as {_weight(item.figures.weight)} GPU"
+    cards, free = item.figures.cards, item.capacity.free
+    if cards is None or not free:
+        return f"{text}."
+    return f"{text}; the {free} free are as much as {float(cards):.1f} cards."
+
+
+def _weight(weight: Fraction) -> str:
+    """Sevenths as they are: 0.1429 of a card is no slice."""
+    stored = weight * 10_000
+    return f"{float(weight):g}" if stored.denominator == 1 else str(weight)
 
 
 def _promised(item: Item) -> str:
-    if item.promised is None or item.capacity.allocatable is None:
+    if item.capacity.allocatable is None:
         return ""
-    return f"Promised to all teams: {item.promised} of {item.capacity.allocatable}."
+    queued = item.figures.queued
+    waits = f"; {queued} more {'waits' if queued == 1 else 'wait'} in the queue" if queued else ""
+    return f"Promised to all teams: {item.figures.promised} of {item.capacity.allocatable}{waits}."
 
 
 def _team(item: Item, viewer: Viewer) -> str:

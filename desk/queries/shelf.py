@@ -18,6 +18,7 @@ from cluster import queries as mirror
 from cluster.first_nodes import FirstNodes, first_nodes
 from cluster.observed import Pod
 from desk.queries import first_team
+from desk.queries.figures import Figures, figures
 from portal.errors import Refusal
 from tenants import policy as tenants_policy
 from tenants import queries as tenants
@@ -48,8 +49,7 @@ class Item:
 
     gpu_class: GpuClass
     unit: str
-    capacity: Capacity
-    promised: int | None
+    figures: Figures
     granted: int
     admitted: int
     queued: int
@@ -58,6 +58,10 @@ class Item:
     never: Refusal | None
     held: str
     retiring: str
+
+    @property
+    def capacity(self) -> Capacity:
+        return self.figures.capacity
 
     @property
     def used(self) -> int | None:
@@ -88,17 +92,13 @@ def shelf(by: Actor) -> Shelf:
     """By slug. About 20 queries, whatever the number of classes, nodes and pods. `capacity` carries how old it is."""
     cluster = catalog.cluster()
     classes = list(tenants.visible_classes(by, cluster).select_related("successor"))
-    capacities = catalog.capacities(cluster, classes)
+    found = figures(cluster, classes)
     viewer = _viewer(by)
     theirs = _Theirs.of(viewer, classes)
-    parts = {pk: capacity.parts for pk, capacity in capacities.items()}
+    parts = {pk: one.capacity.parts for pk, one in found.items()}
     nodes = first_nodes(cluster.pk, parts, theirs.mine, most=NODES_SHOWN)
-    promised = tenants.promised_units(cluster, timezone.now())
-    items = [
-        _item(one, capacities[one.pk], promised.get(one.pk, 0), theirs, nodes.get(one.pk, FirstNodes()))
-        for one in classes
-    ]
-    return Shelf(viewer, items, next(iter(capacities.values()), Capacity()))
+    items = [_item(one, found[one.pk], theirs, nodes.get(one.pk, FirstNodes())) for one in classes]
+    return Shelf(viewer, items, next((one.capacity for one in found.values()), Capacity()))
 
 
 def _viewer(by: Actor) -> Viewer:
@@ -165,13 +165,12 @@ def _units_of(one: GpuClass, pod: Pod, claims: Mapping[str, int]) -> int:
     return pod.requests.get(one.resource, 0)
 
 
-def _item(one: GpuClass, capacity: Capacity, promised: int, theirs: _Theirs, nodes: FirstNodes) -> Item:
+def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes) -> Item:
     successor = one.successor.name if one.successor else ""
     return Item(
         gpu_class=one,
         unit=catalog.unit_of(one),
-        capacity=capacity,
-        promised=promised,
+        figures=figures,
         granted=theirs.granted.get(one.pk, 0),
         admitted=theirs.admitted.get(one.slug, 0),
         queued=theirs.queued.get(one.slug, 0),

@@ -128,6 +128,12 @@ def test_who_takes_turns_on_a_card_is_sold_no_fraction_of_it(stocked: Tenant, al
     assert "0.25" not in page(alice, "/catalog")
 
 
+def test_slices_are_told_as_cards_too(stocked: Tenant, alice: User, slice_class: GpuClass) -> None:
+    GpuClass.objects.filter(pk=slice_class.pk).update(weight="0.1429")
+    text = "One slice counts as 1/7 GPU; the 35 free are as much as 5.0 cards."
+    assert card(alice, slice_class.slug).counted_as == text
+
+
 def test_nothing_is_said_to_be_free_while_the_cluster_is_not_read(team_a: Tenant, a100: GpuClass, alice: User) -> None:
     make.grant(team_a, a100, units=4)
     found = card(alice, a100.slug)

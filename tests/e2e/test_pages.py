@@ -94,6 +94,8 @@ def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie:
     [
         "/teams/team-a",
         "/catalog",
+        "/catalog/choose?mem=10&iso=shared&how=several",
+        "/catalog/compare",
         "/teams/team-a/workloads",
         "/teams/team-a/workloads/retina-seg",
         "/teams/team-a/launch",
@@ -105,6 +107,38 @@ def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie:
 )
 def test_pages_of_a_member(open_page: Callable[..., Page], house: Tenant, alice: User, path: str) -> None:
     look_at(open_page(path, as_user=alice))
+
+
+def test_the_catalog_of_a_person_without_team(open_page: Callable[..., Page], house: Tenant, charlie: User) -> None:
+    look_at(open_page("/catalog", as_user=charlie))
+
+
+def test_the_catalog_answers_at_once(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/catalog", as_user=alice)
+    answer = page.get_by_role("region", name="Answer")
+    expect(page.get_by_role("button", name="Answer")).to_be_hidden()
+    page.get_by_label("up to 80 GB").check()
+    expect(answer).to_contain_text("your peak of 76,294 MiB (80 GB) fits, with 5,626 MiB to spare")
+    page.get_by_label("more", exact=True).check()
+    expect(answer.get_by_role("heading", name="Change the workload")).to_be_visible()
+    expect(page.get_by_text("Answer above")).to_have_count(0)
+    expect(page.get_by_label("more", exact=True)).to_be_focused()
+    page.wait_for_url("**/catalog?mem=more&iso=own&how=interactive")
+    page.get_by_label("up to 80 GB").check()
+    expect(page.get_by_text("Answer above")).to_have_count(1)
+    answer.get_by_role("link", name="All reasons").click()
+    expect(page.get_by_label("up to 80 GB")).to_be_checked()
+    page.get_by_label("in GiB on one card").fill("200")
+    page.get_by_label("in GiB on one card").press("Enter")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("No class has 204,800 MiB (200 GiB) on one card")
+
+
+def test_the_catalog_answers_without_script(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/catalog?only=exclusive", as_user=alice, java_script_enabled=False)
+    page.get_by_label("up to 80 GB").check()
+    page.get_by_role("button", name="Answer").click()
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("A100 80GB whole card, one card")
+    expect(page.get_by_role("link", name=re.compile("^Exclusive"))).to_have_attribute("aria-current", "true")
 
 
 def test_inbox_and_request_of_an_approver(open_page: Callable[..., Page], house: Tenant, dana: User) -> None:
