@@ -14,7 +14,8 @@ from catalog.queries.checks import Checked, checked
 from cluster.models import Cluster
 from portal.quota_bar import plural
 
-SHOWN = 50
+# Of each check: one that finds a hundred things must not hide the others.
+SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class CatalogChecks:
-    """`lines` None: nothing is known. `digest` is equal while lines and verdict are, whatever the time."""
+    """`lines` None: nothing is known; `more`: how many findings are not among them. `digest` is equal while what is
+    shown is, whatever the time.
+    """
 
     verdict: str
     lines: tuple[FindingLine, ...] | None
@@ -50,15 +53,25 @@ class CatalogChecks:
 def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
     """`is_staff`: may open the administration and the pages of nodes. Six queries."""
     found = checked(cluster)
-    lines = None if found.findings is None else tuple(_line(one, is_staff=is_staff) for one in found.findings[:SHOWN])
+    shown = _shown(found.findings or ())
     return CatalogChecks(
         verdict=_verdict(found),
-        lines=lines,
-        more=max(0, len(found.findings or ()) - SHOWN),
+        lines=None if found.findings is None else tuple(_line(one, is_staff=is_staff) for one in shown),
+        more=len(found.findings or ()) - len(shown),
         as_of=found.as_of,
         is_stale=not found.is_current,
         problem=found.problem,
     )
+
+
+def _shown(findings: tuple[Finding, ...]) -> list[Finding]:
+    numbers: Counter[str] = Counter()
+    shown = []
+    for one in findings:
+        numbers[one.code] += 1
+        if numbers[one.code] <= SHOWN:
+            shown.append(one)
+    return shown
 
 
 def _verdict(found: Checked) -> str:
