@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from accounts.edge import actor
 from catalog import actions, policy
 from catalog.models import GpuClass, Image
-from portal.errors import Refused
+from portal.errors import Refused, refusal_beside
 
 
 class _ByAction(admin.ModelAdmin):
@@ -52,16 +52,13 @@ class ClassForm(forms.ModelForm):
         if self.errors:
             return values
         by = actor(self.request)
-        try:
+        with refusal_beside(self):
             if self.instance.pk is None:
                 slug = values.pop("slug")
                 self.instance = actions.create_class(slug=slug, by=by, **values)
             else:
                 values.pop("slug", None)
                 self.instance = actions.edit_class(self.instance.pk, by=by, **values)
-        except Refused as refused:
-            field = refused.refusal.field
-            raise ValidationError({field: str(refused)} if field in self.fields else str(refused)) from refused
         return values
 
     def _post_clean(self) -> None:

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from accounts.actor import system
 from accounts.models import Event
-from catalog import actions
+from catalog import actions, queries
 from catalog.models import GpuClass, Image, Pool
 from cluster.models import Cluster
 from desk import catalog_file
 from tenants.models import ClassAccess, Tenant
-from tests import make
+from tests import make, mirrored
 
 pytestmark = pytest.mark.django_db
 BY = system("test")
@@ -297,3 +297,19 @@ def test_the_command_ends_with_every_mistake(a100: GpuClass, tmp_path: Path) -> 
     ]
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("catalog", "apply", str(tmp_path / "none.yaml"))
+
+
+# ---- what discovery proposes -------------------------------------------------------------------------------------
+
+
+def test_every_class_that_discovery_proposes_survives_the_way_through_the_file(cluster: Cluster) -> None:
+    mirrored.hardware_seen(cluster)
+    found = queries.discover(cluster)
+    assert found is not None
+    made = actions.accept_proposals(list(found.proposals), by=BY)
+    assert len(made) > 5
+    text, before = catalog_file.export(), everything()
+    assert apply(text) == ""
+    GpuClass.objects.all().delete()
+    assert "classes." not in apply(text)
+    assert everything() == before
