@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from accounts.edge import actor
 from accounts.models import Scope
 from catalog import queries as catalog
-from catalog.contract import NO, PART, YES
+from catalog.contract.shape import NO, PART, YES
 from catalog.models import GpuClass, Image
 from desk.queries import entries
 from portal.errors import get_or_refuse, refuse
