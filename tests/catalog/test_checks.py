@@ -184,8 +184,18 @@ CASES = [
     Case(
         "exclusive_on_shared",
         site(node(labels={**SLICED, "gpu.sharing-strategy": "mps"}), classes=(offer(labels=BY_PRODUCT),)),
-        site(node(labels=SLICED, devices={GPU: 0, f"{GPU}.shared": 16}), classes=(offer(labels=BY_PRODUCT),)),
+        site(
+            node(labels=SLICED, devices={GPU: 0, f"{GPU}.shared": 16}),
+            classes=(offer(labels=BY_PRODUCT, resource=f"{GPU}.shared"),),
+        ),
         "4 by mps",
+        A_CLASS,
+    ),
+    Case(
+        "exclusive_on_shared",
+        site(node(labels=SLICED), node("n2"), classes=(offer(labels=BY_PRODUCT),)),
+        site(node(labels=SLICED), classes=(TIME_SLICED,)),
+        "but n1 share each",
         A_CLASS,
     ),
     Case(
