@@ -73,7 +73,7 @@ def caution(image: Needs, facts: HardwareFacts) -> str:
     """What has to be said of an image that fits as far as anybody knows; "" for nothing."""
     if image.vendor and not facts.vendor:
         cards, theirs = _words(image.vendor)
-        return f"Made for {cards} cards; {facts.name} has none that are known, so its {theirs} part may stay idle."
+        return f"Made for {cards} cards; {facts.name} is not known to have one, so its {theirs} part may stay idle."
     if image.min_cuda and facts.cuda is None:
         return f"Needs CUDA {image.min_cuda}; which version the drivers of {facts.name} offer is unknown."
     return ""

@@ -40,12 +40,43 @@ CAST = (
 # By resource name: what Charlie's team was granted before the demo begins, and what he asks for now.
 HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
-# name, kind, reference, contents
-IMAGES = (
-    ("JupyterLab with PyTorch", "notebook", "quay.io/jupyter/pytorch-notebook:cuda12-2025-11-10", "Python, PyTorch"),
-    ("JupyterLab", "notebook", "quay.io/jupyter/scipy-notebook:2025-11-10", "Python, SciPy, pandas"),
-    ("PyTorch", "job", "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "Python, PyTorch, CUDA 12.8"),
-)
+# What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
+IMAGES: dict[str, dict[str, str]] = {
+    "JupyterLab with PyTorch": {
+        "kind": "notebook",
+        "version": "2025-11-10",
+        "reference": "quay.io/jupyter/pytorch-notebook:cuda12-2025-11-10",
+        "contents": "JupyterLab, Python, PyTorch, CUDA 12",
+        "vendor": "nvidia",
+        "min_cuda": "12.0",
+    },
+    "JupyterLab": {
+        "kind": "notebook",
+        "version": "2025-11-10",
+        "reference": "quay.io/jupyter/scipy-notebook:2025-11-10",
+        "contents": "JupyterLab, Python, SciPy, pandas",
+    },
+    "PyTorch": {
+        "kind": "job",
+        "version": "2.9.1",
+        "reference": "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+        "contents": "Python, PyTorch, CUDA 12.8, cuDNN 9",
+        "vendor": "nvidia",
+        "min_cuda": "12.0",
+    },
+    "PyTorch for AMD": {
+        "kind": "job",
+        "version": "2.9.1",
+        "reference": "docker.io/rocm/pytorch:rocm7.1.1_ubuntu24.04_py3.12_pytorch_release_2.9.1",
+        "contents": "Python 3.12, PyTorch, ROCm 7.1.1",
+        "vendor": "amd",
+    },
+}
+# Of the class that MPS shares, where the hardware has one.
+TERMS = """\
+This class is a pilot. Several workloads run on one card at the same moment; each has its part of the memory.
+
+A fatal error of one of them can end the work of the others. Keep checkpoints, and run nothing that others wait for."""
 
 
 def main(what: str, file: Path) -> None:
@@ -126,6 +157,7 @@ def _catalog() -> None:
     from accounts.actor import Actor
     from accounts.models import User
     from catalog import actions, queries
+    from catalog.models import GpuClass
 
     olga = Actor(user=User.objects.get(email="olga@example.org"), via="page")
     deadline = time.monotonic() + MIRROR_WITHIN_S
@@ -134,9 +166,10 @@ def _catalog() -> None:
             sys.exit(f"The watcher has not listed the cluster within {MIRROR_WITHIN_S:.0f} s.")
         time.sleep(0.2)
     actions.accept_proposals(list(found.proposals), by=olga)
-    for position, (name, kind, reference, contents) in enumerate(IMAGES):
-        values = {"reference": reference, "kind": kind, "contents": contents, "position": 10 * position + 10}
-        actions.put_image(name=name, by=olga, **values)
+    for position, (name, values) in enumerate(IMAGES.items()):
+        actions.put_image(name=name, by=olga, position=10 * position + 10, **values)
+    for pilot in GpuClass.objects.filter(sharing=GpuClass.Sharing.MPS, terms_version=0):
+        actions.edit_class(pilot.pk, by=olga, terms_version=1, terms=TERMS)
     _let_charlie_ask()
 
 

@@ -75,6 +75,8 @@ class LaunchForm(forms.Form):
         of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
         image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
         self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
+        if self.initial.get("image") in image.widget.refused:
+            del self.initial["image"]  # a browser does not send an option that is off
 
     def clean_command(self) -> tuple[str, ...]:
         try:

@@ -76,7 +76,7 @@ def test_an_image_fits_or_says_why_not(image: Picture, facts: HardwareFacts, sen
             HardwareFacts("A100", "nvidia", None),
             "Needs CUDA 12.4; which version the drivers of A100 offer is unknown.",
         ),
-        (Picture(), CPU, "Made for NVIDIA cards; CPU has none that are known"),
+        (Picture(), CPU, "Made for NVIDIA cards; CPU is not known to have one"),
         (PLAIN, CPU, ""),
     ],
 )
