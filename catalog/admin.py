@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from accounts.edge import actor
 from catalog import actions, policy
+from catalog.admin_steps import StepsMixin
 from catalog.models import GpuClass, Image
 from portal.errors import Refused, refusal_beside
 
@@ -66,7 +67,7 @@ class ClassForm(forms.ModelForm):
 
 
 @admin.register(GpuClass)
-class ClassAdmin(_ByAction):
+class ClassAdmin(StepsMixin, _ByAction):
     form = ClassForm
     list_display = ("slug", "name", "life_cycle", "resource", "sharing", "partition", "promise_limit")
     list_filter = ("life_cycle", "vendor", "sharing", "interface")

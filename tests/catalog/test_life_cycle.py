@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from accounts.actor import Actor, system
@@ -190,6 +192,9 @@ def test_a_dismissed_proposal_is_not_proposed_until_it_is_restored(a100: GpuClas
     actions.dismiss_proposal(one, reason="kept for the owners of the node", by=BY)
     actions.dismiss_proposal(one, reason="kept for its owners", by=BY)
     assert proposed() == every - {one}
+    told = io.StringIO()
+    call_command("catalog", "propose", stdout=told, stderr=io.StringIO())
+    assert {line.split()[0] for line in told.getvalue().splitlines()} == every - {one}
     actions.restore_proposal(one, by=BY)
     assert proposed() == every
     assert refused(actions.restore_proposal, one) == "not_found"

@@ -101,7 +101,7 @@ class Command(BaseCommand):
             self.stdout.write("A dry run: nothing was changed.")
 
     def _discovery(self) -> Discovery:
-        found = queries.discover(queries.cluster())
+        found = queries.proposals(queries.cluster())
         if found is None:
             raise CommandError(
                 "The watcher has not listed the nodes yet; start it (`manage.py watch_cluster`) and retry."
