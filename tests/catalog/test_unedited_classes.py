@@ -28,7 +28,11 @@ from workloads.reconcile import reconcile
 
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 CLAIMS = "resource.k8s.io/v1/resourceclaims"
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("clean_cluster")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("clean_cluster"),
+    pytest.mark.timeout(240),
+]
 
 
 @pytest.fixture
