@@ -36,7 +36,7 @@ def first_nodes(
     cluster_id: int, parts: Mapping[int, Iterable[Units]], own: Mapping[int, Collection[str]], *, most: int
 ) -> dict[int, FirstNodes]:
     """At most `most` nodes by class id: those of `own` first, then the freest. `parts`: the units of each class, as
-    `units` found them. One query.
+    `units` found them. One query; it adds up ints, since PostgreSQL is slow at sums of bigint.
     """
     asked = {(pk, *_place(one)) for pk, units in parts.items() for one in units if one.ready and one.schedulable}
     theirs = [(pk, node) for pk, nodes in own.items() for node in nodes]
@@ -47,7 +47,7 @@ def first_nodes(
         cursor.execute(_FIRST, [*columns, cluster_id, *names, most])
         for pk, node, allocatable, used, total in cursor.fetchall():
             before = found.get(pk, FirstNodes())
-            found[pk] = FirstNodes((*before.nodes, FirstNode(node, int(allocatable), int(used))), total)
+            found[pk] = FirstNodes((*before.nodes, FirstNode(node, allocatable, used)), total)
     return found
 
 
@@ -58,8 +58,8 @@ def _place(one: Units) -> tuple[object, ...]:
 
 _FIRST = f"""
 WITH found AS (
-    SELECT asked.class, units.node, sum(units.allocatable / asked.size) AS allocatable,
-           sum((units.used + asked.size - 1) / asked.size) AS used
+    SELECT asked.class, units.node, sum((units.allocatable / asked.size)::int) AS allocatable,
+           sum(((units.used + asked.size - 1) / asked.size)::int) AS used
       FROM {MirrorUnits._meta.db_table} units
       JOIN unnest(%s::bigint[], %s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::jsonb[])
            asked (class, shape, node, resource, size, device)
@@ -67,7 +67,7 @@ WITH found AS (
        AND (asked.node IS NULL OR asked.node = units.node)
      WHERE units.cluster_id = %s AND units.ready AND units.schedulable
      GROUP BY asked.class, units.node
-    HAVING sum(units.allocatable / asked.size) > 0
+    HAVING sum((units.allocatable / asked.size)::int) > 0
 ), placed AS (
     SELECT found.*, count(*) OVER (PARTITION BY class) AS total,
            row_number() OVER (
