@@ -8,6 +8,7 @@ SENTENCES = {
     "workload.stopped": "stopped",
     "workload.deleted": "deleted",
     "notebook.opened": "opened",
+    "terms.accepted": "accepted the terms of",
     "request.filed": "filed",
     "request.withdrawn": "withdrew",
     "request.decided": "decided",
