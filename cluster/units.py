@@ -85,7 +85,10 @@ SELECT found.shape, found.of_node, found.resource, found.size, found.device::tex
        (SELECT jsonb_object_agg(label, node.record -> 'labels' -> label) FROM unnest(%s::text[]) label
          WHERE node.record -> 'labels' -> label IS NOT NULL)::text,
        (node.record -> 'taints')::text, ARRAY(SELECT jsonb_object_keys(node.record -> 'allocatable'))
-  FROM found JOIN {MirrorNode._meta.db_table} node ON node.cluster_id = %s AND node.name = found.node
+  FROM found CROSS JOIN LATERAL (
+           -- One look-up a group: joined as a table, all nodes would be read for a few of them.
+           SELECT record FROM {MirrorNode._meta.db_table} WHERE cluster_id = %s AND name = found.node LIMIT 1
+       ) node
  ORDER BY found.node, found.resource, found.size, found.device"""
 
 
