@@ -166,7 +166,6 @@ def _units_of(one: GpuClass, pod: Pod, claims: Mapping[str, int]) -> int:
 
 
 def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes) -> Item:
-    successor = one.successor.name if one.successor else ""
     return Item(
         gpu_class=one,
         unit=catalog.unit_of(one),
@@ -178,13 +177,7 @@ def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes) -
         nodes=nodes,
         never=policy.may_ever_start(workloads.facts_of(one, theirs.most.get(one.pk, 0), 1), 1),
         held=life_cycle.hold(one, now=timezone.now()),
-        retiring=life_cycle.retirement(
-            name=one.name,
-            life_cycle=one.life_cycle,
-            successor=successor,
-            message=one.retiring_message,
-            runs_until=one.runs_until,
-        ),
+        retiring=catalog.retirement(one),
     )
 
 

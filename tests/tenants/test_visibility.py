@@ -172,7 +172,9 @@ def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
         ask(team_a, a100.slug, alice, units=2)
     assert str(refused.value).endswith("Choose its successor, H200.")
 
+    pages = ("/catalog", f"/teams/{team_a.slug}/requests/new", f"/teams/{team_a.slug}/launch")
+    assert all("Its successor is H200." in client.get(page).content.decode() for page in pages)
     GpuClass.objects.filter(pk=h200.pk).update(visibility="named")
-    assert "H200" not in client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
+    assert not any("H200" in client.get(page).content.decode() for page in pages)
     with pytest.raises(Refused, match="Choose another class"):
         ask(team_a, a100.slug, alice, units=2)

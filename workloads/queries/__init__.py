@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts.actor import Actor
 from catalog import life_cycle
 from catalog.models import GpuClass
+from catalog.queries import successor_of
 from cluster import names
 from cluster import queries as mirror
 from cluster.models import AppliedObject, MirrorNode
@@ -87,7 +88,7 @@ def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts
     """`granted`: the most units promised at any instant from now on. Without what depends on a person or a team; one
     query for the name of a successor that was not read along.
     """
-    successor = gpu_class.successor if gpu_class.life_cycle != GpuClass.LifeCycle.ACTIVE else None
+    is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
     return policy.ClassFacts(
         slug=gpu_class.slug,
         name=gpu_class.name,
@@ -97,7 +98,7 @@ def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts
         units_per_workload=gpu_class.units_per_workload,
         node_units=node_units(gpu_class) if units > 1 else None,
         kinds=gpu_class.kinds,
-        successor=successor.name if successor else "",
+        successor="" if is_active else successor_of(gpu_class),
         terms_version=gpu_class.terms_version,
     )
 
