@@ -157,8 +157,8 @@ def test_teams_come_and_go(full: GpuClass, cluster: Cluster) -> None:
 
 
 def test_one_class_takes_the_place_of_another_in_one_file(cluster: Cluster) -> None:
-    """Their nodes are the same, so one has to be closed before the other opens; the file says nothing of order."""
-    old = make.gpu_class(cluster, slug="a100", node_labels={"gpu": "h100"})
+    """Their nodes are the same: the one that comes last by name has to be closed before the other opens."""
+    old = make.gpu_class(cluster, slug="z100", node_labels={"gpu": "h100"})
     text = catalog_file.export().replace("life_cycle: active", "life_cycle: retired")
     apply(text.replace("\nimages:", "\n" + h100(life_cycle="active") + "\nimages:"))
     old.refresh_from_db()
