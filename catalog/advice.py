@@ -71,7 +71,7 @@ def advise(needs: Needs, options: Iterable[Option]) -> Advice:
         return Advice(None, None, None, (), "", CHANGE, _way_out(stopped, needs), ruled_out)
     best = min(left, key=lambda option: _order(option, needs))
     at_once = [option for option in left if start_of(option, needs.cards)[0]]
-    sooner = best if best in at_once else min(at_once, key=lambda option: _fit(option, needs), default=None)
+    sooner = min(at_once, key=lambda option: _order(option, needs), default=None)
     kept = _kept_exclusive(best, stopped, needs)
     return Advice(
         best=_choice(best, needs),

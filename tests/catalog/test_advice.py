@@ -153,6 +153,8 @@ def test_an_unknown_peak_is_kept_from_unfenced_memory_and_told_why() -> None:
         "Keep exclusive. A100 in turns: Its memory is not fenced and your peak is not known: up to 4 processes use the "
         "same memory, and one that takes too much ends its neighbours."
     )
+    assert advise(Needs(GB10, own_part=False), ALL).end == ""
+    assert advise(Needs(GB10, own_part=False), [replace(TURNS, life_cycle="retiring"), SLICE]).end == ""
     only_shared = advise(Needs(own_part=False), [TURNS])
     assert (only_shared.best, only_shared.end) == (None, CHANGE)
     assert only_shared.end_text.endswith("Keep exclusive: ask the operators for a class that is not shared.")
@@ -220,6 +222,7 @@ def test_one_node_has_to_hold_all_cards() -> None:
         (Needs(GB10, dra=True), [A100], "Devices are not chosen by attributes here, only counted."),
         (Needs(GB10), [replace(A100, kinds="job")], "A100 80GB: It takes jobs only. Run it as a job."),
         (Needs(GB10), [replace(A100, life_cycle="retiring")], "A100 80GB: It is retiring: nothing new starts on it."),
+        (Needs(GB10), [replace(A100, largest_node=0)], "A100 80GB: No node offers it at present. Ask the operators"),
         (Needs(GB10), [TURNS], "Shared with up to 3 neighbours, who can slow it down or end it. Accept neighbours"),
         (Needs(GB80), [SLICE], "the most is A100 1g.10gb with 9,856 MiB. Need less"),
         (Needs(GB10), [CPU], "No class with a GPU is open yet. Ask the operators."),
@@ -253,7 +256,8 @@ def test_a_held_class_comes_last_and_says_so() -> None:
 
 
 def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
-    found = advise(Needs(GB10), [replace(SLICE, granted=0, left=0), A100])
+    larger = replace(A100, slug="larger", axes=replace(WHOLE, memory_mib=98304))
+    found = advise(Needs(GB10), [replace(SLICE, granted=0, left=0), A100, larger])
     assert found.best
     assert found.runner_up
     assert (found.best.slug, found.runner_up.slug) == ("a100", "a100-1g")
@@ -296,4 +300,7 @@ def test_what_starts_now_is_named_where_the_best_one_waits() -> None:
 def test_cuda_is_not_sent_to_other_vendors_unasked() -> None:
     found = advise(Needs(81920, or_more=True), ALL)
     assert found.trade_off.endswith("Not NVIDIA: programs and images for CUDA do not run on it.")
-    assert best(Needs(GB80), MI300X, H100) == "h100"
+    axes = replace(MI300X.axes, partition="cpx_nps1", memory_mib=24576)
+    part = replace(MI300X, slug="amd-part", granted=4, left=4, axes=axes)
+    assert best(Needs(GB10), part, LARGE_SLICE) == "a100-3g"
+    assert best(Needs(GB10, vendor="amd"), part, LARGE_SLICE) == "amd-part"
