@@ -21,6 +21,7 @@ SECTIONS = {
     "catalog-changes": "Catalog",
     "catalog-choose": "Catalog",
     "catalog-compare": "Catalog",
+    "class": "Catalog",
     "launch": "Workloads",
     "workload": "Workloads",
     "workloads": "Workloads",
@@ -32,6 +33,8 @@ SECTIONS = {
     "member-add": "Team",
     "inbox": "Inbox",
     "health": "Health",
+    "nodes": "Nodes",
+    "node": "Nodes",
 }
 
 
@@ -100,6 +103,7 @@ def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavI
         pages.append(("Inbox", reverse("inbox"), requests.inbox(Actor(user=user, via="page")).count()))
     if user.has_role(Role.OPERATOR):
         pages.append(("Health", reverse("health"), None))
+        pages.append(("Nodes", reverse("nodes"), None))
     match = request.resolver_match
     here = SECTIONS.get(match.url_name or "") if match else None
     if here == "Requests" and not team:

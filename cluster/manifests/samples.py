@@ -37,7 +37,7 @@ COMMENTS: Mapping[str, str] = {
     "securityContext.runAsNonRoot": "What Pod Security asks for at its level restricted, here and below.",
     "resourceClaims": "Made from the template above when the pod starts, and gone with it.",
     "command": "Your program.",
-    "limits": "Devices stand under limits only: the cluster fills in the request, which must be the same number.",
+    "limits": "Devices under limits only: the cluster fills in an equal request.",
     "strategy": "The old pod goes first: a rolling update would need twice the units.",
     "backoffLimit": "A crash is shown, not repeated.",
 }
@@ -77,16 +77,18 @@ def objects(spec: SampleSpec) -> dict[str, list[Manifest]]:
 
 _HEADS: Mapping[str, tuple[str, ...]] = {
     POD: (
-        "Not queued: the queue of this cluster takes Jobs only. The pod starts at once where a node has room and stays",
-        "Pending where none has. The team's queue does not count it; the namespace's ResourceQuota does.",
+        "Not queued: the queue of this cluster takes Jobs only. The pod starts at once where a",
+        "node has room and stays Pending where none has. The team's queue does not count it; the",
+        "namespace's ResourceQuota does.",
     ),
     JOB: (
-        "Queued: created suspended, started when the team's quota and a node have room. What the portal launches is a",
-        "Job of this shape.",
+        "Queued: created suspended, started when the team's quota and a node have room.",
+        "What the portal launches is a Job of this shape.",
     ),
     DEPLOYMENT: (
-        "Not queued: the queue of this cluster takes Jobs only. Its pod starts at once where a node has room and holds",
-        "its devices until you delete the Deployment. The team's queue does not count it; its ResourceQuota does.",
+        "Not queued: the queue of this cluster takes Jobs only. Its pod starts at once where a",
+        "node has room and holds its devices until you delete the Deployment. The team's queue",
+        "does not count it; the namespace's ResourceQuota does.",
     ),
 }
 

@@ -312,7 +312,7 @@ def _notes(by: Actor, one: GpuClass) -> Notes:
             message=one.retiring_message,
             runs_until=one.runs_until,
         ),
-        successor=known.name if known else "",
+        successor=f"See {known.name}" if known else "",
         successor_href=reverse("class", args=[known.slug]) if known else "",
     )
 

@@ -148,7 +148,7 @@ def test_a_retiring_class_names_its_successor_only_to_who_may_know_of_it(
     assert "H100 whole card" not in text
 
     GpuClass.objects.filter(pk=heir.pk).update(visibility=GpuClass.Visibility.EVERYONE)
-    assert '<a href="/catalog/heir">H100 whole card</a>' in page_of(alice, a100.slug)
+    assert '<a href="/catalog/heir">See H100 whole card</a>' in page_of(alice, a100.slug)
 
 
 def test_a_held_class_says_why_and_until_when(a100: GpuClass, alice: User) -> None:
