@@ -77,9 +77,9 @@ def _of_node(number: int) -> list[tuple[str, Raw]]:
     resource, units = next(((one, units) for one, units in devices if units), ("cpu", 2))
     for index in range(PODS_PER_NODE):
         asked = {resource: max(1, units // 4)} if index < 2 else {}
-        pod = mirrored.pod(
-            f"pod-{number:04}-{index}", node=name, namespace=f"team-{number % 20}", **{"cpu": 1, **asked}
-        )
+        of_class = f"kind-{number % len(templates())}" if index < 2 else ""
+        name_of_pod, team = f"pod-{number:04}-{index}", f"team-{number // len(templates()) % TEAMS}"
+        pod = mirrored.pod(name_of_pod, node=name, namespace=team, gpu_class=of_class, **{"cpu": 1, **asked})
         found.append(("Pod", pod))
     return [*found, *_devices(slices, name)]
 
