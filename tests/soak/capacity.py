@@ -1,0 +1,45 @@
+"""Capacity equals a sum over the API server's own lists at 200 moments of a cluster that does not stand still."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.models import Cluster
+from devcluster.api import Api
+from tests.capacity_churn import churning
+from tests.cluster.watchers import Watchers, eventually, is_current
+
+MOMENTS = int(os.environ.get("SOAK_MOMENTS", "200"))
+SEED = int(os.environ.get("SOAK_SEED", "2026"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_200_moments(
+    services: dict[str, Any],
+    cluster: Cluster,
+    admin: Api,
+    unique: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    watchers = Watchers(services["kubeconfigs"]["watcher"], tmp_path)
+    differences, used = 0, 0
+    try:
+        with churning(admin, cluster, unique, seed=SEED) as churn:
+            watchers.start()
+            eventually(lambda: is_current(cluster), watchers, within_s=240)
+            for _ in range(MOMENTS):
+                churn.happen()
+                ours, theirs = churn.compare()
+                differences += ours != theirs
+                used += sum(one.used or 0 for one in theirs.values())
+    finally:
+        watchers.end()
+    with capsys.disabled():
+        print(f"\n{MOMENTS} moments, seed {SEED}: {differences} differences, {used} units in use seen")
+    assert differences == 0
+    assert used > MOMENTS
