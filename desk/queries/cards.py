@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from catalog import contract
 from catalog import queries as catalog
@@ -117,7 +117,7 @@ def _card(item: Item, viewer: Viewer, at_once: bool, start: str, *, has_team: bo
     return Card(
         slug=one.slug,
         name=one.name,
-        href=class_href(one.slug),
+        href=reverse("class", args=[one.slug]),
         summary=one.summary,
         tags=tags(item, found.tier),
         is_shared=item.is_shared,
@@ -144,13 +144,6 @@ def _card(item: Item, viewer: Viewer, at_once: bool, start: str, *, has_team: bo
         request_refusal=_request_refusal(item, viewer),
         team_may_use=item.never is None,
     )
-
-
-def class_href(slug: str) -> str:
-    try:
-        return reverse("class", args=[slug])
-    except NoReverseMatch:
-        return ""
 
 
 def money(price: Decimal) -> str:
