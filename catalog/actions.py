@@ -44,9 +44,10 @@ IDENTITY = ("partition", "sharing", "replicas", "interface", "resource", "device
 def create_class(*, slug: str, cluster: Cluster | None = None, by: Actor, **values: Any) -> GpuClass:
     """A draft: seen by operators only, nothing in the cluster yet.
 
-    Raises Refused: not_allowed (403), invalid (422), and those of the constraints (409).
+    Raises Refused: not_allowed (403), invalid, reserved (422), and those of the constraints (409).
     """
     refuse_if(policy.may_edit(by))
+    refuse_if(policy.slug_refusal(slug))
     _known_fields(values)
     gpu_class = GpuClass(cluster=cluster or queries.cluster(), slug=slug, **values)
     _validated(gpu_class)

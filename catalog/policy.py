@@ -45,6 +45,16 @@ class Neighbour:
     node_labels: Mapping[str, str]
 
 
+# Pages beside those of the classes, under the same address.
+RESERVED_SLUGS = frozenset({"choose", "compare", "changes"})
+
+
+def slug_refusal(slug: str) -> Refusal | None:
+    if slug not in RESERVED_SLUGS:
+        return None
+    return Refusal("reserved", f"/catalog/{slug} is a page of the catalog itself; give the class another name.", "slug")
+
+
 def may_edit(by: Actor) -> Refusal | None:
     if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal

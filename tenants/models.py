@@ -89,6 +89,7 @@ class ClassAccess(models.Model):
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="access")
 
     class Meta:
+        verbose_name = verbose_name_plural = "class access"
         constraints = [models.UniqueConstraint("tenant", "gpu_class", name="class_access_once")]
 
     def __str__(self) -> str:

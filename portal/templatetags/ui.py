@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -90,6 +91,17 @@ def quota_bar(
     granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit"
 ) -> dict[str, QuotaBar]:
     return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
+
+
+@register.simple_tag
+def cells(drawn: Iterable[Any]) -> SafeString:
+    """Each has look (a word of ours), x and width in percent. A page has hundreds: a template's loop takes 20 ms."""
+    return SafeString(
+        "".join(
+            f'<rect class="m-{one.look}" x="{one.x:g}%" y="2" width="{one.width:g}%" height="10" rx="1.5"/>'
+            for one in drawn
+        )
+    )
 
 
 @register.inclusion_tag("components/_promise_curve.html")

@@ -23,6 +23,8 @@ class Migration(migrations.Migration):
                 ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='class_access', to='tenants.tenant')),
             ],
             options={
+                'verbose_name': 'class access',
+                'verbose_name_plural': 'class access',
                 'constraints': [models.UniqueConstraint(models.F('tenant'), models.F('gpu_class'), name='class_access_once')],
             },
         ),

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.urls import get_resolver
 
 from accounts.actor import Actor, system
 from accounts.models import Event, User
-from catalog import actions
+from catalog import actions, policy
 from catalog.models import GpuClass, Image, Pool
 from cluster.models import Cluster
 from portal.errors import Refused
@@ -183,3 +184,14 @@ def test_people_without_a_role_are_refused_by_every_verb(cluster: Cluster, alice
         with pytest.raises(Refused) as found:
             verb()
         assert found.value.code == "not_allowed"
+
+
+@pytest.mark.django_db
+def test_no_class_hides_a_page_of_the_catalog(cluster: Cluster) -> None:
+    """Class pages stand beside them: every fixed address under /catalog/ is reserved, and nothing else is."""
+    routes = [str(one.pattern) for one in get_resolver().url_patterns]
+    fixed = {route.removeprefix("catalog/") for route in routes if route.startswith("catalog/") and "<" not in route}
+
+    assert fixed == policy.RESERVED_SLUGS
+    with pytest.raises(Refused, match="give the class another name"):
+        actions.create_class(slug="choose", cluster=cluster, by=BY)
