@@ -58,7 +58,7 @@ def open_page(browser: Browser, live_server: LiveServer, transactional_db: None)
             cookie = {"name": settings.SESSION_COOKIE_NAME, "value": signed_in(as_user), "url": live_server.url}
             context.add_cookies([cookie])
         page = context.new_page()
-        page.set_default_timeout(5_000)
+        page.set_default_timeout(20_000)
         # What the doors process serves; here it has nothing to say.
         page.route("**/live/logs/**", lambda route: route.fulfill(content_type="text/html", body="<p>No log.</p>"))
         page.add_init_script(QUIET_STREAM)
