@@ -8,12 +8,13 @@ from pathlib import Path
 from accounts.sentences import SENTENCES, sentence
 
 ROOT = Path(__file__).parent.parent.parent
+APPS = ("accounts", "catalog", "tenants", "workloads")
 
 
 def recorded_verbs() -> dict[str, bool]:
     """Every verb that an action records, and whether the event is a tenant's (then its members read it)."""
     found = {}
-    for path in [*ROOT.glob("*/actions.py"), ROOT / "tenants" / "access.py"]:
+    for path in (path for app in APPS for path in (ROOT / app).glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             # `_change` is the catalog's step of a class's life, which records its verb.
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("record", "_change"):
