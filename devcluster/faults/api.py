@@ -214,6 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
             elif rule.fault == "call_before":
                 rule.argument()
                 rule.note()
+        if "call_before" in faults and self._client_left():
+            return self._reset()
         for rule in faults.values():
             if rule.fault in ("refuse", "drop_before", "status"):
                 self.proxy.note(call, 0)
@@ -325,6 +327,14 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.connection.recv(1, socket.MSG_PEEK)
         self.let_go()
+
+    def _client_left(self) -> bool:
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def let_go(self) -> None:
         self.hung_up.set()

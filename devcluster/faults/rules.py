@@ -104,7 +104,9 @@ class Rule:
         return self._do("status", (code, body))
 
     def call_before(self, action: Callable[[], object]) -> Rule:
-        """A crash point: `action` runs when the request has arrived and has not been sent on."""
+        """A crash point: `action` runs when the request has arrived and has not been sent on. That of a client which is
+        gone by then goes nowhere.
+        """
         return self._do("call_before", action)
 
     def call_after(self, action: Callable[[], object]) -> Rule:
