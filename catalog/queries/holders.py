@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db.models import Count, Max, Sum
 from django.db.models.functions import Now, Upper
 from django.utils import timezone
@@ -41,12 +43,14 @@ def successor_of(gpu_class: GpuClass) -> str:
     return found.name if found is not None and found.visibility == GpuClass.Visibility.EVERYONE else ""
 
 
-def retirement(gpu_class: GpuClass) -> str:
-    """What holders are told; "" of a class that stays. One query where there is a successor."""
+def retirement(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> str:
+    """What holders are told; "" of a class that stays. `known`: by id the names of the classes that the reader may know
+    of. None: it is for many readers, so it names only a successor that everybody may know of, at the cost of a query.
+    """
     return life_cycle.retirement(
         name=gpu_class.name,
         life_cycle=gpu_class.life_cycle,
-        successor=successor_of(gpu_class),
+        successor=successor_of(gpu_class) if known is None else known.get(gpu_class.successor_id or 0, ""),
         message=gpu_class.retiring_message,
         runs_until=gpu_class.runs_until,
     )

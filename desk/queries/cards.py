@@ -15,7 +15,8 @@ from catalog import queries as catalog
 from catalog.advice import start_of
 from catalog.models import GpuClass
 from desk.queries.cells import Drawing, drawing
-from desk.queries.shelf import Item, Shelf, Viewer
+from desk.queries.shelf import Item, Shelf
+from desk.queries.viewer import Viewer
 from portal.errors import Refusal
 from portal.quota_bar import plural
 
@@ -105,15 +106,14 @@ def catalog_of(shelf: Shelf, *, only: str = ALL) -> Catalog:
 
 
 def cards(shelf: Shelf) -> list[Card]:
-    has_team = shelf.viewer.tenant is not None
     starts = {option.slug: start_of(option, 1) for option in shelf.options()}
-    return [_card(item, shelf.viewer, *starts[item.gpu_class.slug], has_team=has_team) for item in shelf.items]
+    return [_card(item, shelf.viewer, *starts[item.gpu_class.slug]) for item in shelf.items]
 
 
-def _card(item: Item, viewer: Viewer, at_once: bool, start: str, *, has_team: bool) -> Card:
+def _card(item: Item, viewer: Viewer, at_once: bool, start: str) -> Card:
     one, capacity = item.gpu_class, item.capacity
     found = contract.contract(catalog.axes_of(one))
-    launch_refusal = (viewer.launch or item.never) if has_team else None
+    launch_refusal = viewer.launch_refusal(item.never)
     return Card(
         slug=one.slug,
         name=one.name,
@@ -136,12 +136,12 @@ def _card(item: Item, viewer: Viewer, at_once: bool, start: str, *, has_team: bo
         team=_team(item, viewer),
         nodes=drawing(item.nodes, item.mine, unit=item.unit),
         launch_label=_launch_label(item, at_once, launch_refusal),
-        launch_href=_launch_href(item, viewer),
+        launch_href=viewer.launch_href(one),
         launch_refusal=launch_refusal,
         at_once=at_once and launch_refusal is None,
         request_label="Request more" if item.granted else "Request",
-        request_href=reverse("request-new", args=[viewer.tenant.slug]) if viewer.tenant else "",
-        request_refusal=_request_refusal(item, viewer),
+        request_href=viewer.request_href,
+        request_refusal=viewer.request_refusal(one),
         team_may_use=item.never is None,
     )
 
@@ -215,20 +215,6 @@ def _launch_label(item: Item, at_once: bool, refusal: Refusal | None) -> str:
         return "Launch, starts at once"
     borrows = not item.left and item.gpu_class.borrowing_limit
     return f"Launch, borrowed {item.unit}" if borrows else "Launch, waits"
-
-
-def _launch_href(item: Item, viewer: Viewer) -> str:
-    if viewer.tenant is None:
-        return ""
-    return f"{reverse('launch', args=[viewer.tenant.slug])}?gpu_class={item.gpu_class.slug}"
-
-
-def _request_refusal(item: Item, viewer: Viewer) -> Refusal | None:
-    if viewer.tenant is None or viewer.request is not None:
-        return viewer.request
-    if item.gpu_class.life_cycle == GpuClass.LifeCycle.RETIRING:
-        return Refusal("class_retiring", "It is being retired: nothing more of it is granted.", status=409)
-    return None
 
 
 # ---- side by side ----------------------------------------------------------------------------------------------------

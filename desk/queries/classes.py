@@ -26,12 +26,11 @@ from cluster.models import MirrorNode, MirrorPod
 from desk.queries import first_team
 from desk.queries.figures import Figures, figures
 from desk.queries.mig_cards import MigNode, mig_node
+from desk.queries.viewer import never_starts, viewer_of
 from portal.errors import Refusal, get_or_refuse
 from portal.quota_bar import plural
-from tenants import policy as tenants_policy
 from tenants import queries as tenants
 from tenants.models import Namespace
-from workloads import policy as workloads_policy
 from workloads import queries as workloads
 from workloads.queries.launching import price_of
 
@@ -201,21 +200,17 @@ def sample_spec(one: GpuClass, *, image: str, namespace: str) -> SampleSpec:
 
 
 def _doors(by: Actor, one: GpuClass) -> Doors:
-    tenant = first_team(by)
-    if tenant is None:
+    viewer = viewer_of(by)
+    if viewer.tenant is None:
         return Doors()
-    _namespace, team = workloads.team(by, tenant.slug)
-    unit = catalog.unit_of(one)
-    held = tenants.units_in_force(tenant.pk, timezone.now()).get(one.pk, 0)
-    promised = workloads.most_promised(tenant.pk, [one.pk]).get(one.pk, 0)
+    held = tenants.units_in_force(viewer.tenant.pk, timezone.now()).get(one.pk, 0)
+    promised = workloads.most_promised(viewer.tenant.pk, [one.pk]).get(one.pk, 0)
     return Doors(
-        team=f"{tenant.name} holds {plural(held, unit) if held else 'none'}.",
-        launch_href=f"{reverse('launch', args=[tenant.slug])}?gpu_class={one.slug}",
-        launch_refusal=workloads_policy.may_launch_in(by, team)
-        or workloads_policy.may_add(team)
-        or workloads_policy.may_ever_start(workloads.facts_of(one, promised, 1), 1),
-        request_href=reverse("request-new", args=[tenant.slug]),
-        request_refusal=tenants_policy.may_file(by, tenants.standing(by, tenant)),
+        team=f"{viewer.tenant.name} holds {plural(held, catalog.unit_of(one)) if held else 'none'}.",
+        launch_href=viewer.launch_href(one),
+        launch_refusal=viewer.launch_refusal(never_starts(one, promised)),
+        request_href=viewer.request_href,
+        request_refusal=viewer.request_refusal(one),
     )
 
 
@@ -300,20 +295,13 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
 
 
 def _notes(by: Actor, one: GpuClass) -> Notes:
-    successor = one.successor if one.life_cycle == GpuClass.LifeCycle.RETIRING else None
-    is_open = successor is not None and tenants.visible_classes(by, one.cluster).filter(pk=successor.pk).exists()
-    known = successor if is_open else None
+    known = tenants.visible_classes(by, one.cluster).filter(pk=one.successor_id) if one.successor_id else None
+    successor = known.first() if known is not None else None
     return Notes(
         held=life_cycle.hold(one, now=timezone.now()),
-        retiring=life_cycle.retirement(
-            name=one.name,
-            life_cycle=one.life_cycle,
-            successor=known.name if known else "",
-            message=one.retiring_message,
-            runs_until=one.runs_until,
-        ),
-        successor=f"See {known.name}" if known else "",
-        successor_href=reverse("class", args=[known.slug]) if known else "",
+        retiring=catalog.retirement(one, {successor.pk: successor.name} if successor else {}),
+        successor=f"See {successor.name}" if successor else "",
+        successor_href=reverse("class", args=[successor.slug]) if successor else "",
     )
 
 

@@ -66,8 +66,20 @@ class ImageEntry:
 def class_entries(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -> list[ClassEntry]:
     """In the order given, at the cost of their capacity and one query."""
     capacity = catalog.capacities(cluster, classes)
-    known = dict(tenants.visible_classes(by, cluster).values_list("pk", "slug"))
-    return [_class_entry(one, capacity[one.pk], known) for one in classes]
+    known = tenants.visible_classes(by, cluster).values_list("pk", "slug", "name")
+    slugs, names = {pk: slug for pk, slug, _ in known}, {pk: name for pk, _, name in known}
+    return [
+        ClassEntry(
+            gpu_class=one,
+            contract=contract(catalog.axes_of(one)),
+            capacity=capacity[one.pk],
+            successor=slugs.get(one.successor_id or 0, ""),
+            retirement=catalog.retirement(one, names),
+            held=_hold(one),
+            terms=Terms(one.terms_version, one.terms) if one.terms else None,
+        )
+        for one in classes
+    ]
 
 
 def image_entries(images: Sequence[Image], *, gpu_class: GpuClass | None) -> list[ImageEntry]:
@@ -83,25 +95,6 @@ def image_entries(images: Sequence[Image], *, gpu_class: GpuClass | None) -> lis
         successor = image.successor.name if image.successor else ""
         found.append(ImageEntry(image, fitting.deprecation(image.deprecated_since, successor, today), **told))
     return found
-
-
-def _class_entry(one: GpuClass, capacity: Capacity, known: dict[int, str]) -> ClassEntry:
-    successor = known.get(one.successor_id or 0, "")
-    return ClassEntry(
-        gpu_class=one,
-        contract=contract(catalog.axes_of(one)),
-        capacity=capacity,
-        successor=successor,
-        retirement=life_cycle.retirement(
-            name=one.name,
-            life_cycle=one.life_cycle,
-            successor=successor,
-            message=one.retiring_message,
-            runs_until=one.runs_until,
-        ),
-        held=_hold(one),
-        terms=Terms(one.terms_version, one.terms) if one.terms else None,
-    )
 
 
 def _hold(one: GpuClass) -> Hold | None:

@@ -17,28 +17,15 @@ from catalog.queries import Capacity
 from cluster import queries as mirror
 from cluster.first_nodes import FirstNodes, first_nodes
 from cluster.observed import Pod
-from desk.queries import first_team
 from desk.queries.figures import Figures, figures
+from desk.queries.viewer import Viewer, never_starts, viewer_of
 from portal.errors import Refusal
-from tenants import policy as tenants_policy
 from tenants import queries as tenants
-from tenants.models import Namespace, Tenant
-from workloads import policy
+from tenants.models import Namespace
 from workloads import queries as workloads
 from workloads.queries import launching
 
 NODES_SHOWN = 6
-
-
-@dataclass(frozen=True)
-class Viewer:
-    """The person's own first team, and what they may do there."""
-
-    tenant: Tenant | None = None
-    namespace: Namespace | None = None
-    launch: Refusal | None = None
-    request: Refusal | None = None
-    is_staff: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,25 +80,13 @@ def shelf(by: Actor) -> Shelf:
     cluster = catalog.cluster()
     classes = list(tenants.visible_classes(by, cluster).select_related("successor"))
     found = figures(cluster, classes)
-    viewer = _viewer(by)
+    viewer = viewer_of(by)
     theirs = _Theirs.of(viewer, classes)
     parts = {pk: one.capacity.parts for pk, one in found.items()}
     nodes = first_nodes(cluster.pk, parts, theirs.mine, most=NODES_SHOWN)
-    items = [_item(one, found[one.pk], theirs, nodes.get(one.pk, FirstNodes())) for one in classes]
+    names = {one.pk: one.name for one in classes}
+    items = [_item(one, found[one.pk], theirs, nodes.get(one.pk, FirstNodes()), names) for one in classes]
     return Shelf(viewer, items, next((one.capacity for one in found.values()), Capacity()))
-
-
-def _viewer(by: Actor) -> Viewer:
-    tenant = first_team(by)
-    if tenant is None:
-        return Viewer(is_staff=by.sees_all)
-    namespace, team = workloads.team(by, tenant.slug)
-    return Viewer(
-        tenant,
-        namespace,
-        policy.may_launch_in(by, team) or policy.may_add(team),
-        tenants_policy.may_file(by, tenants.standing(by, tenant)),
-    )
 
 
 @dataclass(frozen=True)
@@ -165,7 +140,7 @@ def _units_of(one: GpuClass, pod: Pod, claims: Mapping[str, int]) -> int:
     return pod.requests.get(one.resource, 0)
 
 
-def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes) -> Item:
+def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes, known: Mapping[int, str]) -> Item:
     return Item(
         gpu_class=one,
         unit=catalog.unit_of(one),
@@ -175,9 +150,9 @@ def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes) -
         queued=theirs.queued.get(one.slug, 0),
         mine=theirs.mine.get(one.pk, {}),
         nodes=nodes,
-        never=policy.may_ever_start(workloads.facts_of(one, theirs.most.get(one.pk, 0), 1), 1),
+        never=never_starts(one, theirs.most.get(one.pk, 0)),
         held=life_cycle.hold(one, now=timezone.now()),
-        retiring=catalog.retirement(one),
+        retiring=catalog.retirement(one, known),
     )
 
 
