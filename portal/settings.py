@@ -205,7 +205,13 @@ LEASE_S = 60
 RESYNC_S = 600
 
 CELERY_BROKER_URL = REDIS_URL
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 1, "socket_connect_timeout": 1, "retry_on_timeout": False}
+# Without acknowledgements: a hint may be lost, and keeping books about each costs a launch two round trips.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 1,
+    "socket_connect_timeout": 1,
+    "retry_on_timeout": False,
+    "ack_emulation": False,
+}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_TASK_IGNORE_RESULT = True
