@@ -48,6 +48,11 @@ class Actor:
         """Staff who look across tenants: approvers, operators, auditors, admins."""
         return self.user is not None and self.user.is_active and bool(self.user.roles)
 
+    @property
+    def operates(self) -> bool:
+        """The portal itself, operators and admins. What a token may do is another question."""
+        return self.user is None or self.has_role(Role.OPERATOR) or self.has_role(Role.ADMIN)
+
 
 def system(why: str) -> Actor:
     """The portal itself, for example `system("demo")`."""

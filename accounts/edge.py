@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts.actor import ALL_SCOPES, Actor
 from accounts.models import ApiToken, User
-from portal.errors import NOT_SIGNED_IN, Refused
+from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
 
 
 def actor(request: HttpRequest | Request) -> Actor:
@@ -30,6 +30,14 @@ def actor(request: HttpRequest | Request) -> Actor:
             token_expires_at=token.expires_at,
         )
     return Actor(user=user, via="page", scopes=ALL_SCOPES, request_id=request_id)
+
+
+def operator(request: HttpRequest) -> Actor:
+    """For pages of operators and admins, which are not there for others. Raises Refused (404)."""
+    by = actor(request)
+    if not by.operates:
+        raise Refused(NOT_FOUND)
+    return by
 
 
 def client_address(request: HttpRequest) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from accounts.actor import Actor
-from accounts.models import Role, Scope
+from accounts.models import Scope
 from accounts.policy import scope_refusal
 from portal.errors import Refusal
 
@@ -58,7 +58,7 @@ def slug_refusal(slug: str) -> Refusal | None:
 def may_edit(by: Actor) -> Refusal | None:
     if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal
-    if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
+    if by.operates:
         return None
     return Refusal("not_allowed", "Only operators and administrators change the catalog.", status=403)
 

@@ -7,12 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from accounts.actor import Actor
-from accounts.edge import actor
-from accounts.models import Role
+from accounts.edge import actor, operator
 from catalog import queries as catalog
 from desk.queries import classes, nodes
-from portal.errors import NOT_FOUND, Refused
 
 
 @login_required
@@ -30,7 +27,7 @@ def class_page(request: HttpRequest, slug: str) -> HttpResponse:
 @require_GET
 def node_list(request: HttpRequest) -> HttpResponse:
     """For staff; for everybody else it is not there. So is a node."""
-    _only_staff(actor(request))
+    operator(request)
     q, state = request.GET.get("q", "").strip()[:100], request.GET.get("state", "")
     found = nodes.node_list(catalog.cluster(), q=q, state=state, cursor=request.GET.get("cursor"))
     context = {"found": found, "next_cursor": found.next_cursor, "q": q, "state": state}
@@ -40,10 +37,5 @@ def node_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def node_page(request: HttpRequest, name: str) -> HttpResponse:
-    _only_staff(actor(request))
+    operator(request)
     return render(request, "desk/node.html", {"page": nodes.node_page(catalog.cluster(), name)})
-
-
-def _only_staff(by: Actor) -> None:
-    if not (by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN)):
-        raise Refused(NOT_FOUND)

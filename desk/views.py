@@ -9,13 +9,12 @@ from django.views.decorators.http import require_GET
 from django.views.decorators.vary import vary_on_headers
 from django_htmx.http import reswap
 
-from accounts.edge import actor
+from accounts.edge import actor, operator
 from accounts.models import Role
 from catalog import queries as catalog
 from desk import catalog_pages, queries
 from desk.queries.catalog_checks import catalog_checks
 from desk.queries.health import health as health_of
-from portal.errors import NOT_FOUND, Refused
 from tenants import policy as tenants_policy
 from tenants import queries as tenants
 from workloads import queries as workloads
@@ -67,8 +66,7 @@ def start(request: HttpRequest) -> HttpResponse:
 @vary_on_headers("HX-Request")
 def catalog_page(request: HttpRequest) -> HttpResponse:
     context = catalog_pages.catalog(request.GET, by=actor(request))
-    is_fragment = request.headers.get("HX-Request") and not request.headers.get("HX-History-Restore-Request")
-    return render(request, "desk/_catalog_answer.html" if is_fragment else "desk/catalog.html", context)
+    return render(request, "desk/_catalog_answer.html" if _is_fragment(request) else "desk/catalog.html", context)
 
 
 @login_required
@@ -77,8 +75,7 @@ def catalog_page(request: HttpRequest) -> HttpResponse:
 def choose(request: HttpRequest) -> HttpResponse:
     """Help me choose: all questions, one answer with all its reasons."""
     context = catalog_pages.choose(request.GET, by=actor(request))
-    is_fragment = request.headers.get("HX-Request") and not request.headers.get("HX-History-Restore-Request")
-    return render(request, "desk/_advice.html" if is_fragment else "desk/choose.html", context)
+    return render(request, "desk/_advice.html" if _is_fragment(request) else "desk/choose.html", context)
 
 
 @login_required
@@ -94,13 +91,17 @@ def health(request: HttpRequest) -> HttpResponse:
     """For operators; for everybody else it is not there. `?part=catalog` is only the standing checks, and of these only
     the freshness when `seen` is what the page shows already.
     """
-    by = actor(request)
-    if not (by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN)):
-        raise Refused(NOT_FOUND)
+    by = operator(request)
     cluster = catalog.cluster()
     checks = catalog_checks(cluster, is_staff=bool(by.user and by.user.is_staff))
     if request.GET.get("part") != "catalog":
-        return render(request, "desk/health.html", {"health": health_of(cluster), "checks": checks})
+        return render(request, "desk/health.html", {"health": health_of(cluster, checks), "checks": checks})
     if request.GET.get("seen") != checks.digest:
-        return render(request, "desk/_catalog_checks.html", {"checks": checks})
+        context = {"health": health_of(cluster, checks), "checks": checks, "is_fragment": True}
+        return render(request, "desk/_catalog_checks.html", context)
     return reswap(render(request, "desk/_catalog_checks_fresh.html", {"checks": checks, "is_alone": True}), "none")
+
+
+def _is_fragment(request: HttpRequest) -> bool:
+    """htmx asks for a part, but for the whole page when it goes back to one that it no longer has."""
+    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers

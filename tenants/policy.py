@@ -78,7 +78,7 @@ class Excess:
 
 
 def may_create_tenant(by: Actor) -> Refusal | None:
-    if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
+    if by.operates:
         return None
     return Refusal("not_allowed", "Teams are set up by the operators of the portal; ask them for one.", status=403)
 
@@ -271,6 +271,6 @@ def may_operate(by: Actor) -> Refusal | None:
     """Suspend, resume and close namespaces."""
     if refusal := scope_refusal(by, Scope.ADMIN):
         return refusal
-    if by.user is None or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
+    if by.operates:
         return None
     return Refusal("not_allowed", "Only operators of the portal may do this.", status=403)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accounts.actor import Actor
-from accounts.models import Role, Scope
+from accounts.models import Scope
 from accounts.policy import scope_refusal
 from cluster import names
 from cluster.run_spec import JOB, NOTEBOOK
@@ -296,7 +296,7 @@ def _may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal
         return NOT_FOUND
     if refusal := scope_refusal(by, Scope.LAUNCH):
         return refusal
-    if by.user is None or team.role in (OWNER, MANAGER) or by.has_role(Role.OPERATOR) or by.has_role(Role.ADMIN):
+    if by.operates or team.role in (OWNER, MANAGER):
         return None
     if team.role == MEMBER and run.created_by == by.user_id:
         return None
