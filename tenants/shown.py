@@ -10,7 +10,8 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import Event
-from catalog.queries import ClassView
+from catalog.models import GpuClass
+from catalog.queries import Capacity
 from cluster.models import AppliedObject
 from portal.errors import Refusal
 from portal.quota_bar import plural
@@ -196,10 +197,9 @@ def counts(rows: Collection[AppliedObject]) -> str:
     return ", ".join(f"{found[word]} {word}" for word in RESULT_WORDS if found[word])
 
 
-def class_note(view: ClassView, promised: int) -> str:
+def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:
     """`shared; 12 of 32 free; 28 promised of 32`."""
-    capacity = view.capacity
-    kind = f"shared by {view.replicas}" if view.is_shared else "exclusive"
-    limit = capacity.allocatable if view.promise_limit is None else view.promise_limit
+    kind = "exclusive" if one.sharing == GpuClass.Sharing.NONE else f"shared by {one.replicas}"
+    limit = capacity.allocatable if one.promise_limit is None else one.promise_limit
     free = "free units unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
     return f"{kind}; {free}; {promised} promised of {'unknown' if limit is None else limit}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from accounts.models import Role
 from accounts.paging import page_of
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from catalog.queries import ClassView
+from cluster.models import Cluster
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
 from tenants import actions, policy, queries, shown
 from tenants.decisions import Decision, OverPromise
@@ -67,11 +67,10 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
     refuse_if(policy.may_file(by, queries.standing(by, team)))
     cluster = catalog.cluster()
     classes = list(queries.visible_classes(by, cluster).select_related("successor"))
-    views = catalog.class_views(cluster, classes)
     form = RequestForm(request.POST or None, initial=usual_period())
     errors: dict[str, str] = {}
     if request.method == "POST":
-        units, errors = units_typed(request.POST.dict(), [view.slug for view in views])
+        units, errors = units_typed(request.POST.dict(), [one.slug for one in classes])
         if form.is_valid() and not errors:
             lines = _lines(form, units)
             form.name_lines([line.gpu_class for line in lines])
@@ -83,8 +82,7 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
                 return redirect("request", filed.pk)
             errors = form.line_errors()
     status = 422 if form.is_bound else 200
-    rows = _class_rows(team, views, request, errors, {one.slug: catalog.told(one) for one in classes})
-    context = {"tenant": team, "rows": rows, "form": form}
+    context = {"tenant": team, "rows": _class_rows(team, cluster, classes, request.POST, errors), "form": form}
     return render(request, "tenants/request_new.html", context, status=status)
 
 
@@ -103,25 +101,28 @@ def _lines(form: RequestForm, units: dict[str, int]) -> list[Asked]:
 
 
 def _class_rows(
-    team: Tenant, views: list[ClassView], request: HttpRequest, errors: dict[str, str], told: dict[str, str]
+    team: Tenant, cluster: Cluster, classes: list[GpuClass], typed: Mapping[str, str], errors: dict[str, str]
 ) -> list[dict[str, Any]]:
+    """Of `classes`, which are all that the person may know of."""
     at = queries.now()
-    known = queries.class_facts(team, [view.slug for view in views], at=at)
-    promised = queries.promised_units(catalog.cluster(), at)
+    facts = {slug: one.facts for slug, one in queries.class_facts(team, [one.slug for one in classes], at=at).items()}
+    capacity = catalog.capacities(cluster, classes)
+    promised = queries.promised_units(cluster, at)
+    names = {one.pk: one.name for one in classes}
     return [
         {
-            "slug": view.slug,
-            "name": view.name,
-            "note": shown.class_note(view, promised.get(view.id, 0)),
-            "told": told[view.slug],
-            "unit": view.unit,
-            "held": known[view.slug].facts.held,
-            "value": request.POST.get(f"units-{view.slug}", ""),
-            "error": errors.get(view.slug, ""),
-            "refusal": policy.class_refusal(known[view.slug].facts),
+            "slug": one.slug,
+            "name": one.name,
+            "note": shown.class_note(one, capacity[one.pk], promised.get(one.pk, 0)),
+            "told": catalog.told(one, names),
+            "unit": catalog.unit_of(one),
+            "held": facts[one.slug].held,
+            "value": typed.get(f"units-{one.slug}", ""),
+            "error": errors.get(one.slug, ""),
+            "refusal": policy.class_refusal(facts[one.slug]),
         }
-        for view in views
-        if view.slug in known
+        for one in classes
+        if one.slug in facts
     ]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -40,43 +38,7 @@ LifeCycle = GpuClass.LifeCycle
 OPEN = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
 
 
-@dataclass(frozen=True)
-class ClassView:
-    """A class of the catalog as pages and the API show it."""
-
-    id: int
-    slug: str
-    name: str
-    summary: str
-    vendor: str
-    product: str
-    partition: str
-    sharing: str
-    replicas: int
-    interface: str
-    resource: str
-    interconnect: str
-    memory_mib: int | None
-    units_per_workload: int
-    cpu_per_unit: int
-    memory_gib_per_unit: int
-    price_per_unit_hour: str
-    weight: str
-    borrowing_limit: int
-    promise_limit: int | None
-    life_cycle: str
-    capacity: Capacity = field(default_factory=Capacity)
-
-    @property
-    def is_shared(self) -> bool:
-        return self.sharing != "none"
-
-    @property
-    def unit(self) -> str:
-        return unit_of(self)
-
-
-def unit_of(one: GpuClass | ClassView) -> str:
+def unit_of(one: GpuClass) -> str:
     """What one unit is called: card, slice, share or core."""
     if one.interface == GpuClass.Interface.NONE:
         return "core"
@@ -120,13 +82,6 @@ def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
     return GpuClass.objects.filter(cluster=cluster, life_cycle__in=OPEN).order_by("slug")
 
 
-def class_views(cluster: Cluster, classes: Iterable[GpuClass] | None = None) -> list[ClassView]:
-    """The open classes (or those given) by slug, with capacity. Seven queries, whatever their number."""
-    found = list(open_classes(cluster) if classes is None else classes)
-    capacity = capacities(cluster, found)
-    return [_view(gpu_class, capacity[gpu_class.pk]) for gpu_class in found]
-
-
 def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
     """Units of each class that may be promised at one time: staff's limit, else allocatable; None: unknown."""
     typed = {gpu_class.pk: gpu_class.promise_limit for gpu_class in classes}
@@ -135,17 +90,3 @@ def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
         found = capacities(open_ended[0].cluster, open_ended)
         typed |= {pk: capacity.allocatable for pk, capacity in found.items()}
     return typed
-
-
-def _view(gpu_class: GpuClass, capacity: Capacity) -> ClassView:
-    same: dict[str, Any] = {
-        name: getattr(gpu_class, name)
-        for name in ClassView.__dataclass_fields__
-        if name not in ("capacity", "price_per_unit_hour", "weight")
-    }
-    return ClassView(
-        **same,
-        price_per_unit_hour=f"{gpu_class.price_per_unit_hour:f}",
-        weight=f"{gpu_class.weight:f}",
-        capacity=capacity,
-    )

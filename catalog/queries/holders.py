@@ -32,9 +32,9 @@ def owners(gpu_class: GpuClass) -> list[User]:
     return list(found.distinct().order_by("pk"))
 
 
-def told(gpu_class: GpuClass) -> str:
-    """Its hold and its end, in sentences; "" of a class about which there is nothing to say."""
-    return f"{life_cycle.hold(gpu_class, now=timezone.now())} {retirement(gpu_class)}".strip()
+def told(gpu_class: GpuClass, known: Mapping[int, str]) -> str:
+    """Its hold and its end (see `retirement`), in sentences; "" of a class about which there is nothing to say."""
+    return f"{life_cycle.hold(gpu_class, now=timezone.now())} {retirement(gpu_class, known)}".strip()
 
 
 def successor_of(gpu_class: GpuClass) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from accounts.actor import Actor
 from accounts.models import User
@@ -79,3 +80,15 @@ def test_a_successor_is_named_to_those_alone_who_may_know_of_it(
         told = client.get(f"/api/v1/classes/{a100.slug}").json()
         assert (card.notes, page.notes.retiring, told["retirement"]) == ((sentence,), sentence, sentence)
         assert (page.notes.successor_href, told["successor"]) == (f"/catalog/{slug}" if slug else "", slug)
+
+
+def test_the_form_that_asks_for_units_names_no_other_successor_than_the_page(
+    team_a: Tenant, a100: GpuClass, heir: GpuClass, alice: User
+) -> None:
+    client = Client()
+    client.force_login(alice)
+    form = reverse("request-new", args=[team_a.slug])
+    assert "is being retired. What runs goes on." in client.get(form).text
+    assert "H100 whole card" not in client.get(form).text
+    ClassAccess.objects.create(tenant=team_a, gpu_class=heir)
+    assert "Its successor is H100 whole card." in client.get(form).text
