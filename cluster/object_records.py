@@ -162,13 +162,15 @@ def _optional(resource: str, quantity: Any) -> int | None:
 
 
 def resource_claim(raw: Raw) -> Content:
-    """requests [{name, device_class, count}], devices [{request, driver, pool, device}], used_by [pod names],
-    state: pending, allocated or in use; pod_claim: the name by which the pod's template made it.
+    """requests [{name, device_class, count}], devices [{request, driver, pool, device}] that it holds, used_by [pod
+    names], state: pending, allocated or in use; pod_claim: the name by which the pod's template made it.
     """
     devices = ((raw.get("spec") or {}).get("devices") or {}).get("requests") or []
     status = raw.get("status") or {}
     allocation = status.get("allocation")
     results = ((allocation or {}).get("devices") or {}).get("results") or []
+    # Who has admin access looks at devices that others may hold at the same time: a monitor.
+    held = [result for result in results if not result.get("adminAccess")]
     used_by = [user["name"] for user in status.get("reservedFor") or [] if user.get("resource") == "pods"]
     return _content(
         requests=[
@@ -179,7 +181,7 @@ def resource_claim(raw: Raw) -> Content:
             }
             for request in devices
         ],
-        devices=[{key: result.get(key, "") for key in ("request", "driver", "pool", "device")} for result in results],
+        devices=[{key: result.get(key, "") for key in ("request", "driver", "pool", "device")} for result in held],
         used_by=used_by,
         state="pending" if allocation is None else "in use" if used_by else "allocated",
         pod_claim=(raw["metadata"].get("annotations") or {}).get("resource.kubernetes.io/pod-claim-name", ""),

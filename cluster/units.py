@@ -18,11 +18,15 @@ HOST_LABEL = "kubernetes.io/hostname"
 # The `resource` of devices that ResourceSlices list.
 SLICES = ""
 CPU = "cpu"
+# Taints that Kubernetes puts on a node that is cordoned or not ready: they do not say whom it is for.
+STATE_TAINT = "node.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What equal nodes have in common. `labels`: of those that were asked for; `devices`: names of what they offer."""
+    """What equal nodes have in common. `labels`: of those that were asked for; `effects`: of taints that say whom the
+    nodes are for; `resources`: names of what they offer.
+    """
 
     labels: Mapping[str, str]
     effects: frozenset[str]
@@ -98,7 +102,9 @@ def _units(shape: object, of_node: object, resource: str, size: int, device: str
         (shape, of_node, resource, size, device, ready, schedulable),
         Shape(
             labels=json.loads(labels or "{}"),
-            effects=frozenset(taint["effect"] for taint in json.loads(taints)),
+            effects=frozenset(
+                taint["effect"] for taint in json.loads(taints) if not taint["key"].startswith(STATE_TAINT)
+            ),
             resources=tuple(resources),
         ),
         resource,

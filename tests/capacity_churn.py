@@ -8,43 +8,39 @@ read at exactly that state. A moment in which the cluster moved by itself is loo
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from catalog import queries
-from catalog.models import GpuClass
-from catalog.queries import Capacity
-from cluster.models import Cluster, MirrorNode, MirrorPod
-from devcluster.api import Api
+from cluster.models import Cluster, MirrorNode, MirrorObject, MirrorPod
+from devcluster.api import Api, ApiError
 from tests import make
+from tests.capacity_counted import Figures, Lists, Raw, counted, is_kept_off, told
 from tests.waiting import wait_until
 
-Raw = dict[str, Any]
-NODES, PODS = 6, 24
+NODES, PODS = 8, 30
 CLASS_LABEL = "test.example/class"
 ATTEMPTS = 20
+DEVICES = "resource.k8s.io/v1"
+DEVICE_CLASSES, SLICES, CLAIMS = (f"{DEVICES}/{name}" for name in ("deviceclasses", "resourceslices", "resourceclaims"))
+PRODUCTS = ("big", "small")
+# What a claim asks for. One that only looks at devices, as a monitor does, holds none of them.
+TEMPLATES: dict[str, Raw] = {
+    "one": {},
+    "two": {"count": 2},
+    "big": {},
+    "look": {"allocationMode": "All", "adminAccess": True},
+}
+OWN = "test.example/own"
+OWN_TAINTS = [{"key": OWN, "value": "yes", "effect": "NoSchedule"}]
 READY = {"type": "Ready", "reason": "Test", "message": ""}
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Counted by this module or taken from the portal: one shape, so that they compare."""
-
-    allocatable: int | None
-    used: int | None
-    free: int | None
-    most_on_one_node: int | None
-    largest_node: int | None
-    unhealthy: int | None
-    cordoned: int | None
-    by_node: Mapping[str, tuple[int, int]]
 
 
 @dataclass
 class Churn:
-    """Nodes and pods under names of the test's own, with resources that nobody else's nodes have."""
+    """Nodes, pods and devices under names of the test's own, with resources that nobody else's nodes have."""
 
     admin: Api
     cluster: Cluster
@@ -52,13 +48,15 @@ class Churn:
     dice: random.Random
     nodes: dict[str, Raw] = field(default_factory=dict)
     pods: dict[str, str] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
     count: int = 0
 
     def __post_init__(self) -> None:
         self.namespace = f"churn-{self.unique}"
         self.card, self.slice = f"{self.unique}.example/gpu", f"{self.unique}.example/mig-1g"
         self.marker = f"churn-{self.unique}-marker"
-        self.classes = [
+        self.driver = f"{self.unique}.example"
+        by_amount = [
             make.gpu_class(self.cluster, slug=f"{word}-{self.unique}", resource=resource, node_labels=labels)
             for word, resource, labels in (
                 ("fast", self.card, {CLASS_LABEL: f"fast-{self.unique}"}),
@@ -67,6 +65,35 @@ class Churn:
                 ("slice", self.slice, {CLASS_LABEL: f"fast-{self.unique}"}),
             )
         ]
+        taken = {
+            "big": (f'device.attributes["{self.driver}"].productName == "big"', {}),
+            "": (f'device.driver == "{self.driver}"', {OWN: self.unique}),
+        }
+        # Devices that each class of devices takes: of one product, or of all.
+        self.products = {
+            make.gpu_class(
+                self.cluster,
+                slug=f"{product or 'any'}-device-{self.unique}",
+                interface="dra",
+                resource=f"{self.unique}.example/{product or 'any'}-device",
+                device_class=self.driver,
+                device_selector=selector,
+                node_labels=labels,
+            ): product
+            for product, (selector, labels) in taken.items()
+        }
+        cores = make.gpu_class(
+            self.cluster,
+            slug=f"cores-{self.unique}",
+            interface="none",
+            resource="",
+            vendor="",
+            product="",
+            node_labels={},
+            tolerations=[],
+            cpu_per_unit=3,
+        )
+        self.classes = [*by_amount, *self.products, cores]
 
     # ---- what happens ------------------------------------------------------------------------------------------
 
@@ -79,29 +106,49 @@ class Churn:
     def _possible(self) -> list[Any]:
         found: list[Any] = []
         if len(self.nodes) < NODES:
-            found += [self._add_node] * 3
+            found += [self._add_node] * 2 + [self._add_cores]
         if self.nodes:
-            found += [self._remove_node, self._cordon, self._break, self._move, *[self._lose_device] * 3]
+            found += [self._remove_node, self._cordon, self._break, self._lose_device, self._taint]
             found += [self._add_pod] * (6 if len(self.pods) < PODS else 0)
+        if self._with_cards():
+            found += [self._move, *[self._lose_device] * 2, *[self._publish] * 2]
+            found += [self._add_pod_with_claim] * (3 if len(self.pods) < PODS else 0)
         if self.pods:
             found += [self._advance] * 3 + [self._remove_pod] * 2
         return found
 
     def _add_node(self) -> None:
-        self.count += 1
-        name = f"churn-{self.unique}-{self.count}"
+        """With cards that the kubelet counts, and perhaps with devices of slices."""
         cards = self.dice.choice([0, 1, 4, 8])
         devices = {self.card: str(cards), self.slice: str(self.dice.choice([0, 7, 14]))}
         amounts = {"cpu": "64", "memory": "256Gi", "pods": "110", **devices}
-        labels = {CLASS_LABEL: self.dice.choice([f"fast-{self.unique}", f"slow-{self.unique}"])}
-        self.admin.create(_node(name, labels))
-        self.admin.patch_status("v1/nodes", name, {"capacity": amounts, "allocatable": amounts})
-        self.nodes[name] = {"capacity": amounts, "ready": True}
+        labels = {CLASS_LABEL: self.dice.choice([f"fast-{self.unique}", f"slow-{self.unique}"]), OWN: self.unique}
+        name = self._put_node(amounts, amounts, labels, is_own=True)
+        if self.dice.random() < 0.7:
+            self._publish(name)
+
+    def _add_cores(self) -> None:
+        """For work without a GPU: nothing keeps pods off but that the kubelet takes none, so nobody else's go there."""
+        cores = self.dice.choice([4, 8, 16])
+        capacity = {"cpu": str(cores), "memory": "16Gi", "pods": "0"}
+        self._put_node(capacity, capacity | {"cpu": f"{cores * 1000 - 90}m"}, {}, is_own=False)
+
+    def _put_node(self, capacity: Raw, allocatable: Raw, labels: dict[str, str], *, is_own: bool) -> str:
+        """A new one, or one that was there before: pods are still bound to it, and its slices may be there still."""
+        self.count += 1
+        name = f"churn-{self.unique}-{self.count}"
+        if self.gone and self.dice.random() < 0.5:
+            name = self.gone.pop()
+        made = self.admin.create(_node(name, labels, is_own=is_own))
+        self.admin.patch_status("v1/nodes", name, {"capacity": capacity, "allocatable": allocatable})
+        self.nodes[name] = {"capacity": capacity, "ready": True, "uid": made["metadata"]["uid"]}
+        return name
 
     def _remove_node(self) -> None:
         name = self._some_node()
         self.admin.delete("v1/nodes", name)
         del self.nodes[name]
+        self.gone.append(name)
 
     def _cordon(self) -> None:
         is_cordoned = self.dice.random() < 0.5
@@ -110,40 +157,90 @@ class Churn:
     def _break(self) -> None:
         self.nodes[self._some_node()]["ready"] = self.dice.random() < 0.7
 
+    def _taint(self) -> None:
+        """Kept for somebody, or open to everybody again. Nodes with cards stay the test's own."""
+        name = self._some_node()
+        is_kept = self._has_cards(name) or self.dice.random() < 0.5
+        self.admin.patch("v1/nodes", name, {"spec": {"taints": OWN_TAINTS if is_kept else []}})
+
     def _lose_device(self) -> None:
         """A device is unhealthy, or well again, or its resource is gone altogether."""
         name = self._some_node()
-        resource = self.dice.choice([self.card, self.slice])
+        resource = self.dice.choice([self.card, self.slice]) if self._has_cards(name) else "cpu"
         whole = int(self.nodes[name]["capacity"][resource])
         left = self.dice.choice([str(max(0, whole - 1)), str(whole), None])
         self.admin.patch_status("v1/nodes", name, {"allocatable": {resource: left}})
 
     def _move(self) -> None:
         other = self.dice.choice([f"fast-{self.unique}", f"slow-{self.unique}", None])
-        self.admin.patch("v1/nodes", self._some_node(), {"metadata": {"labels": {CLASS_LABEL: other}}})
+        name = self.dice.choice(self._with_cards())
+        self.admin.patch("v1/nodes", name, {"metadata": {"labels": {CLASS_LABEL: other}}})
+
+    def _publish(self, name: str = "") -> None:
+        """The driver's new generation of a node's pool, in one slice or two; an old slice may stay for a while."""
+        name = name or self.dice.choice(self._with_cards())
+        self.count += 1
+        devices = [self._device(number) for number in range(self.dice.randint(1, 5))]
+        cut = self.dice.choice([0, 0, len(devices) // 2, len(devices)])
+        parts = {letter: part for letter, part in (("a", devices[:cut]), ("b", devices[cut:])) if part}
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self.nodes[name]["uid"]}
+        pool = {"name": name, "generation": self.count, "resourceSliceCount": len(parts)}
+        for letter in "ab":
+            slice_name = f"{name}-{letter}"
+            if letter in parts:
+                spec = {"driver": self.driver, "nodeName": name, "pool": pool, "devices": parts[letter]}
+                self.admin.apply(_slice(slice_name, spec, owners=[owner]))
+            elif self.dice.random() < 0.5:
+                self.admin.delete(SLICES, slice_name)
+
+    def _device(self, number: int) -> Raw:
+        attributes = {
+            "productName": {"string": self.dice.choice(PRODUCTS)},
+            "uuid": {"string": f"{self.count}-{number}"},
+        }
+        effect = self.dice.choice(["NoSchedule", "NoExecute", "None"])
+        is_tainted = self.dice.random() < 0.3
+        taints = [{"key": "test.example/broken", "effect": effect}] if is_tainted else []
+        return {"name": f"device-{number}", "attributes": attributes, "taints": taints}
 
     def _add_pod(self) -> None:
         """Bound from the start, as the scheduler would; more than there is, too: a node can lose what it had."""
+        node = "" if self.dice.random() < 0.15 else self._some_node()
+        is_cores = node != "" and not self._has_cards(node)
+        resource = "cpu" if is_cores else self.dice.choice([self.card, self.slice, "cpu"])
+        amounts = ["1", "2500m", "700m"] if resource == "cpu" else ["1", "1", "2", "4"]
+        containers = [_container("main", {resource: self.dice.choice(amounts)})]
+        if self.dice.random() < 0.3:
+            containers.append(_container("more", {resource: "1"}))
+        first = [_container("first", {resource: "3"})] if self.dice.random() < 0.2 else []
+        bound = {"nodeName": node} if node else {"nodeSelector": {CLASS_LABEL: "nowhere"}}
+        self._create_pod({**bound, "initContainers": first, "containers": containers})
+
+    def _add_pod_with_claim(self) -> None:
+        """The scheduler gives it devices and a node, or lets it wait."""
+        template = self.dice.choice(sorted(TEMPLATES))
+        container = {"name": "main", "image": "none", "resources": {"claims": [{"name": "devices"}]}}
+        claims = [{"name": "devices", "resourceClaimTemplateName": template}]
+        self._create_pod({"nodeSelector": {OWN: self.unique}, "containers": [container], "resourceClaims": claims})
+
+    def _create_pod(self, spec: Raw) -> None:
         self.count += 1
         name = f"pod-{self.count}"
-        resource = self.dice.choice([self.card, self.slice, "cpu"])
-        node = "" if self.dice.random() < 0.15 else self._some_node()
-        first = {"limits": {resource: str(self.dice.choice([1, 1, 2, 4]))}}
-        containers = [{"name": "main", "image": "none", "resources": first}]
-        if self.dice.random() < 0.3:
-            containers.append({"name": "more", "image": "none", "resources": {"limits": {self.card: "1"}}})
-        bound = {"nodeName": node} if node else {"nodeSelector": {CLASS_LABEL: "nowhere"}}
-        spec = {**bound, "containers": containers, "tolerations": [{"operator": "Exists"}]}
-        self.admin.create(_pod(name, self.namespace, spec))
+        self.admin.create(_pod(name, self.namespace, {**spec, "tolerations": [{"operator": "Exists"}]}))
         self.pods[name] = "Pending"
 
     def _advance(self) -> None:
         name = self.dice.choice(sorted(self.pods))
         phase = {"Pending": "Running", "Running": self.dice.choice(["Succeeded", "Failed"])}.get(self.pods[name])
-        if phase and self.admin.find("v1/pods", name, namespace=self.namespace):
-            path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
-            self.admin.request("PATCH", path, {"status": {"phase": phase}}, content_type="application/merge-patch+json")
-            self.pods[name] = phase
+        if phase is None:
+            return
+        try:
+            self.admin.patch_status("v1/pods", name, {"phase": phase}, namespace=self.namespace)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        # Kubernetes removes pods whose node is gone.
+        self.pods[name] = phase
 
     def _remove_pod(self) -> None:
         name = self.dice.choice(sorted(self.pods))
@@ -152,6 +249,12 @@ class Churn:
 
     def _some_node(self) -> str:
         return self.dice.choice(sorted(self.nodes))
+
+    def _with_cards(self) -> list[str]:
+        return [name for name in sorted(self.nodes) if self._has_cards(name)]
+
+    def _has_cards(self, name: str) -> bool:
+        return self.card in self.nodes[name]["capacity"]
 
     def _beat(self) -> None:
         """Nobody is the kubelet of these nodes: without a sign of life they would all be unknown after a while."""
@@ -169,32 +272,50 @@ class Churn:
             found = queries.capacities(self.cluster, self.classes, with_nodes=True)
             plain = queries.capacities(self.cluster, self.classes)
             after = self._listed()
-            if _versions(before) == _versions(after):
-                ours = {one.slug: _told(found[one.pk]) for one in self.classes}
+            if before.versions() == after.versions():
+                ours = {one.slug: told(found[one.pk]) for one in self.classes}
                 for one in self.classes:
-                    assert _told(plain[one.pk]) == _without_nodes(ours[one.slug])
-                return ours, {one.slug: counted(one, *after) for one in self.classes}
+                    assert told(plain[one.pk]) == replace(ours[one.slug], by_node={})
+                return ours, {
+                    one.slug: counted(one, after, driver=self.driver, product=self.products.get(one, ""))
+                    for one in self.classes
+                }
             before = after
         raise AssertionError(f"the cluster did not stand still for a moment in {ATTEMPTS} attempts")
 
-    def _listed(self) -> tuple[list[Raw], list[Raw]]:
-        """Our nodes and the pods on them, the markers left out."""
+    def _listed(self) -> Lists:
+        """Our nodes and those that are for everybody, what is on them, our devices; the markers left out."""
         nodes = [
-            one for one in self.admin.list("v1/nodes") if one["metadata"]["name"].startswith(f"churn-{self.unique}-")
+            one
+            for one in self.admin.list("v1/nodes")
+            if one["metadata"]["name"] != self.marker
+            and (one["metadata"]["name"].startswith(f"churn-{self.unique}-") or not is_kept_off(one))
         ]
-        nodes = [one for one in nodes if one["metadata"]["name"] != self.marker]
         names = {one["metadata"]["name"] for one in nodes}
-        return nodes, [one for one in self.admin.list("v1/pods") if one["spec"].get("nodeName") in names]
+        return Lists(
+            nodes,
+            [one for one in self.admin.list("v1/pods") if one["spec"].get("nodeName") in names],
+            [one for one in self.admin.list(SLICES) if one["spec"]["driver"] == self.driver],
+            [one for one in self.admin.list(CLAIMS, namespace=self.namespace) if one["metadata"]["name"] != "marker"],
+        )
 
     def _mark(self) -> None:
         """What happened before a change of the markers is in the mirror as soon as that change is."""
         self.count += 1
-        label = {"metadata": {"labels": {CLASS_LABEL: str(self.count), "gpu-portal/run": str(self.count)}}}
-        node = self.admin.patch("v1/nodes", self.marker, label)
-        pod = self.admin.patch("v1/pods", "marker", label, namespace=self.namespace)
+        text = str(self.count)
+        label = {"metadata": {"labels": {CLASS_LABEL: text, "gpu-portal/run": text}}}
+        note = {"metadata": {"annotations": {"resource.kubernetes.io/pod-claim-name": f"marker-{text}"}}}
+        generation = {"spec": {"pool": {"generation": self.count}}}
+        named = {"cluster_id": self.cluster.pk, "namespace": self.namespace, "name": "marker"}
+        objects, nowhere = MirrorObject.objects, {"cluster_id": self.cluster.pk, "name": self.marker}
         rows = (
-            (MirrorNode.objects.filter(cluster_id=self.cluster.pk, name=self.marker), node),
-            (MirrorPod.objects.filter(cluster_id=self.cluster.pk, namespace=self.namespace, name="marker"), pod),
+            (MirrorNode.objects.filter(**nowhere), self.admin.patch("v1/nodes", self.marker, label)),
+            (MirrorPod.objects.filter(**named), self.admin.patch("v1/pods", "marker", label, namespace=self.namespace)),
+            (objects.filter(kind="ResourceSlice", **nowhere), self.admin.patch(SLICES, self.marker, generation)),
+            (
+                objects.filter(kind="ResourceClaim", **named),
+                self.admin.patch(CLAIMS, "marker", note, namespace=self.namespace),
+            ),
         )
         for found, raw in rows:
             version = int(raw["metadata"]["resourceVersion"])
@@ -204,16 +325,22 @@ class Churn:
 @contextmanager
 def churning(admin: Api, cluster: Cluster, unique: str, *, seed: int) -> Iterator[Churn]:
     found = Churn(admin, cluster, unique, random.Random(seed))
-    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": found.namespace}})
+    metadata = {"name": found.namespace, "labels": {"resource.kubernetes.io/admin-access": "true"}}
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     try:
         wait_until(
             lambda: admin.find("v1/serviceaccounts", "default", namespace=found.namespace), what="the service account"
         )
-        admin.create(_node(found.marker, {}))
+        admin.create(_node(found.marker, {}, is_own=True))
         spec = {"nodeSelector": {CLASS_LABEL: "nowhere"}, "containers": [{"name": "main", "image": "none"}]}
         admin.create(_pod("marker", found.namespace, spec))
+        _put_devices(found)
         yield found
     finally:
+        for one in admin.list(SLICES):
+            if found.unique in one["spec"]["driver"]:
+                admin.delete(SLICES, one["metadata"]["name"])
+        admin.delete(DEVICE_CLASSES, found.driver)
         for name in [*found.nodes, found.marker]:
             admin.delete("v1/nodes", name)
         for pod in admin.list("v1/pods", namespace=found.namespace):
@@ -221,69 +348,49 @@ def churning(admin: Api, cluster: Cluster, unique: str, *, seed: int) -> Iterato
         admin.delete("v1/namespaces", found.namespace)
 
 
-# ---- the independent sum ---------------------------------------------------------------------------------------------
-
-
-def counted(one: GpuClass, nodes: list[Raw], pods: list[Raw]) -> Figures:
-    """From raw objects, without a line of the portal's own arithmetic."""
-    total = dict.fromkeys(("allocatable", "used", "free", "most", "largest", "unhealthy", "cordoned"), 0)
-    by_node: dict[str, tuple[int, int]] = {}
-    for node in nodes:
-        labels = node["metadata"].get("labels", {})
-        if any(labels.get(key) != value for key, value in one.node_labels.items()):
-            continue
-        name, status = node["metadata"]["name"], node["status"]
-        has, offers = (int(status.get(which, {}).get(one.resource, 0)) for which in ("capacity", "allocatable"))
-        busy = sum(_asked(pod, one.resource) for pod in pods if pod["spec"].get("nodeName") == name)
-        total["used"] += busy
-        if not any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", [])):
-            continue
-        total["allocatable"] += offers
-        total["unhealthy"] += has - offers
-        total["largest"] = max(total["largest"], offers)
-        if node["spec"].get("unschedulable"):
-            total["cordoned"] += offers
-            continue
-        left = max(0, offers - busy)
-        total["free"] += left
-        total["most"] = max(total["most"], left)
-        by_node[name] = (offers, busy)
-    return Figures(*total.values(), by_node={name: both for name, both in by_node.items() if both != (0, 0)})
-
-
-def _asked(pod: Raw, resource: str) -> int:
-    if pod["status"]["phase"] in ("Succeeded", "Failed"):
-        return 0
-    return sum(int(c["resources"].get("limits", {}).get(resource, 0)) for c in pod["spec"]["containers"])
-
-
-def _told(found: Capacity) -> Figures:
-    return Figures(
-        found.allocatable,
-        found.used,
-        found.free,
-        found.most_on_one_node,
-        found.largest_node,
-        found.unhealthy,
-        found.cordoned,
-        {node.name: (node.allocatable, node.used) for node in found.nodes if (node.allocatable, node.used) != (0, 0)},
+def _put_devices(churn: Churn) -> None:
+    """A device class, templates of claims, and the markers of slices and claims."""
+    selector = {"cel": {"expression": f"device.driver == '{churn.driver}'"}}
+    device_class = {"metadata": {"name": churn.driver}, "spec": {"selectors": [selector]}}
+    churn.admin.create({"apiVersion": DEVICES, "kind": "DeviceClass", **device_class})
+    for name, more in TEMPLATES.items():
+        exactly = {"deviceClassName": churn.driver, **more}
+        if name == "big":
+            product = f"device.attributes['{churn.driver}'].productName == 'big'"
+            exactly["selectors"] = [{"cel": {"expression": product}}]
+        spec = {"devices": {"requests": [{"name": "device", "exactly": exactly}]}}
+        metadata = {"name": name, "namespace": churn.namespace}
+        template = {"apiVersion": DEVICES, "kind": "ResourceClaimTemplate", "metadata": metadata}
+        churn.admin.create({**template, "spec": {"spec": spec}})
+    request = {"name": "device", "exactly": {"deviceClassName": churn.driver}}
+    metadata = {"name": "marker", "namespace": churn.namespace}
+    churn.admin.create(
+        {
+            "apiVersion": DEVICES,
+            "kind": "ResourceClaim",
+            "metadata": metadata,
+            "spec": {"devices": {"requests": [request]}},
+        }
     )
+    pool = {"name": churn.marker, "generation": 1, "resourceSliceCount": 1}
+    marker = {"driver": f"marker.{churn.driver}", "nodeName": churn.marker, "pool": pool, "devices": []}
+    churn.admin.create(_slice(churn.marker, marker, owners=[]))
 
 
-def _without_nodes(figures: Figures) -> Figures:
-    return Figures(**{**vars(figures), "by_node": {}})
+def _slice(name: str, spec: Raw, *, owners: list[Raw]) -> Raw:
+    metadata = {"name": name, "ownerReferences": owners}
+    return {"apiVersion": DEVICES, "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
 
 
-def _versions(listed: tuple[list[Raw], list[Raw]]) -> set[tuple[str, str]]:
-    return {(one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for objects in listed for one in objects}
+def _node(name: str, labels: dict[str, str], *, is_own: bool) -> Raw:
+    """`is_own`: nobody else's pods go there."""
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": OWN_TAINTS if is_own else []}}
 
 
-def _node(name: str, labels: dict[str, str]) -> Raw:
-    """Nobody else's pods go there."""
-    taints = [{"key": "test.example/own", "value": "yes", "effect": "NoSchedule"}]
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
-    metadata = {"name": name, "labels": labels}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": taints}}
+def _container(name: str, amounts: dict[str, str]) -> Raw:
+    resources = {"requests": amounts} if "cpu" in amounts else {"limits": amounts}
+    return {"name": name, "image": "none", "resources": resources}
 
 
 def _pod(name: str, namespace: str, spec: Raw) -> Raw:

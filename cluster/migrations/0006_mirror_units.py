@@ -18,8 +18,9 @@ WITH node AS MATERIALIZED (
      WHERE pod.cluster_id = of_cluster AND pod.node = ANY(of_nodes) AND pod.phase NOT IN ('Succeeded', 'Failed')
      GROUP BY pod.node, request.key
 ), device AS MATERIALIZED (
-    SELECT DISTINCT ON (node.name, slice.record ->> 'driver', slice.record ->> 'pool', device.value ->> 'name')
-           node.name AS node, device.value -> 'taints' AS taints,
+    SELECT node.name AS node,
+           NOT jsonb_path_exists(device.value -> 'taints', '$[*].effect ? (@ == "NoSchedule" || @ == "NoExecute")')
+               AS is_well,
            jsonb_build_object('driver', slice.record ->> 'driver') || coalesce(
                (SELECT jsonb_object_agg(key, value) FROM jsonb_each(device.value -> 'attributes')
                  WHERE key IN {DISTINGUISHING}), '{{}}') AS kind,
@@ -30,8 +31,12 @@ WITH node AS MATERIALIZED (
                           'device', device.value ->> 'name'))) AS is_held
       FROM node, cluster_mirrorobject slice, jsonb_array_elements(slice.record -> 'devices') device
      WHERE slice.cluster_id = of_cluster AND slice.kind = 'ResourceSlice' AND slice.record ->> 'node' = node.name
-     ORDER BY node.name, slice.record ->> 'driver', slice.record ->> 'pool', device.value ->> 'name',
-              (slice.record ->> 'generation')::bigint DESC
+       -- A pool is what its newest generation says; older slices are only not gone yet.
+       AND NOT EXISTS (SELECT FROM cluster_mirrorobject newer
+                        WHERE newer.cluster_id = of_cluster AND newer.kind = 'ResourceSlice'
+                          AND newer.record ->> 'driver' = slice.record ->> 'driver'
+                          AND newer.record ->> 'pool' = slice.record ->> 'pool'
+                          AND (newer.record ->> 'generation')::bigint > (slice.record ->> 'generation')::bigint)
 ), counted AS MATERIALIZED (
     SELECT node.name, offer.resource, '{{}}'::jsonb AS device,
            coalesce((node.capacity ->> offer.resource)::bigint, 0) AS capacity,
@@ -45,8 +50,8 @@ WITH node AS MATERIALIZED (
      WHERE offer.resource = 'cpu' OR offer.resource LIKE '%/%'
     UNION ALL
     SELECT device.node, '', device.kind, count(*),
-           count(*) FILTER (
-               WHERE NOT jsonb_path_exists(device.taints, '$[*].effect ? (@ == "NoSchedule" || @ == "NoExecute")')),
+           -- A broken one in use is offered until it is let go: so what is offered and not used is free.
+           count(*) FILTER (WHERE device.is_well OR device.is_held),
            count(*) FILTER (WHERE device.is_held)
       FROM device GROUP BY device.node, device.kind
 ), gone AS (
