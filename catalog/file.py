@@ -20,6 +20,7 @@ from catalog.validity import TOLERATION_KEYS
 
 VERSION = 1
 BYTES_MAX = 2 * 1024 * 1024
+LEVELS_MAX = 20  # a class's toleration is on the fifth; YAML is read in time that grows with the square of the levels
 INTEGER_MAX = 2_147_483_647
 UNITS = {
     "memory_mib": "MiB of one unit",
@@ -93,8 +94,6 @@ def read(text: str, schema: Schema) -> tuple[Document, list[Problem]]:
         return Document(), [Problem("", f"This is not YAML: {error.problem or error.context}.", line)]
     except yaml.YAMLError:
         return Document(), [Problem("", "This is not YAML: it holds a character that no text has.")]
-    except RecursionError:
-        return Document(), [Problem("", "The file is nested too deeply to be read.")]
     return Document(**sections), reader.problems
 
 
@@ -106,7 +105,13 @@ class _Reader:
         if len(text.encode(errors="replace")) > BYTES_MAX:
             self.say("", f"The file is larger than {BYTES_MAX // 1024**2} MiB.")
             return None
+        level = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if level > LEVELS_MAX:
+                line = event.start_mark.line + 1 if event.start_mark else None
+                self.problems.append(Problem("", f"The file is nested too deeply: at most {LEVELS_MAX} levels.", line))
+                return None
             if isinstance(event, yaml.AliasEvent):
                 self.problems.append(Problem("", f"*{event.anchor} refers to another place; write it out."))
         root = None if self.problems else yaml.compose(text, Loader=yaml.SafeLoader)
