@@ -33,11 +33,12 @@ class FindingLine:
 
 @dataclass(frozen=True)
 class CatalogChecks:
-    """`lines` None: nothing is known; `more`: how many findings are not among them. `digest` is equal while what is
-    shown is, whatever the time.
+    """`lines` None: nothing is known; `more`: how many findings are not among them. `faults`: errors and warnings, no
+    hints; the verdict of the whole page counts them. `digest` is equal while what is shown is, whatever the time.
     """
 
     verdict: str
+    faults: int
     lines: tuple[FindingLine, ...] | None
     more: int
     as_of: datetime | None
@@ -56,6 +57,7 @@ def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
     shown = _shown(found.findings or ())
     return CatalogChecks(
         verdict=_verdict(found),
+        faults=sum(one.severity is not Severity.HINT for one in found.findings or ()),
         lines=None if found.findings is None else tuple(_line(one, is_staff=is_staff) for one in shown),
         more=len(found.findings or ()) - len(shown),
         as_of=found.as_of,

@@ -23,6 +23,7 @@ from cluster.models import (
     MirrorWarning,
     MirrorWorkload,
 )
+from desk.queries.catalog_checks import CatalogChecks
 from portal import due
 from portal.quota_bar import plural
 from workloads.models import Workload
@@ -90,8 +91,8 @@ class Health:
     orphans: list[Orphan]
 
 
-def health(cluster: Cluster) -> Health:
-    """A few queries a Due table and about a dozen more, whatever the number of rows."""
+def health(cluster: Cluster, checks: CatalogChecks) -> Health:
+    """A few queries a Due table and about a dozen more, whatever the number of rows. The verdict counts `checks`."""
     as_of = mirror.as_of(cluster.pk)
     overdue, problems = _overdue(), _problems()
     objects, orphans = _objects(cluster), _orphans(cluster)
@@ -107,10 +108,14 @@ def health(cluster: Cluster) -> Health:
         bad.append(f"{plural(len(problems), 'row')} failed at the last try")
     if orphans:
         bad.append(f"{plural(len(orphans), 'orphan')}")
+    if checks.faults:
+        bad.append(f"{plural(checks.faults, 'fault')} in the catalog")
+    if checks.lines is None:
+        bad.append("catalog not checked")
     return Health(
         verdict="Not well: " + ", ".join(bad) + "."
         if bad
-        else "Work and objects are well: nothing late, nothing old, nothing astray.",
+        else "Work, objects and catalog are well: nothing late, nothing old, nothing astray, nothing promised in vain.",
         tone="good" if not bad else "bad" if is_late or not as_of.is_current else "wait",
         as_of=as_of.at,
         is_stale=not as_of.is_current,

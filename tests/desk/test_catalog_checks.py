@@ -13,7 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.actor import system
 from accounts.models import Role, User
+from catalog import actions, queries
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorEpoch, MirrorNode
 from desk.queries import catalog_checks as shown
@@ -51,6 +53,31 @@ def test_a_finding_has_word_sentence_remedy_and_link(gone: GpuClass, olga: User)
     assert signed_in(olga).get(link).status_code == 200
 
 
+def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster, olga: User) -> None:
+    """And goes with the section, so that the page does not contradict itself; hints make nothing unwell."""
+    client = signed_in(olga)
+    mirrored.seen(cluster)
+    make.gpu_class(cluster, slug="gone", name="Gone", node_labels={"nvidia.com/gpu.product": "GONE"})
+    for page in (client.get("/health").content.decode(), section(client)):
+        assert "note-wait" in page
+        assert "Not well: 1 fault in the catalog." in page
+    GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
+    mended = section(client)
+    assert 'id="verdict" hx-swap-oob="true"' in mended
+    assert "note-good" in mended
+    assert "Not well" not in mended
+
+
+def test_hints_make_nothing_unwell(cluster: Cluster, olga: User) -> None:
+    mirrored.hardware_seen(cluster)
+    found = queries.discover(cluster)
+    assert found is not None
+    actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    page = section(signed_in(olga))
+    assert "1 hint" in page
+    assert "note-good" in page
+
+
 def test_whoever_may_not_open_the_administration_gets_no_link_to_it(gone: GpuClass) -> None:
     omar = make.user("Omar", roles=[Role.OPERATOR])
     page = section(signed_in(omar))
@@ -65,9 +92,7 @@ def test_the_part_alone_is_for_operators_too(gone: GpuClass, alice: User) -> Non
 def test_while_nothing_changes_only_the_freshness_is_sent(gone: GpuClass, olga: User) -> None:
     client = signed_in(olga)
     first = section(client)
-    again = re.search(r'hx-get="/health\?(part=catalog&amp;seen=[0-9a-f]+)"', first)
-    assert again
-    query = again[1].replace("&amp;", "&")
+    query = poll_of(first)
     response = client.get(f"/health?{query}")
     assert response["HX-Reswap"] == "none"
     assert 'hx-swap-oob="true"' in response.content.decode()
@@ -82,6 +107,7 @@ def test_without_a_mirror_the_section_says_unknown(gone: GpuClass, olga: User) -
     MirrorEpoch.objects.all().delete()
     page = section(signed_in(olga))
     assert "Unknown" in page
+    assert "catalog not checked." in page
     assert "Nobody knows at the moment whether the catalog fits the nodes: The cluster has not been listed yet." in page
     assert "Nothing found" not in page
 
@@ -119,15 +145,28 @@ def test_a_long_list_is_cut_and_hides_no_other_check(
 
 
 def test_the_number_of_queries_does_not_grow_with_the_nodes(cluster: Cluster, olga: User) -> None:
+    """Asked every 3 s by each open page: few while nothing changed."""
     client = signed_in(olga)
-    counts = []
+    changed, same = [], []
     for nodes in (10, 100):
         mirrored.seen(cluster, Node=[a_node(f"n{number}") for number in range(nodes)])
         section(client)
-        with CaptureQueriesContext(connection) as queries:
-            assert f" and {nodes - 3} more." in section(client)
-        counts.append(len(queries))
-    assert counts[0] == counts[1] <= 12
+        with CaptureQueriesContext(connection) as taken:
+            page = section(client)
+        assert f" and {nodes - 3} more." in page
+        changed.append(len(taken))
+        with CaptureQueriesContext(connection) as taken:
+            assert "more." not in section(client, poll_of(page))
+        same.append(len(taken))
+    assert same[0] == same[1] <= 12
+    assert changed[0] == changed[1] <= 60
+
+
+def poll_of(page: str) -> str:
+    """What the section asks for next, by the address in it."""
+    found = re.search(r'hx-get="/health\?(part=catalog&amp;seen=[0-9a-f]+)"', page)
+    assert found
+    return found[1].replace("&amp;", "&")
 
 
 def a_node(name: str) -> dict[str, Any]:

@@ -30,7 +30,9 @@ def catalog(cluster: Cluster, team_a: Tenant, namespace_a: Namespace, alice: Use
     mirrored.hardware_seen(cluster)
     found = queries.discover(cluster)
     assert found is not None
-    classes = {one.slug: one for one in actions.accept_proposals(found.proposals, by=system("test"), cluster=cluster)}
+    classes = {
+        one.slug: one for one in actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    }
     make.grant(team_a, classes[SLICE], units=2)
     running.make_ready(running.workload(namespace_a, classes[SLICE], name="mine", by=alice))
     Image.objects.create(name="torch", version="2.9", reference="example.org/t:1", vendor="nvidia", min_cuda="12.4")
