@@ -210,3 +210,27 @@ class MirrorUnits(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint("cluster_id", "node", "resource", "device", name="mirror_units_once")]
+
+
+class MirrorUse(models.Model):
+    """How many pods of one team and class on one node hold the same `amount` of a resource: those that are not over.
+
+    Kept by the triggers of `MirrorUnits`. `resource` "": devices of the pods' claims. Only cpu (millicores) and what
+    has a slash.
+    """
+
+    cluster_id = models.BigIntegerField()
+    node = models.CharField(max_length=253)
+    namespace = models.CharField(max_length=63)
+    gpu_class = models.CharField(max_length=63)
+    resource = models.CharField(max_length=253)
+    amount = models.BigIntegerField()
+    pods = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                "cluster_id", "namespace", "gpu_class", "resource", "node", "amount", name="mirror_use_once"
+            )
+        ]
+        indexes = [models.Index(fields=["cluster_id", "node"], name="mirror_use_node")]

@@ -1,6 +1,6 @@
 """Units of resources over all nodes, summed by PostgreSQL: the answer is as long as the hardware has kinds.
 
-Read from `MirrorUnits`, which is counted per node whenever a row of the mirror changes.
+Read from `MirrorUnits` and `MirrorUse`, which are counted per node whenever a row of the mirror changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection
 
-from cluster.models import MirrorNode, MirrorObject, MirrorPod, MirrorUnits
+from cluster.models import MirrorNode, MirrorUnits, MirrorUse
 
 HOST_LABEL = "kubernetes.io/hostname"
 # The `resource` of devices that ResourceSlices list.
@@ -132,17 +132,9 @@ def used_by_namespace(
 
 
 _USED = f"""
-SELECT pod.namespace, asked.slug, sum(
-           CASE WHEN asked.resource <> '{SLICES}'
-                THEN (coalesce((pod.record -> 'requests' ->> asked.resource)::bigint, 0) + asked.size - 1) / asked.size
-                ELSE (SELECT coalesce(sum(jsonb_array_length(claim.record -> 'devices')), 0)
-                        FROM {MirrorObject._meta.db_table} claim
-                       WHERE claim.cluster_id = pod.cluster_id AND claim.kind = 'ResourceClaim'
-                         AND claim.namespace = pod.namespace
-                         AND claim.name IN (SELECT jsonb_array_elements_text(pod.record -> 'claims')))
-           END)
-  FROM {MirrorPod._meta.db_table} pod
-  JOIN unnest(%s::text[], %s::text[], %s::bigint[]) asked (slug, resource, size) ON asked.slug = pod.gpu_class
- WHERE pod.cluster_id = %s AND pod.owner <> '' AND pod.node <> '' AND pod.phase NOT IN ('Succeeded', 'Failed')
-   AND (%s = '' OR pod.namespace = %s)
- GROUP BY pod.namespace, asked.slug"""
+SELECT use.namespace, asked.slug, sum(use.pods * ((use.amount + asked.size - 1) / asked.size))
+  FROM {MirrorUse._meta.db_table} use
+  JOIN unnest(%s::text[], %s::text[], %s::bigint[]) asked (slug, resource, size)
+    ON asked.slug = use.gpu_class AND asked.resource = use.resource
+ WHERE use.cluster_id = %s AND (%s = '' OR use.namespace = %s)
+ GROUP BY use.namespace, asked.slug"""

@@ -3,8 +3,10 @@ from django.db import migrations, models
 # A device's own identity (uuid, bus address, index) does not tell a class apart; these attributes do.
 DISTINGUISHING = "('productName', 'profile', 'type')"
 
+# To plan it anew for every few nodes would take twice as long as to count them.
 COUNT = f"""
-CREATE FUNCTION cluster_count_units(of_cluster bigint, of_nodes text[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION cluster_count_units(of_cluster bigint, of_nodes text[]) RETURNS void LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
 WITH node AS MATERIALIZED (
     SELECT name, ready, schedulable, record -> 'capacity' AS capacity, record -> 'allocatable' AS allocatable,
@@ -12,11 +14,35 @@ WITH node AS MATERIALIZED (
                (SELECT string_agg(key, ',' ORDER BY key) FROM jsonb_object_keys(record -> 'allocatable') key)
            ))::uuid AS shape
       FROM cluster_mirrornode WHERE cluster_id = of_cluster AND name = ANY(of_nodes)
-), asked AS MATERIALIZED (
-    SELECT pod.node, request.key AS resource, sum(request.value::bigint) AS units
-      FROM cluster_mirrorpod pod, jsonb_each_text(pod.record -> 'requests') request
+), held AS MATERIALIZED (
+    SELECT pod.node, pod.namespace, CASE WHEN pod.owner <> '' THEN pod.gpu_class ELSE '' END AS gpu_class,
+           part.resource, part.amount, count(*) AS pods
+      FROM cluster_mirrorpod pod CROSS JOIN LATERAL (
+               SELECT key AS resource, value::bigint AS amount FROM jsonb_each_text(pod.record -> 'requests')
+                WHERE value <> '0' AND (key = 'cpu' OR key LIKE '%/%')
+               UNION ALL
+               SELECT '', sum(jsonb_array_length(claim.record -> 'devices'))
+                 FROM (SELECT DISTINCT jsonb_array_elements_text(pod.record -> 'claims') AS name) named
+                 JOIN cluster_mirrorobject claim
+                   ON claim.cluster_id = of_cluster AND claim.kind = 'ResourceClaim'
+                  AND claim.namespace = pod.namespace AND claim.name = named.name
+               HAVING sum(jsonb_array_length(claim.record -> 'devices')) > 0
+           ) part
      WHERE pod.cluster_id = of_cluster AND pod.node = ANY(of_nodes) AND pod.phase NOT IN ('Succeeded', 'Failed')
-     GROUP BY pod.node, request.key
+     GROUP BY 1, 2, 3, 4, 5
+), let_go AS (
+    DELETE FROM cluster_mirroruse use
+     WHERE use.cluster_id = of_cluster AND use.node = ANY(of_nodes)
+       AND NOT EXISTS (
+               SELECT FROM held WHERE (held.node, held.namespace, held.gpu_class, held.resource, held.amount)
+                                    = (use.node, use.namespace, use.gpu_class, use.resource, use.amount))
+), taken AS (
+    INSERT INTO cluster_mirroruse AS use (cluster_id, node, namespace, gpu_class, resource, amount, pods)
+    SELECT of_cluster, held.* FROM held WHERE gpu_class <> ''
+    ON CONFLICT (cluster_id, namespace, gpu_class, resource, node, amount) DO UPDATE
+       SET pods = excluded.pods WHERE use.pods <> excluded.pods
+), asked AS MATERIALIZED (
+    SELECT node, resource, sum(amount * pods) AS units FROM held GROUP BY node, resource
 ), device AS MATERIALIZED (
     SELECT node.name AS node,
            NOT jsonb_path_exists(device.value -> 'taints', '$[*].effect ? (@ == "NoSchedule" || @ == "NoExecute")')
@@ -74,7 +100,8 @@ ON CONFLICT (cluster_id, node, resource, device) DO UPDATE
 END $$;
 """
 
-# By table: the nodes that a change of its rows concerns. Of claims: where the slices are that have their devices.
+# By table: the nodes that a change of its rows concerns. Of claims: where the slices are that have their devices, and
+# where the pods are that hold them.
 CONCERNED = {
     "mirrornode": "SELECT cluster_id, name FROM changed",
     "mirrorpod": "SELECT cluster_id, node AS name FROM changed WHERE node <> ''",
@@ -85,7 +112,11 @@ CONCERNED = {
               FROM changed, jsonb_array_elements(changed.record -> 'devices') device WHERE kind = 'ResourceClaim'
         ) held JOIN cluster_mirrorobject slice
             ON slice.cluster_id = held.cluster_id AND slice.kind = 'ResourceSlice'
-           AND slice.record ->> 'driver' = held.driver AND slice.record ->> 'pool' = held.pool""",
+           AND slice.record ->> 'driver' = held.driver AND slice.record ->> 'pool' = held.pool
+        UNION SELECT pod.cluster_id, pod.node FROM changed JOIN cluster_mirrorpod pod
+            ON pod.cluster_id = changed.cluster_id AND pod.namespace = changed.namespace AND pod.node <> ''
+           AND pod.record -> 'claims' <> '[]' AND pod.record -> 'claims' @> to_jsonb(changed.name)
+         WHERE changed.kind = 'ResourceClaim'""",
 }
 # PostgreSQL gives a trigger with a transition table one event; an update concerns the old rows and the new ones.
 EVENTS = {
@@ -123,8 +154,15 @@ CREATE INDEX mirror_slice_node ON cluster_mirrorobject (cluster_id, (record ->> 
 CREATE INDEX mirror_slice_pool ON cluster_mirrorobject (cluster_id, (record ->> 'pool')) WHERE kind = 'ResourceSlice';
 CREATE INDEX mirror_claim_devices ON cluster_mirrorobject USING gin ((record -> 'devices') jsonb_path_ops)
  WHERE kind = 'ResourceClaim';
+CREATE INDEX mirror_pod_claims ON cluster_mirrorpod USING gin ((record -> 'claims') jsonb_path_ops)
+ WHERE record -> 'claims' <> '[]';
+CREATE INDEX mirror_units_freest
+    ON cluster_mirrorunits (cluster_id, shape, resource, device, (allocatable - used) DESC, node)
+ WHERE ready AND schedulable;
 """
-NO_INDEXES = "DROP INDEX mirror_slice_node, mirror_slice_pool, mirror_claim_devices;"
+NO_INDEXES = """
+DROP INDEX mirror_slice_node, mirror_slice_pool, mirror_claim_devices, mirror_pod_claims, mirror_units_freest;
+"""
 
 # The mirror may be there already.
 FILL = """
@@ -158,7 +196,31 @@ class Migration(migrations.Migration):
                 ]
             },
         ),
-        migrations.RunSQL("ALTER TABLE cluster_mirrorunits SET UNLOGGED", "ALTER TABLE cluster_mirrorunits SET LOGGED"),
+        migrations.CreateModel(
+            name="MirrorUse",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("cluster_id", models.BigIntegerField()),
+                ("node", models.CharField(max_length=253)),
+                ("namespace", models.CharField(max_length=63)),
+                ("gpu_class", models.CharField(max_length=63)),
+                ("resource", models.CharField(max_length=253)),
+                ("amount", models.BigIntegerField()),
+                ("pods", models.BigIntegerField()),
+            ],
+            options={
+                "indexes": [models.Index(fields=["cluster_id", "node"], name="mirror_use_node")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        "cluster_id", "namespace", "gpu_class", "resource", "node", "amount", name="mirror_use_once"
+                    )
+                ],
+            },
+        ),
+        *(
+            migrations.RunSQL(f"ALTER TABLE {table} SET UNLOGGED", f"ALTER TABLE {table} SET LOGGED")
+            for table in ("cluster_mirrorunits", "cluster_mirroruse")
+        ),
         migrations.RunSQL(INDEXES, NO_INDEXES),
         migrations.RunSQL(COUNT, "DROP FUNCTION cluster_count_units(bigint, text[]);"),
         *(migrations.RunSQL(follow(table), forget(table)) for table in CONCERNED),
