@@ -246,6 +246,9 @@ class Mirror:
                 self._strangers.add(seen.name)
                 if state.listing is None:
                     batch.strangers.add(seen.name)
+                    for key, one in [*batch.upserts.items()]:
+                        if one.namespace == seen.name and not self._is_kept(KINDS[one.kind], one):
+                            del batch.upserts[key]
         elif kind.name == "Job" and seen.owner and seen.uid not in self._job_owners:
             self._job_owners[seen.uid] = batch.jobs[seen.uid] = seen.owner
         elif kind.name == "Workload" and not seen.owner:

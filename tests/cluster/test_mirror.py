@@ -266,6 +266,21 @@ def test_what_came_before_its_namespace_turned_out_a_strangers_is_dropped(mirror
     assert not queries.objects(cluster.pk, kind="PersistentVolumeClaim")
 
 
+def test_what_came_in_one_batch_with_its_strangers_namespace_is_dropped(mirror: Mirror, cluster: Cluster) -> None:
+    for kind in ("Namespace", "PersistentVolumeClaim", "Pod"):
+        mirror.write(listed(10, kind=kind))
+    theirs = {**pod("taking", 12), "metadata": thing("taking", 12, namespace="new")["metadata"]}
+    mirror.write(
+        [
+            *seen(thing("early", 11, namespace="new"), kind="PersistentVolumeClaim"),
+            *seen(theirs),
+            *seen(namespace_object("new", 13, is_ours=False), kind="Namespace"),
+        ]
+    )
+    assert not queries.objects(cluster.pk, kind="PersistentVolumeClaim")
+    assert [one.name for one in queries.pods(cluster.pk)] == ["taking"]
+
+
 def test_a_strangers_pod_leaves_when_it_ends(mirror: Mirror, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3, node="n1"), pod("b", 4, owner="workloads.workload.1")))
     mirror.write(seen(pod("a", 11, node="n1", phase="Succeeded")))
