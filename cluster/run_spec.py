@@ -14,19 +14,14 @@ JOB = "job"
 
 
 @dataclass(frozen=True)
-class RunSpec:
-    """`owner` is the workload's owner label; `number` counts its runs. Sizes are of the one pod that a run is.
+class PodSpec:
+    """One pod on `units` of a class. `namespace` "": not decided.
 
     `interface` says how devices are asked for: "device-plugin" (`resource`), "dra" (`device_class` and the CEL
-    expression `device_selector`) or "none". `claim` is the PersistentVolumeClaim's name, "" for space that ends with
-    the pod. Weight and price are decimals as text: JSON has no exact ones.
+    expression `device_selector`) or "none". cpu and memory are of the whole pod.
     """
 
-    owner: str
     namespace: str
-    workload: str
-    number: int
-    kind: str
     gpu_class: str
     units: int
     interface: str
@@ -35,12 +30,26 @@ class RunSpec:
     device_selector: str
     node_labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
-    weight: str
-    price_per_unit_hour: str
     image: str
-    command: tuple[str, ...]
     cpu: int
     memory_gib: int
+
+
+@dataclass(frozen=True)
+class RunSpec(PodSpec):
+    """A run is one pod. `owner` is the workload's owner label; `number` counts its runs.
+
+    `claim` is the PersistentVolumeClaim's name, "" for space that ends with the pod. Weight and price are decimals as
+    text: JSON has no exact ones.
+    """
+
+    owner: str
+    workload: str
+    number: int
+    kind: str
+    weight: str
+    price_per_unit_hour: str
+    command: tuple[str, ...]
     shared_memory_gib: int
     claim: str
 

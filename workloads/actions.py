@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.actions import record
 from accounts.actor import Actor
+from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.run_spec import RunSpec
 from portal.due import label, owner_label, touch
@@ -245,29 +246,18 @@ def _start(workload: Workload, *, number: int, by: Actor) -> Run:
 def frozen_spec(workload: Workload, number: int) -> RunSpec:
     """Everything that the run's objects are made of, as it is at this moment."""
     gpu_class = workload.gpu_class
-    memory_gib = workload.units * gpu_class.memory_gib_per_unit
+    pod = catalog.pod_spec(gpu_class, units=workload.units, image=workload.image, namespace=workload.namespace.name)
     return RunSpec(
+        **vars(pod),
         owner=owner_label(workload),
-        namespace=workload.namespace.name,
         workload=workload.name,
         number=number,
         kind=workload.kind,
-        gpu_class=gpu_class.slug,
-        units=workload.units,
-        interface=gpu_class.interface,
-        resource=gpu_class.resource,
-        device_class=gpu_class.device_class,
-        device_selector=gpu_class.device_selector,
-        node_labels=gpu_class.node_labels,
-        tolerations=tuple(gpu_class.tolerations),
         weight=str(gpu_class.weight),
         price_per_unit_hour=str(gpu_class.price_per_unit_hour),
-        image=workload.image,
         command=tuple(workload.command),
-        cpu=workload.units * gpu_class.cpu_per_unit,
-        memory_gib=memory_gib,
         # Counts against the memory limit; data loaders of PyTorch need more than the runtime's 64 MiB.
-        shared_memory_gib=max(1, memory_gib // 4),
+        shared_memory_gib=max(1, pod.memory_gib // 4),
         claim=workload.volume.name if workload.volume else "",
     )
 

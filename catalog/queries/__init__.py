@@ -16,6 +16,7 @@ from catalog.queries.holders import claims, owners, retirement, successor_of, to
 from catalog.queries.proposals import dismissed, proposals
 from cluster import names
 from cluster.models import Cluster
+from cluster.run_spec import PodSpec
 from portal.errors import refuse
 
 __all__ = [
@@ -57,6 +58,24 @@ def axes_of(gpu_class: GpuClass) -> Axes:
         memory_mib=gpu_class.memory_mib,
         interface=gpu_class.interface,
         resource=gpu_class.resource,
+    )
+
+
+def pod_spec(gpu_class: GpuClass, *, units: int, image: str, namespace: str) -> PodSpec:
+    """A pod on so many units of it, with what the class promises for each."""
+    return PodSpec(
+        namespace=namespace,
+        gpu_class=gpu_class.slug,
+        units=units,
+        interface=gpu_class.interface,
+        resource=gpu_class.resource,
+        device_class=gpu_class.device_class,
+        device_selector=gpu_class.device_selector,
+        node_labels=gpu_class.node_labels,
+        tolerations=tuple(gpu_class.tolerations),
+        image=image,
+        cpu=units * gpu_class.cpu_per_unit,
+        memory_gib=units * gpu_class.memory_gib_per_unit,
     )
 
 

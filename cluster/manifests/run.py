@@ -12,7 +12,7 @@ import base64
 from cluster import names
 from cluster.manifests import CLASS_LABEL, Manifest, meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
-from cluster.run_spec import JOB, NOTEBOOK, ClaimSpec, RunSpec
+from cluster.run_spec import JOB, NOTEBOOK, ClaimSpec, PodSpec, RunSpec
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -90,23 +90,29 @@ def claim_template(spec: RunSpec) -> Manifest:
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
         "metadata": meta(run_name(spec), owner=spec.owner, namespace=spec.namespace),
-        "spec": {
-            "spec": {
-                "devices": {
-                    "requests": [
-                        {
-                            "name": "gpu",
-                            "exactly": {
-                                "deviceClassName": spec.device_class,
-                                "selectors": [{"cel": {"expression": spec.device_selector}}],
-                                "allocationMode": "ExactCount",
-                                "count": spec.units,
-                            },
-                        }
-                    ]
-                }
-            },
-        },
+        "spec": devices_claimed(spec),
+    }
+
+
+def devices_claimed(spec: PodSpec) -> Manifest:
+    request = {
+        "deviceClassName": spec.device_class,
+        "selectors": [{"cel": {"expression": spec.device_selector}}],
+        "allocationMode": "ExactCount",
+        "count": spec.units,
+    }
+    return {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}
+
+
+def placement(spec: PodSpec) -> Manifest:
+    """Of the pod's spec: the nodes of its class, and only those."""
+    return {
+        **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
+        **({"affinity": _off_gpu_nodes()} if spec.interface == "none" else {}),
+        "tolerations": [
+            {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
+            *(dict(toleration) for toleration in spec.tolerations),
+        ],
     }
 
 
@@ -148,12 +154,7 @@ def _pod(spec: RunSpec) -> Manifest:
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 30,
         "priorityClassName": names.PRIORITY_CLASS,
-        **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
-        **({"affinity": off_gpu_nodes()} if spec.interface == "none" else {}),
-        "tolerations": [
-            {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
-            *(dict(toleration) for toleration in spec.tolerations),
-        ],
+        **placement(spec),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER_ID,
@@ -247,7 +248,7 @@ def _claim(spec: RunSpec) -> Manifest:
     return {"name": CLAIM_NAME, "resourceClaimTemplateName": run_name(spec)}
 
 
-def off_gpu_nodes() -> Manifest:
+def _off_gpu_nodes() -> Manifest:
     absent = [{"key": label, "operator": "DoesNotExist"} for label in GPU_NODE_LABELS]
     return {
         "nodeAffinity": {

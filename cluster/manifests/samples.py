@@ -9,13 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from cluster import names
 from cluster.manifests import CLASS_LABEL, Manifest
 from cluster.manifests.namespace import SERVICE_ACCOUNT
-from cluster.manifests.run import ANY_NODE_ANNOTATION, GROUP_ID, PRIORITY_LABEL, QUEUE_LABEL, USER_ID, off_gpu_nodes
+from cluster.manifests.run import (
+    ANY_NODE_ANNOTATION,
+    GROUP_ID,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    USER_ID,
+    devices_claimed,
+    placement,
+)
+from cluster.run_spec import PodSpec
 
 POD, JOB, DEPLOYMENT = "pod", "job", "deployment"
 CLAIM = "devices"
@@ -43,31 +51,13 @@ COMMENTS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class SampleSpec:
-    """One class as a pod asks for it. Sizes are of one pod with `units` units; `namespace` "" leaves it out."""
-
-    gpu_class: str
-    interface: str
-    resource: str
-    device_class: str
-    device_selector: str
-    node_labels: Mapping[str, str]
-    tolerations: tuple[Mapping[str, str], ...]
-    units: int
-    cpu: int
-    memory_gib: int
-    image: str
-    namespace: str = ""
-
-
-def samples(spec: SampleSpec) -> dict[str, str]:
+def samples(spec: PodSpec) -> dict[str, str]:
     """ "pod", "job" and "deployment": commented YAML, several documents where a claim template is needed."""
     return {kind: _documents(_HEADS[kind], found) for kind, found in objects(spec).items()}
 
 
-def objects(spec: SampleSpec) -> dict[str, list[Manifest]]:
-    """The same as objects, in the order in which they are to be created."""
+def objects(spec: PodSpec) -> dict[str, list[Manifest]]:
+    """The same as objects, in the order in which they are to be created; without a namespace where there is none."""
     return {
         POD: [*_claim_templates(spec, POD), _pod(spec)],
         JOB: [*_claim_templates(spec, JOB), _job(spec)],
@@ -93,7 +83,7 @@ _HEADS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _pod(spec: SampleSpec) -> Manifest:
+def _pod(spec: PodSpec) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -102,7 +92,7 @@ def _pod(spec: SampleSpec) -> Manifest:
     }
 
 
-def _job(spec: SampleSpec) -> Manifest:
+def _job(spec: PodSpec) -> Manifest:
     annotations = {ANY_NODE_ANNOTATION: "true"} if spec.interface == "device-plugin" else {}
     return {
         "apiVersion": "batch/v1",
@@ -118,7 +108,7 @@ def _job(spec: SampleSpec) -> Manifest:
     }
 
 
-def _deployment(spec: SampleSpec) -> Manifest:
+def _deployment(spec: PodSpec) -> Manifest:
     name = _name(spec, DEPLOYMENT)
     return {
         "apiVersion": "apps/v1",
@@ -136,38 +126,27 @@ def _deployment(spec: SampleSpec) -> Manifest:
     }
 
 
-def _claim_templates(spec: SampleSpec, kind: str) -> list[Manifest]:
+def _claim_templates(spec: PodSpec, kind: str) -> list[Manifest]:
     if spec.interface != "dra":
         return []
-    request = {
-        "deviceClassName": spec.device_class,
-        "selectors": [{"cel": {"expression": spec.device_selector}}],
-        "allocationMode": "ExactCount",
-        "count": spec.units,
-    }
     return [
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceClaimTemplate",
             "metadata": _metadata(spec, kind, {}),
-            "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}},
+            "spec": devices_claimed(spec),
         }
     ]
 
 
-def _pod_spec(spec: SampleSpec, kind: str, *, restart: str) -> Manifest:
+def _pod_spec(spec: PodSpec, kind: str, *, restart: str) -> Manifest:
     is_dra = spec.interface == "dra"
     return {
         "restartPolicy": restart,
         "priorityClassName": names.PRIORITY_CLASS,
         "serviceAccountName": SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
-        **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
-        **({"affinity": off_gpu_nodes()} if spec.interface == "none" else {}),
-        "tolerations": [
-            {"key": CLASS_LABEL, "operator": "Equal", "value": spec.gpu_class, "effect": "NoSchedule"},
-            *(dict(toleration) for toleration in spec.tolerations),
-        ],
+        **placement(spec),
         **({"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": _name(spec, kind)}]} if is_dra else {}),
         "securityContext": {
             "runAsNonRoot": True,
@@ -188,7 +167,7 @@ def _pod_spec(spec: SampleSpec, kind: str, *, restart: str) -> Manifest:
     }
 
 
-def _resources(spec: SampleSpec) -> Manifest:
+def _resources(spec: PodSpec) -> Manifest:
     devices = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
     return {
         "limits": {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi", **devices},
@@ -196,11 +175,11 @@ def _resources(spec: SampleSpec) -> Manifest:
     }
 
 
-def _labels(spec: SampleSpec) -> dict[str, str]:
+def _labels(spec: PodSpec) -> dict[str, str]:
     return {QUEUE_LABEL: names.LOCAL_QUEUE, CLASS_LABEL: spec.gpu_class}
 
 
-def _metadata(spec: SampleSpec, kind: str, labels: Mapping[str, str]) -> Manifest:
+def _metadata(spec: PodSpec, kind: str, labels: Mapping[str, str]) -> Manifest:
     return {
         "name": _name(spec, kind),
         **({"namespace": spec.namespace} if spec.namespace else {}),
@@ -208,7 +187,7 @@ def _metadata(spec: SampleSpec, kind: str, labels: Mapping[str, str]) -> Manifes
     }
 
 
-def _name(spec: SampleSpec, kind: str) -> str:
+def _name(spec: PodSpec, kind: str) -> str:
     return names.dns_label(f"my-{kind}-on-{spec.gpu_class}")
 
 

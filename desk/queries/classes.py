@@ -21,7 +21,7 @@ from catalog.models import GpuClass, Image
 from catalog.queries import Capacity, NodeCapacity
 from catalog.queries.hardware import class_facts
 from cluster import queries as mirror
-from cluster.manifests.samples import DEPLOYMENT, JOB, POD, SampleSpec, samples
+from cluster.manifests.samples import DEPLOYMENT, JOB, POD, samples
 from cluster.models import MirrorNode, MirrorPod
 from desk.queries import first_team
 from desk.queries.figures import Figures, figures
@@ -181,24 +181,6 @@ def live(by: Actor, one: GpuClass) -> Live:
     )
 
 
-def sample_spec(one: GpuClass, *, image: str, namespace: str) -> SampleSpec:
-    """One unit, as the portal itself would start it."""
-    return SampleSpec(
-        gpu_class=one.slug,
-        interface=one.interface,
-        resource=one.resource,
-        device_class=one.device_class,
-        device_selector=one.device_selector,
-        node_labels=one.node_labels,
-        tolerations=tuple(one.tolerations),
-        units=1,
-        cpu=one.cpu_per_unit,
-        memory_gib=one.memory_gib_per_unit,
-        image=image,
-        namespace=namespace,
-    )
-
-
 def _doors(by: Actor, one: GpuClass) -> Doors:
     viewer = viewer_of(by)
     if viewer.tenant is None:
@@ -331,6 +313,6 @@ def _samples(by: Actor, one: GpuClass) -> Iterable[Sample]:
     namespace = team.namespaces.values_list("name", flat=True).first() if team is not None else None
     image = Image.objects.filter(kind="job", deprecated_since=None).first()
     reference = images.pinned(image.reference, image.digest) if image is not None else PLACEHOLDER_IMAGE
-    texts = samples(sample_spec(one, image=reference, namespace=namespace or ""))
+    texts = samples(catalog.pod_spec(one, units=1, image=reference, namespace=namespace or ""))
     for kind, title in ((JOB, "Job"), (POD, "Pod"), (DEPLOYMENT, "Deployment")):
         yield Sample(kind, title, texts[kind])

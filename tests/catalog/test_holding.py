@@ -8,35 +8,20 @@ import pytest
 
 from accounts.actor import system
 from catalog import actions, queries
-from catalog.models import GpuClass, Pool
+from catalog.models import GpuClass
 from cluster.kube import Kube
 from devcluster.api import Api
-from portal.due import Deadline, Outcome
+from portal.due import Outcome
 from tenants import reconcile
 from tenants.models import Namespace, Tenant
 from tests import make
-from tests.tenants.test_queue_in_use import admitted, launch
+from tests.queued import WORKLOADS, admitted, launch
 from tests.waiting import wait_until
 
 FLAVORS = "kueue.x-k8s.io/v1beta2/resourceflavors"
-WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
 BY = system("test")
 TAINT = {"key": "gpu-portal/held", "value": "true", "effect": "NoSchedule"}
 pytestmark = pytest.mark.usefixtures("clean_cluster")
-
-
-@pytest.fixture
-def look(a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> Callable[[], Outcome]:
-    """The worker looks at the pool, then at the namespace."""
-    pool = Pool.objects.create(cluster=a100.cluster)
-
-    def look() -> Outcome:
-        pool.refresh_from_db()
-        namespace_a.refresh_from_db()
-        reconcile.pool(pool, Deadline(), kube=kube_worker)
-        return reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
-
-    return look
 
 
 def waiting_text(admin: Api, namespace: Namespace, job: str) -> str:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.manifests.samples import DEPLOYMENT, JOB, POD, SampleSpec, objects, samples
+from cluster.manifests.samples import DEPLOYMENT, JOB, POD, objects, samples
+from cluster.run_spec import PodSpec
 
-A100 = SampleSpec(
+A100 = PodSpec(
     gpu_class="a100",
     interface="device-plugin",
     resource="nvidia.com/gpu",
@@ -37,7 +38,7 @@ CPU = replace(A100, gpu_class="cpu", interface="none", resource="", node_labels=
 
 @pytest.mark.parametrize("spec", [A100, H100, CPU], ids=lambda spec: spec.gpu_class)
 @pytest.mark.parametrize("kind", [POD, JOB, DEPLOYMENT])
-def test_the_text_reads_back_as_the_objects(spec: SampleSpec, kind: str) -> None:
+def test_the_text_reads_back_as_the_objects(spec: PodSpec, kind: str) -> None:
     assert list(yaml.safe_load_all(samples(spec)[kind])) == objects(spec)[kind]
 
 

@@ -14,13 +14,13 @@ from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, samples
 from cluster.models import Cluster
-from desk.queries.classes import sample_spec
 from devcluster.api import Api, path_of
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads.conftest import provision
 
 pytestmark = pytest.mark.django_db(transaction=True)
+IMAGE = "docker.io/library/python:3.14-slim"
 RESOURCES = {
     "Pod": "v1/pods",
     "Job": "batch/v1/jobs",
@@ -62,7 +62,7 @@ def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list
     assert len(classes) >= 14
     refused = {}
     for one in classes:
-        texts = samples(sample_spec(one, image="docker.io/library/python:3.14-slim", namespace=namespace))
+        texts = samples(queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
         assert set(texts) == {POD, JOB, DEPLOYMENT}
         for kind, text in texts.items():
             for manifest in yaml.safe_load_all(text):
@@ -76,7 +76,7 @@ def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list
 def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass], namespace: str) -> None:
     """What the page says of the three: Kueue suspends the Job; it puts no gate on the pod and leaves the rest alone."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
-    texts = samples(sample_spec(one, image="docker.io/library/python:3.14-slim", namespace=namespace))
+    texts = samples(queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
     seen = {}
     for kind, text in texts.items():
         status, said = answer(admin, yaml.safe_load(text), namespace)
@@ -95,7 +95,7 @@ def test_a_manifest_without_its_labels_or_with_another_taint_is_refused(
 ) -> None:
     """So the first test shows something: the same text with one thing missing does not pass."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
-    text = samples(sample_spec(one, image="docker.io/library/python:3.14-slim", namespace=namespace))[POD]
+    text = samples(queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))[POD]
     for change in ("labels", "tolerations", "securityContext", "priorityClassName"):
         manifest = yaml.safe_load(text)
         if change == "labels":

@@ -12,80 +12,20 @@ from django.utils import timezone
 
 from accounts.actor import system
 from catalog import actions, queries
-from catalog.models import GpuClass, Pool
+from catalog.models import GpuClass
 from cluster.apply import create_once
 from cluster.kube import Kube
 from cluster.manifests import run as manifests
 from cluster.manifests.namespace import PLAIN_GROUP
-from cluster.run_spec import RunSpec
 from devcluster.api import Api
-from portal.due import DONE, Deadline, Outcome
-from tenants import reconcile
+from portal.due import DONE, Outcome
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
+from tests.queued import WORKLOADS, admitted, launch, spec
 from tests.waiting import wait_until
 
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
-WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
 pytestmark = pytest.mark.usefixtures("clean_cluster")
-
-
-@pytest.fixture
-def look(a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> Callable[[], Outcome]:
-    """The worker looks at the pool, then at the namespace."""
-    pool = Pool.objects.create(cluster=a100.cluster)
-
-    def look() -> Outcome:
-        pool.refresh_from_db()
-        namespace_a.refresh_from_db()
-        reconcile.pool(pool, Deadline(), kube=kube_worker)
-        return reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
-
-    return look
-
-
-def spec(gpu_class: GpuClass, namespace: Namespace, *, name: str, units: int = 1) -> RunSpec:
-    return RunSpec(
-        owner="workloads.workload.1",
-        namespace=namespace.name,
-        workload=name,
-        number=1,
-        kind="job",
-        gpu_class=gpu_class.slug,
-        units=units,
-        interface=gpu_class.interface,
-        resource=gpu_class.resource,
-        device_class=gpu_class.device_class,
-        device_selector=gpu_class.device_selector,
-        node_labels=gpu_class.node_labels,
-        tolerations=tuple(gpu_class.tolerations),
-        weight="1",
-        price_per_unit_hour="0",
-        image="docker.io/library/python:3.14-slim",
-        command=("sleep", "infinity"),
-        cpu=1,
-        memory_gib=1,
-        shared_memory_gib=1,
-        claim="",
-    )
-
-
-def launch(kube: Kube, gpu_class: GpuClass, namespace: Namespace, *, name: str, units: int = 1) -> None:
-    wanted = spec(gpu_class, namespace, name=name, units=units)
-    if gpu_class.interface == "dra":
-        kube.create(manifests.claim_template(wanted))
-    kube.create(manifests.job(wanted))
-
-
-def admitted(admin: Api, namespace: Namespace) -> dict[str, dict[str, str]]:
-    """Job → its flavors, of those that hold quota now."""
-    found = {}
-    for workload in admin.list(WORKLOADS, namespace=namespace.name):
-        admission = workload.get("status", {}).get("admission")
-        if admission:
-            owner = workload["metadata"]["ownerReferences"][0]["name"]
-            found[owner] = admission["podSetAssignments"][0].get("flavors", {})
-    return found
 
 
 def reserved(admin: Api, namespace: Namespace) -> int:

@@ -1,0 +1,69 @@
+"""Jobs in the queue of team A, as the worker makes them, and what the real Kueue says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from catalog import queries
+from catalog.models import GpuClass, Pool
+from cluster.kube import Kube
+from cluster.manifests import run as manifests
+from cluster.run_spec import RunSpec
+from devcluster.api import Api
+from portal.due import Deadline, Outcome
+from tenants import reconcile
+from tenants.models import Namespace
+
+WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
+
+
+@pytest.fixture
+def look(a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> Callable[[], Outcome]:
+    """The worker looks at the pool, then at the namespace."""
+    pool = Pool.objects.create(cluster=a100.cluster)
+
+    def look() -> Outcome:
+        pool.refresh_from_db()
+        namespace_a.refresh_from_db()
+        reconcile.pool(pool, Deadline(), kube=kube_worker)
+        return reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+
+    return look
+
+
+def launch(kube: Kube, gpu_class: GpuClass, namespace: Namespace, *, name: str, units: int = 1) -> None:
+    wanted = spec(gpu_class, namespace, name=name, units=units)
+    if gpu_class.interface == "dra":
+        kube.create(manifests.claim_template(wanted))
+    kube.create(manifests.job(wanted))
+
+
+def spec(gpu_class: GpuClass, namespace: Namespace, *, name: str, units: int = 1) -> RunSpec:
+    """One core and one GiB, whatever the units: what is charged in these tests are devices."""
+    pod = queries.pod_spec(gpu_class, units=units, image="docker.io/library/python:3.14-slim", namespace=namespace.name)
+    return RunSpec(
+        **vars(replace(pod, cpu=1, memory_gib=1)),
+        owner="workloads.workload.1",
+        workload=name,
+        number=1,
+        kind="job",
+        weight="1",
+        price_per_unit_hour="0",
+        command=("sleep", "infinity"),
+        shared_memory_gib=1,
+        claim="",
+    )
+
+
+def admitted(admin: Api, namespace: Namespace) -> dict[str, dict[str, str]]:
+    """Job → its flavors, of those that hold quota now."""
+    found = {}
+    for workload in admin.list(WORKLOADS, namespace=namespace.name):
+        admission = workload.get("status", {}).get("admission")
+        if admission:
+            owner = workload["metadata"]["ownerReferences"][0]["name"]
+            found[owner] = admission["podSetAssignments"][0].get("flavors", {})
+    return found
