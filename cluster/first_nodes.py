@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
-from cluster.models import MirrorUnits
+from cluster.models import MirrorUnits, MirrorUse
 from cluster.units import Units
 
 
 @dataclass(frozen=True, slots=True)
 class FirstNode:
-    """Units of one class on one node that is ready and schedulable."""
+    """Units of one class on one node that is ready and schedulable. `mine`: of the team, of those that are used."""
 
     name: str
     allocatable: int
     used: int
-
-    @property
-    def free(self) -> int:
-        return max(0, self.allocatable - self.used)
+    mine: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +31,28 @@ class FirstNodes:
 
 
 def first_nodes(
-    cluster_id: int, parts: Mapping[int, Iterable[Units]], own: Mapping[int, Collection[str]], *, most: int
-) -> dict[int, FirstNodes]:
-    """At most `most` nodes by class id: those of `own` first, then the freest. `parts`: the units of each class, as
-    `units` found them. One query; it adds up ints, since PostgreSQL is slow at sums of bigint.
+    cluster_id: int, parts: Mapping[str, Collection[Units]], *, namespace: str, most: int
+) -> dict[str, FirstNodes]:
+    """At most `most` nodes by class slug: those with pods of `namespace` first, then those with the most left.
+
+    `parts`: the units of each class, as `units` found them. One query, at the cost of what is picked and of the nodes
+    that the team is on; of all nodes only for classes whose units had to be found node by node.
     """
-    asked = {(pk, *_place(one)) for pk, units in parts.items() for one in units if one.ready and one.schedulable}
-    theirs = [(pk, node) for pk, nodes in own.items() for node in nodes]
+    usable = {slug: [one for one in units if one.ready and one.schedulable] for slug, units in parts.items()}
+    asked = {(slug, *_place(one)) for slug, units in usable.items() for one in units}
     columns = [list(column) for column in zip(*sorted(asked, key=str), strict=True)] or [[]] * 6
-    names = [list(column) for column in zip(*theirs, strict=True)] or [[], []]
-    found: dict[int, FirstNodes] = {}
+    values: dict[str, Any] = {
+        **dict(zip(_ASKED, columns, strict=True)),
+        "cluster": cluster_id,
+        "namespace": namespace,
+        "most": most,
+    }
+    nodes: dict[str, list[FirstNode]] = {slug: [] for slug in usable}
     with connection.cursor() as cursor:
-        cursor.execute(_FIRST, [*columns, cluster_id, *names, most])
-        for pk, node, allocatable, used, total in cursor.fetchall():
-            before = found.get(pk, FirstNodes())
-            found[pk] = FirstNodes((*before.nodes, FirstNode(node, allocatable, used)), total)
-    return found
+        cursor.execute(_FIRST, values)
+        for slug, *of_node in cursor.fetchall():
+            nodes[slug].append(FirstNode(*of_node))
+    return {slug: FirstNodes(tuple(nodes[slug]), _total(units)) for slug, units in usable.items()}
 
 
 def _place(one: Units) -> tuple[object, ...]:
@@ -56,25 +60,44 @@ def _place(one: Units) -> tuple[object, ...]:
     return str(shape), node, resource, size, device
 
 
+def _total(units: Collection[Units]) -> int:
+    """A node with devices of several kinds is one node."""
+    return sum({one.node: one.nodes for one in sorted(units, key=lambda one: one.nodes)}.values())
+
+
+_ASKED = ("slugs", "shapes", "nodes", "resources", "sizes", "devices")
 _FIRST = f"""
-WITH found AS (
-    SELECT asked.class, units.node, sum((units.allocatable / asked.size)::int) AS allocatable,
-           sum(((units.used + asked.size - 1) / asked.size)::int) AS used
-      FROM {MirrorUnits._meta.db_table} units
-      JOIN unnest(%s::bigint[], %s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::jsonb[])
-           asked (class, shape, node, resource, size, device)
-        ON units.shape = asked.shape AND units.resource = asked.resource AND units.device = asked.device
-       AND (asked.node IS NULL OR asked.node = units.node)
-     WHERE units.cluster_id = %s AND units.ready AND units.schedulable
-     GROUP BY asked.class, units.node
-    HAVING sum((units.allocatable / asked.size)::int) > 0
+WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest(%(slugs)s::text[], %(shapes)s::uuid[], %(nodes)s::text[], %(resources)s::text[],
+                         %(sizes)s::bigint[], %(devices)s::jsonb[]) asked (slug, shape, node, resource, size, device)
+), own AS MATERIALIZED (
+    SELECT asked.slug, use.node, sum(use.pods * ((use.amount + asked.size - 1) / asked.size)) AS mine
+      FROM (SELECT DISTINCT slug, resource, size FROM asked) asked JOIN {MirrorUse._meta.db_table} use
+        ON use.cluster_id = %(cluster)s AND use.namespace = %(namespace)s
+       AND use.gpu_class = asked.slug AND use.resource = asked.resource
+     GROUP BY asked.slug, use.node
+), picked AS (
+    SELECT slug, node FROM asked WHERE node IS NOT NULL
+    UNION SELECT own.slug, own.node FROM own JOIN asked USING (slug) WHERE asked.node IS NULL
+    UNION SELECT asked.slug, freest.node FROM asked CROSS JOIN LATERAL (
+              SELECT node FROM {MirrorUnits._meta.db_table} units
+               WHERE cluster_id = %(cluster)s AND shape = asked.shape AND resource = asked.resource
+                 AND device = asked.device AND ready AND schedulable AND allocatable >= asked.size
+               ORDER BY allocatable - used DESC, node LIMIT %(most)s
+          ) freest WHERE asked.node IS NULL
+), found AS (
+    SELECT slug, units.node, sum(units.allocatable / asked.size)::int AS allocatable,
+           sum((units.used + asked.size - 1) / asked.size)::int AS used,
+           sum(units.allocatable - units.used) AS remaining
+      FROM picked JOIN (SELECT DISTINCT slug, shape, resource, size, device FROM asked) asked USING (slug)
+      JOIN {MirrorUnits._meta.db_table} units
+        ON units.cluster_id = %(cluster)s AND units.node = picked.node AND units.shape = asked.shape
+       AND units.resource = asked.resource AND units.device = asked.device AND units.ready AND units.schedulable
+     GROUP BY slug, units.node
+    HAVING sum(units.allocatable / asked.size) > 0
 ), placed AS (
-    SELECT found.*, count(*) OVER (PARTITION BY class) AS total,
-           row_number() OVER (
-               PARTITION BY class
-                   ORDER BY (class, node) IN (SELECT * FROM unnest(%s::bigint[], %s::text[])) DESC,
-                            allocatable - used DESC, node
-           ) AS place
-      FROM found
+    SELECT slug, node, allocatable, used, coalesce(mine, 0)::int AS mine,
+           row_number() OVER (PARTITION BY slug ORDER BY mine IS NULL, remaining DESC, node) AS place
+      FROM found LEFT JOIN own USING (slug, node)
 )
-SELECT class, node, allocatable, used, total FROM placed WHERE place <= %s ORDER BY class, node"""
+SELECT slug, node, allocatable, used, mine FROM placed WHERE place <= %(most)s ORDER BY slug, node"""

@@ -55,6 +55,8 @@ class Units:
     free: int
     most_free: int
     largest: int
+    # How many nodes have any to offer.
+    nodes: int
 
 
 def units(
@@ -78,7 +80,7 @@ WITH found AS (
            sum((used + size - 1) / size) AS used,
            sum(greatest(0, allocatable / size - (used + size - 1) / size)) AS free,
            max(greatest(0, allocatable / size - (used + size - 1) / size)) AS most_free,
-           max(allocatable / size) AS largest
+           max(allocatable / size) AS largest, count(*) FILTER (WHERE allocatable >= size) AS nodes
       FROM {MirrorUnits._meta.db_table} JOIN unnest(%s::text[], %s::bigint[]) asked (resource, size) USING (resource)
      WHERE cluster_id = %s
      GROUP BY shape, resource, size, device, ready, schedulable, of_node
@@ -86,6 +88,7 @@ WITH found AS (
 SELECT found.shape, found.of_node, found.resource, found.size, found.device::text,
        found.node, found.ready, found.schedulable,
        found.capacity, found.allocatable, found.used, found.free, found.most_free, found.largest,
+       found.nodes,
        (SELECT jsonb_object_agg(label, node.record -> 'labels' -> label) FROM unnest(%s::text[]) label
          WHERE node.record -> 'labels' -> label IS NOT NULL)::text,
        (node.record -> 'taints')::text, ARRAY(SELECT jsonb_object_keys(node.record -> 'allocatable'))

@@ -79,9 +79,7 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: b
         for gpu_class in classes:
             if gpu_class.interface == GpuClass.Interface.DRA:
                 found[gpu_class.pk] = [one for one in devices_seen if _is_of(gpu_class, one, known)]
-    return {
-        gpu_class.pk: _capacity(_joined(found[gpu_class.pk]), gpu_class, as_of, with_nodes) for gpu_class in classes
-    }
+    return {gpu_class.pk: _capacity(found[gpu_class.pk], gpu_class, as_of, with_nodes) for gpu_class in classes}
 
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:

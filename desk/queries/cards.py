@@ -134,7 +134,7 @@ def _card(item: Item, viewer: Viewer, at_once: bool, start: str) -> Card:
         counted_as=counted_as(one, item),
         promised=_promised(item),
         team=_team(item, viewer),
-        nodes=drawing(item.nodes, item.mine, unit=item.unit),
+        nodes=drawing(item.nodes, unit=item.unit),
         launch_label=_launch_label(item, at_once, launch_refusal),
         launch_href=viewer.launch_href(one),
         launch_refusal=launch_refusal,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster.first_nodes import FirstNode, FirstNodes
@@ -43,22 +43,22 @@ class Drawing:
     more: int
 
 
-def drawing(first: FirstNodes, mine: Mapping[str, int], *, unit: str) -> Drawing | None:
-    """None where there is nothing to draw. `mine`: units of the team by node."""
+def drawing(first: FirstNodes, *, unit: str) -> Drawing | None:
+    """None where there is nothing to draw."""
     if not first.nodes:
         return None
     scale = max(node.allocatable for node in first.nodes)
     rows = tuple(
-        Row(node.name, _short(node.name), index * ROW_HEIGHT, _cells(_parts(node, mine), scale))
+        Row(node.name, _short(node.name), index * ROW_HEIGHT, _cells(_parts(node), scale))
         for index, node in enumerate(first.nodes)
     )
-    return Drawing(rows, len(rows) * ROW_HEIGHT, _text(first, mine, unit), first.total - len(rows))
+    return Drawing(rows, len(rows) * ROW_HEIGHT, _text(first, unit), first.total - len(rows))
 
 
-def _parts(node: FirstNode, mine: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def _parts(node: FirstNode) -> tuple[tuple[str, int], ...]:
     """More may be used than there is, for as long as a node that lost devices still runs what had them."""
     used = min(node.used, node.allocatable)
-    own = min(mine.get(node.name, 0), used)
+    own = min(node.mine, used)
     return (MINE, own), (OTHER, used - own), (FREE, node.allocatable - used)
 
 
@@ -83,10 +83,10 @@ def _short(name: str) -> str:
     return name if len(name) <= NAME_LETTERS else f"…{name[-(NAME_LETTERS - 1) :]}"
 
 
-def _text(first: FirstNodes, mine: Mapping[str, int], unit: str) -> str:
+def _text(first: FirstNodes, unit: str) -> str:
     each = []
     for node in first.nodes:
-        (_, own), (_, other), (_, idle) = _parts(node, mine)
+        (_, own), (_, other), (_, idle) = _parts(node)
         yours = f"{own} of your team, " if own else ""
         each.append(f"{node.name}: {plural(node.allocatable, unit)}, {yours}{other} of others, {idle} free")
     more = first.total - len(first.nodes)

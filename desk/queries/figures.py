@@ -1,4 +1,4 @@
-"""The figures of a class for every signed-in person: capacity, promised, queued, borrowed. No team is named."""
+"""The figures of a class for every signed-in person: capacity, promised, queued, borrowed. No other team is named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Figures:
     """One class in its own units. `promised`: in force now, all teams. `queued`: of work that waits for quota.
 
     `borrowed`: what teams use beyond what they were promised. `cards`: free units of a MIG class as physical cards,
-    None for every other class. `weight`: GPU equivalents per unit, exact.
+    None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`: by namespace, of which a
+    person sees their own.
     """
 
     capacity: Capacity
@@ -35,6 +36,7 @@ class Figures:
     cards: Fraction | None
     weight: Fraction
     is_shared: bool
+    used_by: Mapping[str, int] | None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ def figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Figure
             cards=_cards(one, capacity[one.pk]),
             weight=weight_of(one),
             is_shared=one.sharing != GpuClass.Sharing.NONE,
+            used_by=None if used is None else used[one.pk],
         )
         for one in classes
     }

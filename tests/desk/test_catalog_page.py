@@ -405,15 +405,15 @@ def test_of_many_nodes_six_are_drawn_those_of_the_team_first(
 
 
 def test_cells_become_bars_where_they_could_not_be_counted() -> None:
-    nodes = FirstNodes((FirstNode("a", 64, 48), FirstNode("a-node-with-a-long-name.example.org", 32, 40)), 2)
-    found = drawing(nodes, {"a": 16}, unit="core")
+    nodes = FirstNodes((FirstNode("a", 64, 48, 16), FirstNode("a-node-with-a-long-name.example.org", 32, 40)), 2)
+    found = drawing(nodes, unit="core")
     assert found
     assert [[(cell.look, cell.x, cell.width) for cell in row.cells] for row in found.rows] == [
         [("mine", 26.0, 18.5), ("other", 44.5, 37.0), ("free", 81.5, 18.5)],
         [("other", 26.0, 37.0)],
     ]
     assert [row.short for row in found.rows] == ["a", "….example.org"]
-    assert drawing(FirstNodes(), {}, unit="card") is None
+    assert drawing(FirstNodes(), unit="card") is None
 
 
 # ---- cost ------------------------------------------------------------------------------------------------------------
