@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from catalog.findings import Finding, Node, Severity, Site, Subject, names
+from catalog.products import PRODUCT_LABELS
 
 PROFILES = 3
-PRODUCT = "nvidia.com/gpu.product"
+PRODUCT = PRODUCT_LABELS["nvidia"]
 LAYOUT = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 CHANGING = ("pending", "rebooting")

@@ -1,8 +1,16 @@
-"""What is known of a product by its name, where no label says it. Pure; None: nobody here knows."""
+"""Which label names a node's product, and what is known of one by its name alone. Pure; None: nobody here knows."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+
+# By vendor.
+PRODUCT_LABELS: Mapping[str, str] = {
+    "nvidia": "nvidia.com/gpu.product",
+    "amd": "amd.com/gpu.product-name",
+    "intel": "gpu.intel.com/product",
+}
 
 # Tensor cores (NVIDIA) and matrix cores (AMD) that compute in FP8: Ada, Hopper, Blackwell; CDNA 3 and 4; Gaudi 2 and 3.
 _WITH_FP8 = re.compile(

@@ -79,12 +79,12 @@ SELECT {columns(MirrorKind, "kind")}, epoch.beat_at,
 
 def nodes(cluster_id: int) -> list[Node]:
     """All nodes by name."""
-    return [_node(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id).order_by("name")]
+    return [node_of(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id).order_by("name")]
 
 
 def node_named(cluster_id: int, name: str) -> Node | None:
     row = MirrorNode.objects.filter(cluster_id=cluster_id, name=name).first()
-    return _node(row) if row else None
+    return node_of(row) if row else None
 
 
 def pods(cluster_id: int, *, owner: str = "", namespace: str = "", node: str = "", run: str = "") -> list[Pod]:
@@ -129,16 +129,22 @@ def warnings(
 # ---- sums and lists over kinds -----------------------------------------------------------------------------------
 
 
-def requests_by_node(cluster_id: int) -> dict[str, dict[str, int]]:
-    """node → resource → units asked by pods that are bound to it and not over, whoever made them. One query."""
+def requests_by_node(
+    cluster_id: int, nodes: Collection[str], *, namespaces: Collection[str] | None = None
+) -> dict[str, dict[str, int]]:
+    """node → resource → units asked by pods that are bound to it and not over, whoever made them, or those of some
+    namespaces. One query.
+    """
     statement = f"""
         SELECT pod.node, request.key, sum(request.value::bigint)
           FROM {MirrorPod._meta.db_table} pod, jsonb_each_text(pod.record -> 'requests') request
-         WHERE pod.cluster_id = %s AND pod.node <> '' AND pod.phase NOT IN ('Succeeded', 'Failed')
+         WHERE pod.cluster_id = %s AND pod.node = ANY(%s) AND pod.phase NOT IN ('Succeeded', 'Failed')
+           AND (%s::text[] IS NULL OR pod.namespace = ANY(%s))
          GROUP BY pod.node, request.key"""
     found: dict[str, dict[str, int]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(statement, [cluster_id])
+        of_namespaces = None if namespaces is None else list(namespaces)
+        cursor.execute(statement, [cluster_id, list(nodes), of_namespaces, of_namespaces])
         for node, resource, units in cursor.fetchall():
             found.setdefault(node, {})[resource] = int(units)
     return found
@@ -176,7 +182,7 @@ def _rows(model: type[Row], cluster_id: int, **filters: str) -> QuerySet[Row]:
     return model._base_manager.filter(cluster_id=cluster_id, **asked).order_by("created_at", "name")
 
 
-def _node(row: MirrorNode) -> Node:
+def node_of(row: MirrorNode) -> Node:
     record = row.record
     return Node(
         name=row.name,

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET
 from accounts.edge import actor, operator
 from catalog import queries as catalog
 from desk.queries import classes, nodes
+from desk.queries.class_live import live
 
 
 @login_required
@@ -19,7 +20,7 @@ def class_page(request: HttpRequest, slug: str) -> HttpResponse:
     by = actor(request)
     one = classes.find(by, slug)
     if request.GET.get("part") == "live":
-        return render(request, "desk/_class_live.html", {"live": classes.live(by, one)})
+        return render(request, "desk/_class_live.html", {"live": live(by, one)})
     return render(request, "desk/class.html", {"page": classes.class_page(by, one)})
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from django.db.models import Count, Q
-from django.db.models.fields.json import KT
 from django.urls import reverse
 from django.utils import timezone
 
@@ -18,61 +16,18 @@ from catalog import queries as catalog
 from catalog.contract import Contract, contract
 from catalog.failures import Failure, failures
 from catalog.models import GpuClass, Image
-from catalog.queries import Capacity, NodeCapacity
 from catalog.queries.hardware import class_facts
-from cluster import queries as mirror
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, samples
-from cluster.models import MirrorNode, MirrorPod
 from desk.queries import first_team
-from desk.queries.figures import Figures, figures
-from desk.queries.mig_cards import MigNode, mig_node
+from desk.queries.class_live import Live, live
 from desk.queries.viewer import never_starts, viewer_of
 from portal.errors import Refusal, get_or_refuse
 from portal.quota_bar import plural
 from tenants import queries as tenants
-from tenants.models import Namespace
 from workloads import queries as workloads
 from workloads.queries.launching import price_of
 
-# What labels call the product, by vendor.
-PRODUCT_LABELS = {"nvidia": "nvidia.com/gpu.product", "amd": "amd.com/gpu.product-name"}
 PLACEHOLDER_IMAGE = "registry.example.org/your/image:1"
-
-
-@dataclass(frozen=True)
-class ProductLine:
-    """Nodes of the class by what their labels call the product; "" where no label does."""
-
-    product: str
-    nodes: int
-    ready: int
-    cordoned: int
-
-
-@dataclass(frozen=True)
-class Live:
-    """What changes by the minute."""
-
-    slug: str
-    unit: str
-    figures: Figures
-    products: tuple[ProductLine, ...]
-    mig: MigNode | None
-    mig_nodes: int
-
-    @property
-    def capacity(self) -> Capacity:
-        return self.figures.capacity
-
-    @property
-    def is_stale(self) -> bool:
-        return not self.capacity.is_current
-
-    @property
-    def free_cards(self) -> str:
-        """Free slices as physical cards; "" for other classes and while nobody knows."""
-        cards = self.figures.cards
-        return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -166,21 +121,6 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
     )
 
 
-def live(by: Actor, one: GpuClass) -> Live:
-    found = figures(one.cluster, [one])[one.pk]
-    # Nodes one by one only where they are told apart; else their number costs nothing.
-    with_nodes = _is_drawn(one) or one.interface == GpuClass.Interface.NONE
-    nodes = catalog.capacities(one.cluster, [one], with_nodes=True)[one.pk].nodes if with_nodes else ()
-    return Live(
-        slug=one.slug,
-        unit=catalog.unit_of(one),
-        figures=found,
-        products=tuple(_products(one, found.capacity, nodes)),
-        mig=_mig(by, one, nodes),
-        mig_nodes=len(nodes),
-    )
-
-
 def _doors(by: Actor, one: GpuClass) -> Doors:
     viewer = viewer_of(by)
     if viewer.tenant is None:
@@ -197,59 +137,6 @@ def _doors(by: Actor, one: GpuClass) -> Doors:
 
 
 # ---- parts -------------------------------------------------------------------------------------------------------
-
-
-def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]) -> list[ProductLine]:
-    """One query. Nodes without a GPU are told apart by what they lack, so only the usable ones are counted."""
-    if not capacity.is_known:
-        return []
-    if one.interface == GpuClass.Interface.NONE:
-        return [ProductLine("", len(nodes), len(nodes), 0)] if nodes else []
-    label = PRODUCT_LABELS.get(one.vendor)
-    rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
-    if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
-        # Labels of whole cards stand on nodes too that cut all of theirs into slices.
-        rows = rows.filter(**{f"record__capacity__{one.resource}__gt": 0})
-    product = KT(f"record__labels__{label}") if label and "__" not in label else KT("record__labels__none")
-    counted = (
-        rows.order_by()
-        .values(product=product)
-        .annotate(
-            nodes=Count("pk"),
-            are_ready=Count("pk", filter=Q(ready=True)),
-            are_cordoned=Count("pk", filter=Q(schedulable=False)),
-        )
-    )
-    return [
-        ProductLine(row["product"] or one.product, row["nodes"], row["are_ready"], row["are_cordoned"])
-        for row in sorted(counted, key=lambda row: (-row["nodes"], row["product"] or ""))
-    ]
-
-
-def _mig(by: Actor, one: GpuClass, nodes: Collection[NodeCapacity]) -> MigNode | None:
-    """The node of the class with the most free units. Three queries."""
-    if not _is_drawn(one) or not nodes:
-        return None
-    best = max(nodes, key=lambda node: (node.free, node.name))
-    node = mirror.node_named(one.cluster_id, best.name)
-    if node is None:
-        return None
-    used: dict[str, int] = {}
-    yours: dict[str, int] = {}
-    mine = set(Namespace.objects.filter(tenant__memberships__user=by.user).values_list("name", flat=True))
-    pods = MirrorPod.objects.filter(cluster_id=one.cluster_id, node=best.name).exclude(
-        phase__in=("Succeeded", "Failed")
-    )
-    for namespace, requests in pods.values_list("namespace", "record__requests"):
-        for resource, units in requests.items():
-            used[resource] = used.get(resource, 0) + units
-            if namespace in mine:
-                yours[resource] = yours.get(resource, 0) + units
-    return mig_node(node, used=used, yours=yours)
-
-
-def _is_drawn(one: GpuClass) -> bool:
-    return one.vendor == "nvidia" and one.partition != "none" and one.interface == GpuClass.Interface.DEVICE_PLUGIN
 
 
 def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:

@@ -587,7 +587,8 @@ def test_requests_by_node_count_bound_pods_that_are_not_over(mirror: Mirror, clu
             asking("e", 5, 3, node="n2"),
         )
     )
-    assert queries.requests_by_node(cluster.pk) == {
+    assert queries.requests_by_node(cluster.pk, ["n2"]) == {"n2": {"nvidia.com/gpu": 3, "cpu": 500}}
+    assert queries.requests_by_node(cluster.pk, ["n1", "n2"]) == {
         "n1": {"nvidia.com/gpu": 3, "cpu": 1000},
         "n2": {"nvidia.com/gpu": 3, "cpu": 500},
     }

@@ -20,6 +20,7 @@ from catalog.failures import failures
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from desk.queries import classes
+from desk.queries.class_live import live
 from tenants.models import ClassAccess, Tenant
 from tests import make, mirrored
 
@@ -67,7 +68,7 @@ def test_every_kind_of_class_has_its_page(everything: dict[str, GpuClass], team_
 
 
 def test_figures_are_those_of_the_cluster(everything: dict[str, GpuClass], alice: User) -> None:
-    shown = classes.live(Actor(alice, "page"), everything["a100-sxm4-80gb"])
+    shown = live(Actor(alice, "page"), everything["a100-sxm4-80gb"])
     assert (shown.capacity.allocatable, shown.capacity.free, shown.capacity.most_on_one_node) == (16, 16, 4)
     assert [(line.product, line.ready, line.cordoned) for line in shown.products] == [("NVIDIA-A100-SXM4-80GB", 4, 0)]
 
@@ -95,7 +96,7 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
     theirs = mirrored.pod("q", node="a100-mig", namespace="strangers-own", **units("mig-1g.10gb", 3))
     mirrored.hardware_seen(cluster, Pod=[mine, theirs])
 
-    drawn = classes.live(Actor(alice, "page"), everything[slice_]).mig
+    drawn = live(Actor(alice, "page"), everything[slice_]).mig
 
     assert drawn is not None
     assert [card.title for card in drawn.cards] == ["Card 1", "Card 2", "Card 3", "Card 4"]
@@ -111,7 +112,7 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
 
 
 def test_a_node_of_one_profile_is_drawn_by_what_its_slices_fill(everything: dict[str, GpuClass], alice: User) -> None:
-    drawn = classes.live(Actor(alice, "page"), everything["a100-sxm4-80gb-1g-10gb-single"]).mig
+    drawn = live(Actor(alice, "page"), everything["a100-sxm4-80gb-1g-10gb-single"]).mig
     assert drawn is not None
     assert [len([box for box in card.boxes if box.state == "free"]) for card in drawn.cards] == [7, 7, 7, 7]
     assert drawn.cards[0].boxes[-1].text == "no slice"
