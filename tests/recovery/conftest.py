@@ -125,7 +125,7 @@ class Portal:
         return bool(self.ask(seen, name) == 1 and self.ask(unlisted) == 0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     state = tmp_path_factory.mktemp("recovery")
     unique = hashlib.sha256(f"recovery {os.getpid()}".encode()).hexdigest()[:8]

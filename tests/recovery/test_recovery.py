@@ -41,7 +41,7 @@ def assert_same_end_state(portal: Portal, name: str) -> None:
 
 @pytest.fixture
 def team(portal: Portal, unique: str) -> str:
-    """A name whose objects the session's own eight characters remove at the end."""
+    """A name whose objects the portal's own eight characters remove at the end."""
     return f"team-{unique}-{portal.slug.rpartition('-')[2]}"
 
 

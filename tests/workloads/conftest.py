@@ -114,7 +114,8 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
         )
         yield
     finally:
-        process.terminate()
+        # It takes seconds to say goodbye; that it does is a test of the watcher's.
+        process.kill()
         process.wait(10)
 
 
