@@ -23,12 +23,15 @@ SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 # Sets the environment of Django's settings; pytest-django reads those before any conftest.
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
+# Mostly they wait for a cluster. A file stays in one process; tests/conftest.py says which come first.
+AT_ONCE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     """`rest` goes to pytest as it is."""
     browser = _browser()
-    pytest = [sys.executable, "-m", "pytest", *PLUGIN, *rest, *_without_browser(browser, rest)]
+    at_once = () if rest else AT_ONCE  # for a few tests, the start of two processes costs more than they gain
+    pytest = [sys.executable, "-m", "pytest", *PLUGIN, *at_once, *rest, *_without_browser(browser, rest)]
     if arguments.reuse:
         services = reusable()
         with tempfile.TemporaryDirectory(prefix="gpu-portal-") as logs, Supervisor(Path(logs)) as supervisor:

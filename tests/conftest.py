@@ -22,6 +22,11 @@ from tests.plugin import read_services
 
 
 @pytest.fixture(scope="session")
+def django_db_modify_db_settings_xdist_suffix() -> None:
+    """Nothing to add: the name of each process's database is its own already, see tests/plugin.py."""
+
+
+@pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
     """Tests that commit are emptied by TRUNCATE, which the trigger of Event refuses; its own test switches it on."""
     with django_db_blocker.unblock(), connection.cursor() as cursor:
@@ -123,5 +128,9 @@ def a100(cluster: Cluster, unique: str) -> GpuClass:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none."""
-    items.sort(key=lambda item: "/e2e/" in str(item.path))
+    """Files that wait for the cluster first, so that no process is left alone with one of them at the end.
+
+    Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none.
+    """
+    live = {item.path for item in items if "services" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: ("/e2e/" in str(item.path), item.path not in live))

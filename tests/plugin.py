@@ -34,6 +34,12 @@ def process_environment() -> dict[str, str]:
     return {**os.environ, "DATABASE_URL": database_url(url, f"test_{urlsplit(url).path.lstrip('/')}")}
 
 
+def redis_number() -> int:
+    """Processes of one run are neighbours, whatever their ids are; 0 is the portal's own."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return 1 + (os.getppid() + int(worker.removeprefix("gw")) if worker else os.getpid()) % 15
+
+
 def _settle_environment() -> None:
     services = read_services()
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
@@ -41,7 +47,7 @@ def _settle_environment() -> None:
     os.environ["NOTEBOOK_TOKEN_KEY"] = "a notebook key for tests only"
     os.environ["DATABASE_URL"] = database_url(services["database_url"], f"portal_{os.getpid()}")
     # Redis databases of other test processes on the same server are left alone.
-    os.environ["REDIS_URL"] = urlunsplit(urlsplit(services["redis_url"])._replace(path=f"/{1 + os.getpid() % 15}"))
+    os.environ["REDIS_URL"] = urlunsplit(urlsplit(services["redis_url"])._replace(path=f"/{redis_number()}"))
     os.environ["EMAIL_URL"] = "memorymail://"
     os.environ.setdefault("LOG_LEVEL", "WARNING")
     os.environ.pop("PORTAL_KUBECONFIG", None)
