@@ -110,10 +110,10 @@ def test_what_a_node_lost_and_whose_it_was(
     seen(cluster, one_card_failed, Pod=[pod])
     page = nodes.node_page(cluster, "a100-1")
     assert [(one.capacity, one.allocatable, one.unhealthy, one.used) for one in page.devices] == [(4, 3, 1, 1)]
-    line = page.classes[0]
+    line = page.work.classes[0]
     assert (line.slug, line.offered, line.lost, line.teams, line.only_here) == (a100.slug, 3, 1, ("Team A",), False)
 
-    neighbour = nodes.node_page(cluster, "a100-2").classes[0]
+    neighbour = nodes.node_page(cluster, "a100-2").work.classes[0]
     assert (neighbour.offered, neighbour.lost, neighbour.teams) == (4, 0, ())
 
     def gone(node: dict[str, Any]) -> None:
@@ -121,7 +121,7 @@ def test_what_a_node_lost_and_whose_it_was(
         node["status"]["conditions"][0]["status"] = "False"
 
     seen(cluster, gone, Pod=[pod])
-    line = nodes.node_page(cluster, "a100-1").classes[0]
+    line = nodes.node_page(cluster, "a100-1").work.classes[0]
     assert (line.offered, line.lost) == (0, 4)
 
 
@@ -134,7 +134,7 @@ def test_pods_that_hold_devices_and_only_they(
     theirs = mirrored.pod("theirs", node="a100-1", namespace="elsewhere", **devices("gpu", 1))
     without = mirrored.pod("without", node="a100-1", namespace="elsewhere", cpu=2)
     mirrored.hardware_seen(cluster, Pod=[ours, theirs, without])
-    found = nodes.node_page(cluster, "a100-1").pods
+    found = nodes.node_page(cluster, "a100-1").work.pods
     assert [(one.name, one.units, one.workload, one.href) for one in found] == [
         ("theirs", "1 nvidia.com/gpu", "", ""),
         ("ours", "2 nvidia.com/gpu", "train", "/teams/team-a/workloads/train"),
@@ -157,7 +157,7 @@ def test_devices_that_claims_hold(cluster: Cluster, olga: User) -> None:
     mirrored.hardware_seen(cluster, ResourceClaim=[claim], Pod=[mirrored.pod("p", node="h100", namespace="elsewhere")])
     page = nodes.node_page(cluster, "h100")
     assert [(one.resource, one.capacity, one.used) for one in page.devices] == [("gpu.nvidia.com", 8, 2)]
-    assert [(one.namespace, one.name, one.units) for one in page.pods] == [("elsewhere", "p", "2 gpu.nvidia.com")]
+    assert [(one.namespace, one.name, one.units) for one in page.work.pods] == [("elsewhere", "p", "2 gpu.nvidia.com")]
     assert signed_in(olga).get("/nodes/h100").status_code == 200
 
 
@@ -197,10 +197,10 @@ def test_work_waits_only_for_a_node_that_nobody_can_stand_in_for(
     mirrored.hardware_seen(cluster)
 
     page = nodes.node_page(cluster, "gaudi")
-    assert [(line.slug, line.only_here, line.waiting_units) for line in page.classes] == [(gaudi.slug, True, 3)]
-    assert [(line.team, line.name, line.units) for line in page.waiting] == [("Team A", "waits", 3)]
+    assert [(line.slug, line.only_here, line.waiting_units) for line in page.work.classes] == [(gaudi.slug, True, 3)]
+    assert [(line.team, line.name, line.units) for line in page.work.waiting] == [("Team A", "waits", 3)]
     # Four nodes have whole A100 cards: none of them is the only one.
-    assert nodes.node_page(cluster, "a100-1").waiting == ()
+    assert nodes.node_page(cluster, "a100-1").work.waiting == ()
 
 
 def test_without_a_mirror_the_list_says_that_nobody_knows(cluster: Cluster, olga: User) -> None:
