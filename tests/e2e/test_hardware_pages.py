@@ -75,6 +75,15 @@ def test_pages_of_nodes(open_page: Callable[..., Page], catalog: dict[str, GpuCl
     look_at(open_page(path, as_user=olga))
 
 
+def test_help_me_choose_fits_with_the_longest_names(
+    open_page: Callable[..., Page], catalog: dict[str, GpuClass], team_a: Tenant, alice: User
+) -> None:
+    make.grant(team_a, catalog["a100-sxm4-80gb-shared"], units=3)
+    page = open_page("/catalog/choose?iso=shared&mem=10", as_user=alice)
+    expect(page.get_by_role("link", name="Launch on A100 SXM4 80GB, shared by 4 in turns")).to_be_visible()
+    look_at(page)
+
+
 def test_the_figures_of_a_class_are_fetched_again_by_themselves(
     open_page: Callable[..., Page], catalog: dict[str, GpuClass], cluster: Cluster, alice: User
 ) -> None:
