@@ -84,19 +84,19 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: b
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
     """Units by class id of a namespace's pods that are bound to a node and not finished; {} when nothing is known."""
+    if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
+        return {}
     found = used_by_namespace(cluster, classes, namespace=namespace)
-    return {} if found is None else {pk: units.get(namespace, 0) for pk, units in found.items()}
+    return {pk: units.get(namespace, 0) for pk, units in found.items()}
 
 
 def used_by_namespace(
     cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str = ""
-) -> dict[int, dict[str, int]] | None:
-    """Class id → namespace → units of our pods that are bound to a node and not finished. None: nothing is known.
+) -> dict[int, dict[str, int]]:
+    """Class id → namespace → units of our pods that are bound to a node and not finished, as far as the mirror goes.
 
-    Two queries. `namespace`: of this one alone.
+    One query. `namespace`: of this one alone. Whoever asks knows already whether the mirror is complete.
     """
-    if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
-        return None
     by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
     asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items()]
     found: dict[int, dict[str, int]] = {gpu_class.pk: {} for gpu_class in by_slug.values()}

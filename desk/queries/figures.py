@@ -60,10 +60,11 @@ class Totals:
 
 
 def figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Figures]:
-    """By class id. Eight queries, whatever the number of classes, teams and nodes."""
+    """By class id. Seven queries, whatever the number of classes, teams and nodes."""
     capacity = capacities(cluster, classes)
     promised = _promised(classes)
-    used = used_by_namespace(cluster, classes)
+    # Where capacity is known, so is everything that it is made of.
+    used = used_by_namespace(cluster, classes) if any(one.is_known for one in capacity.values()) else None
     teams = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
     queued = waiting_units(cluster)
     return {
