@@ -74,6 +74,19 @@ def test_the_list_shows_what_is_used_of_what(cluster: Cluster, olga: User) -> No
     assert '<a href="/nodes/a100-1">' in signed_in(olga).get("/nodes").content.decode()
 
 
+def test_a_cordoned_node_and_a_plugin_without_devices_are_told_in_words(cluster: Cluster, olga: User) -> None:
+    def cordon(node: dict[str, Any]) -> None:
+        node["spec"]["unschedulable"] = True
+
+    seen(cluster, cordon)
+    client = signed_in(olga)
+    assert "Nothing new starts here; what runs goes on." in client.get("/nodes/a100-1").content.decode()
+    assert "Nothing new starts here" not in client.get("/nodes/a100-2").content.decode()
+    listed = client.get("/nodes").content.decode()
+    assert '<span class="muted">no</span> <code class="small">nvidia.com/gpu</code>' in listed
+    assert "0 of 0" not in listed
+
+
 def test_filters_and_pages(cluster: Cluster, olga: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def change(node: dict[str, Any]) -> None:
         node["spec"]["unschedulable"] = True
