@@ -16,7 +16,7 @@ from django.forms import BoundField, CheckboxInput, CheckboxSelectMultiple, Radi
 from django.template import Context
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from portal.promise_curve import Curve
@@ -94,14 +94,21 @@ def quota_bar(
 
 
 @register.simple_tag
-def cells(drawn: Iterable[Any]) -> SafeString:
-    """Each has look (a word of ours), x and width in percent. A page has hundreds: a template's loop takes 20 ms."""
+def cells(rows: Iterable[Any]) -> SafeString:
+    """Each row has name, short, y and cells; a cell has look (a word of ours), x and width in percent. A page has
+    hundreds: a template's loops take 20 ms.
+    """
     return SafeString(
         "".join(
-            f'<rect class="m-{one.look}" x="{one.x:g}%" y="2" width="{one.width:g}%" height="10" rx="1.5"/>'
-            for one in drawn
+            f'<svg y="{row.y}" width="100%" height="16"><title>{escape(row.name)}</title>'
+            f'<text x="0" y="11">{escape(row.short)}</text>{"".join(map(_cell, row.cells))}</svg>'
+            for row in rows
         )
     )
+
+
+def _cell(one: Any) -> str:
+    return f'<rect class="m-{one.look}" x="{one.x:g}%" y="2" width="{one.width:g}%" height="10" rx="1.5"/>'
 
 
 @register.inclusion_tag("components/_promise_curve.html")
