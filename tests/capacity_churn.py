@@ -50,6 +50,7 @@ class Churn:
     pods: dict[str, str] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     count: int = 0
+    marks: int = 1
 
     def __post_init__(self) -> None:
         self.namespace = f"churn-{self.unique}"
@@ -301,11 +302,12 @@ class Churn:
 
     def _mark(self) -> None:
         """What happened before a change of the markers is in the mirror as soon as that change is."""
-        self.count += 1
-        text = str(self.count)
+        # Not `count`: how often it is looked again must not decide what happens next.
+        self.marks += 1
+        text = str(self.marks)
         label = {"metadata": {"labels": {CLASS_LABEL: text, "gpu-portal/run": text}}}
         note = {"metadata": {"annotations": {"resource.kubernetes.io/pod-claim-name": f"marker-{text}"}}}
-        generation = {"spec": {"pool": {"generation": self.count}}}
+        generation = {"spec": {"pool": {"generation": self.marks}}}
         named = {"cluster_id": self.cluster.pk, "namespace": self.namespace, "name": "marker"}
         objects, nowhere = MirrorObject.objects, {"cluster_id": self.cluster.pk, "name": self.marker}
         rows = (
