@@ -404,6 +404,32 @@ def test_of_many_nodes_six_are_drawn_those_of_the_team_first(
     assert "and 6 more nodes" in page(alice, "/catalog")
 
 
+def test_devices_of_two_kinds_are_drawn_as_units_of_their_one_node(
+    cluster: Cluster, team_a: Tenant, alice: User, namespace_a: Namespace
+) -> None:
+    driver, node = "gpu.example.com", cards_of_a100(1)[0]
+    make.gpu_class(
+        cluster, slug="both", interface="dra", resource="dra.portal/both", device_class=driver, device_selector="true"
+    )
+    devices = [{"name": f"d{one}", "attributes": {"type": {"string": "abb"[one]}}} for one in range(3)]
+    pool = {"name": "node-00", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": driver, "nodeName": "node-00", "pool": pool, "devices": devices}
+    held = {"request": "r", "driver": driver, "pool": "node-00", "device": "d1"}
+    claim = {
+        "metadata": {"name": "mine", "namespace": namespace_a.name},
+        "status": {"allocation": {"devices": {"results": [held]}}},
+    }
+    pod = mirrored.pod("own", node="node-00", namespace=namespace_a.name, gpu_class="both")
+    pod["status"]["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": "mine"}]
+    slices = [mirrored.with_metadata({"metadata": {"name": "s"}, "spec": spec})]
+    mirrored.seen(cluster, Node=[node], ResourceSlice=slices, ResourceClaim=[mirrored.with_metadata(claim)], Pod=[pod])
+    found = card(alice, "both")
+    assert found.nodes
+    assert [[cell.look for cell in row.cells] for row in found.nodes.rows] == [["mine", "free", "free"]]
+    assert found.nodes.more == 0
+    assert "1 of 0 used, 1 of them borrowed" in found.team
+
+
 def test_cells_become_bars_where_they_could_not_be_counted() -> None:
     nodes = FirstNodes((FirstNode("a", 64, 48, 16), FirstNode("a-node-with-a-long-name.example.org", 32, 40)), 2)
     found = drawing(nodes, unit="core")
