@@ -16,10 +16,10 @@ from catalog import queries as catalog
 from catalog.contract import Contract, contract
 from catalog.failures import Failure, failures
 from catalog.models import GpuClass, Image
-from catalog.queries.hardware import class_facts
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, samples
 from desk.queries import first_team
 from desk.queries.class_live import Live, live
+from desk.queries.entries import image_entries
 from desk.queries.viewer import never_starts, viewer_of
 from portal.errors import Refusal, get_or_refuse
 from portal.quota_bar import plural
@@ -176,22 +176,19 @@ def _notes(by: Actor, one: GpuClass) -> Notes:
 
 def _images(one: GpuClass) -> Iterable[ImageLine]:
     """Two queries. Those that fit first."""
-    facts = class_facts(one.cluster, [one])[one.pk]
-    today = timezone.localdate()
     rows = [
         image for image in Image.objects.select_related("successor") if one.kinds in (GpuClass.Kinds.ANY, image.kind)
     ]
-    for image in images.in_order(rows, today, lambda image: images.compatibility(image, facts)):
-        successor = image.successor.name if image.successor else ""
-        old = images.deprecation(image.deprecated_since, successor, today)
-        notes = [old, images.caution(image, facts)]
+    found = {entry.image.pk: entry for entry in image_entries(rows, gpu_class=one)}
+    for image in images.in_order(rows, timezone.localdate(), lambda image: found[image.pk].reason):
+        entry = found[image.pk]
         yield ImageLine(
             name=image.name,
             version=image.version,
             kind=image.kind,
             contents=image.contents,
-            refusal=images.compatibility(image, facts),
-            note=" ".join(note for note in notes if note),
+            refusal=entry.reason,
+            note=f"{entry.deprecation} {entry.caution}".strip(),
         )
 
 

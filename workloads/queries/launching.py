@@ -143,13 +143,7 @@ def outlooks(namespace: Namespace, found: list[tuple[GpuClass, policy.ClassFacts
             borrowing_limit=one.borrowing_limit,
             on_one_node=capacities[one.pk].most_on_one_node,
             held=life_cycle.hold(one, now=now),
-            leaving=life_cycle.retirement(
-                name=one.name,
-                life_cycle=one.life_cycle,
-                successor=facts.successor,
-                message=one.retiring_message,
-                runs_until=one.runs_until,
-            ),
+            leaving=catalog.retirement(one),
         )
         text, tone = sentence(figures, policy.may_ever_start(facts, 1))
         kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
