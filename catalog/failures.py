@@ -23,20 +23,21 @@ class Failure:
 def failures(axes: Axes) -> tuple[Failure, ...]:
     """The usual ones first, then those of this kind of class alone."""
     if axes.interface == "none":
-        return (_insufficient("cpu"), _exceeded("requests.cpu"), _KILLED)
+        return (_insufficient("cpu"), _exceeded("requests.cpu"), _killed(is_one=False))
     if axes.interface == "dra":
-        return (_queue(axes.resource), *_DRA, _KILLED, _OUT_OF_MEMORY)
-    usual = (_queue(axes.resource), _insufficient(axes.resource), _exceeded(f"requests.{axes.resource}"))
+        return (_queue(axes.resource), *_DRA, _killed(is_one=False), _OUT_OF_MEMORY)
+    is_one = axes.sharing != "none"
+    usual = (_queue(axes.resource), _insufficient(axes.resource, is_one=is_one), _exceeded(f"requests.{axes.resource}"))
     if axes.sharing == "time-slicing":
-        return (*usual, _more_than_one(axes), _FILLED_BY_NEIGHBOUR, _NEIGHBOURS_FAULT, _KILLED)
+        return (*usual, _more_than_one(axes), _FILLED_BY_NEIGHBOUR, _NEIGHBOURS_FAULT, _killed(is_one=is_one))
     if axes.sharing == "mps":
-        return (*usual, _more_than_one(axes), _MPS_LIMIT, _MPS_FAULT, _KILLED)
+        return (*usual, _more_than_one(axes), _MPS_LIMIT, _MPS_FAULT, _killed(is_one=is_one))
     unhealthy = _unhealthy(axes.resource)
     if axes.vendor != "nvidia":
-        return (*usual, unhealthy, _KILLED)
+        return (*usual, unhealthy, _killed(is_one=is_one))
     if axes.partition != "none":
-        return (*usual, unhealthy, _SLICE_MEMORY, _ONE_SLICE_ONLY, _KILLED)
-    return (*usual, unhealthy, _OUT_OF_MEMORY, _KILLED)
+        return (*usual, unhealthy, _SLICE_MEMORY, _ONE_SLICE_ONLY, _killed(is_one=is_one))
+    return (*usual, unhealthy, _OUT_OF_MEMORY, _killed(is_one=is_one))
 
 
 def _queue(resource: str) -> Failure:
@@ -48,12 +49,26 @@ def _queue(resource: str) -> Failure:
     )
 
 
-def _insufficient(resource: str) -> Failure:
+def _insufficient(resource: str, *, is_one: bool = False) -> Failure:
+    """`is_one`: of a class that gives a workload one unit, and no more."""
+    text, where = f"0/… nodes are available: … Insufficient {resource}", "pod, Pending"
+    if is_one:
+        return Failure(text, where, "No node has a unit free.", "Wait for one, or choose another class.")
     return Failure(
-        f"0/… nodes are available: … Insufficient {resource}",
-        "pod, Pending",
+        text,
+        where,
         "No single node has as many units free. Free units on several nodes do not add up for one pod.",
         "Wait, or ask for fewer: “most on one node” above is what can start now.",
+    )
+
+
+def _killed(*, is_one: bool) -> Failure:
+    more = "choose a class with more of it" if is_one else "take more units: each brings its own memory"
+    return Failure(
+        "OOMKilled, exit code 137",
+        "container, terminated",
+        "The program used more of the node's memory than the class gives. This is not the memory of the GPU.",
+        f"Load less at once, use fewer worker processes, or {more}.",
     )
 
 
@@ -125,12 +140,6 @@ _OUT_OF_MEMORY = Failure(
     "log of the program",
     "The program needs more memory than the card has. No neighbour has any part in it.",
     "Use a smaller batch, several cards, or a class with more memory.",
-)
-_KILLED = Failure(
-    "OOMKilled, exit code 137",
-    "container, terminated",
-    "The program used more of the node's memory than the class gives. This is not the memory of the GPU.",
-    "Load less at once, use fewer worker processes, or take more units: each brings its own memory.",
 )
 _DRA = (
     Failure(

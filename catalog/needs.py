@@ -150,7 +150,7 @@ def _several(option: Option, needs: Needs) -> str:
         return ""
     if option.axes.sharing != "none":
         return "A second share of a card adds nothing: 1 per workload."
-    if option.axes.partition != "none":
+    if option.axes.partition != "none" and option.axes.vendor == "nvidia":
         return "There is no traffic between slices (NCCL, peer to peer), so several of them do not work as one."
     if needs.cards > option.units_per_workload:
         return f"At most {plural(option.units_per_workload, option.unit)} per workload, {needs.cards} asked."
