@@ -17,10 +17,9 @@ from catalog.contract import Contract, contract
 from catalog.failures import Failure, failures
 from catalog.models import GpuClass, Image
 from cluster.manifests.samples import DEPLOYMENT, JOB, POD, samples
-from desk.queries import first_team
 from desk.queries.class_live import Live, live
 from desk.queries.entries import image_entries
-from desk.queries.viewer import never_starts, viewer_of
+from desk.queries.viewer import Viewer, never_starts, viewer_of
 from portal.errors import Refusal, get_or_refuse
 from portal.quota_bar import plural
 from tenants import queries as tenants
@@ -100,6 +99,7 @@ def find(by: Actor, slug: str) -> GpuClass:
 def class_page(by: Actor, one: GpuClass) -> ClassPage:
     """About twenty queries, whatever the number of nodes, pods and images."""
     axes = catalog.axes_of(one)
+    viewer = viewer_of(by)
     return ClassPage(
         slug=one.slug,
         name=one.name,
@@ -116,13 +116,12 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         notes=_notes(by, one),
         images=tuple(_images(one)),
         failures=failures(axes),
-        samples=tuple(_samples(by, one)),
-        doors=_doors(by, one),
+        samples=tuple(_samples(one, namespace=viewer.namespace.name if viewer.namespace else "")),
+        doors=_doors(viewer, one),
     )
 
 
-def _doors(by: Actor, one: GpuClass) -> Doors:
-    viewer = viewer_of(by)
+def _doors(viewer: Viewer, one: GpuClass) -> Doors:
     if viewer.tenant is None:
         return Doors()
     held = tenants.units_in_force(viewer.tenant.pk, timezone.now()).get(one.pk, 0)
@@ -164,11 +163,11 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
 
 
 def _notes(by: Actor, one: GpuClass) -> Notes:
-    known = tenants.visible_classes(by, one.cluster).filter(pk=one.successor_id) if one.successor_id else None
-    successor = known.first() if known is not None else None
+    known = dict(tenants.visible_classes(by, one.cluster).values_list("pk", "name"))
+    successor = one.successor if one.successor_id in known else None
     return Notes(
         held=life_cycle.hold(one, now=timezone.now()),
-        retiring=catalog.retirement(one, {successor.pk: successor.name} if successor else {}),
+        retiring=catalog.retirement(one, known),
         successor=f"See {successor.name}" if successor else "",
         successor_href=reverse("class", args=[successor.slug]) if successor else "",
     )
@@ -192,11 +191,9 @@ def _images(one: GpuClass) -> Iterable[ImageLine]:
         )
 
 
-def _samples(by: Actor, one: GpuClass) -> Iterable[Sample]:
-    team = first_team(by)
-    namespace = team.namespaces.values_list("name", flat=True).first() if team is not None else None
+def _samples(one: GpuClass, *, namespace: str) -> Iterable[Sample]:
     image = Image.objects.filter(kind="job", deprecated_since=None).first()
     reference = images.pinned(image.reference, image.digest) if image is not None else PLACEHOLDER_IMAGE
-    texts = samples(catalog.pod_spec(one, units=1, image=reference, namespace=namespace or ""))
+    texts = samples(catalog.pod_spec(one, units=1, image=reference, namespace=namespace))
     for kind, title in ((JOB, "Job"), (POD, "Pod"), (DEPLOYMENT, "Deployment")):
         yield Sample(kind, title, texts[kind])
