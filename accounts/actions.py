@@ -67,6 +67,13 @@ def deliver(event: Event, users: Iterable[User], *, subject: str, body: str, at:
         worker_hint(due.label(Delivery), queue=Delivery.queue)
 
 
+def deliver_to_address(event: Event, address: str, *, subject: str, body: str) -> None:
+    """Tell somebody who has no account yet."""
+    line = " ".join(subject.split())[:150]
+    Delivery.objects.create(event=event, address=address, subject=line, body=body[:4000])
+    worker_hint(due.label(Delivery), queue=Delivery.queue)
+
+
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Dates, decimals and choices as JSON has them."""
     plain: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))

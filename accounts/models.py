@@ -146,13 +146,17 @@ class Event(models.Model):
 
 
 class Delivery(Due):
-    """One message to one person about one event: created in the event's transaction, sent by a worker (outbox)."""
+    """One message to one person about one event: created in the event's transaction, sent by a worker (outbox).
+
+    To a `user`, or to the `address` of somebody who has no account.
+    """
 
     class Channel(models.TextChoices):
         MAIL = "mail", "mail"
 
     event = models.ForeignKey(Event, on_delete=models.DO_NOTHING, related_name="deliveries")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="deliveries")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="deliveries", null=True, blank=True)
+    address = models.EmailField(max_length=254, blank=True, default="")
     channel = models.CharField(max_length=10, choices=Channel, default=Channel.MAIL)
     subject = models.CharField(max_length=150)
     body = models.TextField(max_length=4000)
@@ -162,7 +166,12 @@ class Delivery(Due):
 
     class Meta(Due.Meta):
         verbose_name_plural = "deliveries"
-        constraints = [models.UniqueConstraint("event", "user", "channel", name="delivery_once")]
+        constraints = [
+            models.UniqueConstraint("event", "user", "address", "channel", name="delivery_once", nulls_distinct=False),
+            models.CheckConstraint(
+                condition=models.Q(user=None) ^ models.Q(address=""), name="delivery_to_user_or_address"
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.subject} to {self.user_id}"
+        return f"{self.subject} to {self.user_id or self.address}"

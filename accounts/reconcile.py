@@ -14,7 +14,7 @@ from portal import due
 
 
 def reconcile(delivery: Delivery, deadline: due.Deadline) -> due.Outcome:
-    if delivery.sent_at is not None or not delivery.user.is_active:
+    if delivery.sent_at is not None or (delivery.user is not None and not delivery.user.is_active):
         return due.DONE
     deadline.check()
     try:
@@ -33,6 +33,6 @@ def message_for(delivery: Delivery) -> EmailMessage:
     return EmailMessage(
         subject=delivery.subject,
         body=f"{delivery.body}\n\n-- \nGPU portal, {settings.PORTAL_URL}\n",
-        to=[delivery.user.email],
+        to=[delivery.user.email if delivery.user else delivery.address],
         headers={"Message-ID": f"<delivery-{delivery.pk}@{host}>", "Auto-Submitted": "auto-generated"},
     )

@@ -25,6 +25,14 @@ SENTENCES = {
     "namespace.changed": "changed the namespace",
     "member.added": "added a member to",
     "member.removed": "removed a member from",
+    "member.changed": "changed a member's role in",
+    "member.invited": "sent the",
+    "invitation.revoked": "took back the",
+    "invitation.accepted": "accepted the invitation to",
+    "invitation.declined": "declined the",
+    "join.asked": "asked to join",
+    "join.withdrawn": "no longer asks to join",
+    "join.answered": "answered a request to join",
 }
 
 

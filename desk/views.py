@@ -56,13 +56,6 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
 
 @login_required
 @require_GET
-def start(request: HttpRequest) -> HttpResponse:
-    """For people without a team. Teams are founded by the operators of the portal."""
-    return render(request, "desk/start.html", {"form": None})
-
-
-@login_required
-@require_GET
 @vary_on_headers("HX-Request")
 def catalog_page(request: HttpRequest) -> HttpResponse:
     context = catalog_pages.catalog(request.GET, by=actor(request))

@@ -30,6 +30,8 @@ SECTIONS = {
     "request-new": "Requests",
     "requests": "Requests",
     "team": "Team",
+    "invitation-revoke": "Team",
+    "join-answer": "Team",
     "member-add": "Team",
     "inbox": "Inbox",
     "health": "Health",

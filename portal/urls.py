@@ -13,6 +13,7 @@ from desk import hardware_views as hardware
 from desk import views as desk
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
+from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
@@ -64,7 +65,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("health", desk.health, name="health"),
     path("nodes", hardware.node_list, name="nodes"),
     path("nodes/<str:name>", hardware.node_page, name="node"),
-    path("start", desk.start, name="start"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
     # workloads
     path("teams/<slug:tenant>/launch", workloads.launch, name="launch"),
@@ -84,9 +84,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("requests/<int:pk>", tenants.request_page, name="request"),
     path("requests/<int:pk>/decide", tenants.request_decide, name="request-decide"),
     path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
-    path("teams/<slug:tenant>/members", tenants.team, name="team"),
-    path("teams/<slug:tenant>/members/add", tenants.member_add, name="member-add"),
-    path("teams/<slug:tenant>/members/<int:pk>/remove", tenants.member_remove, name="member-remove"),
+    path("start", members.start, name="start"),
+    path("start/invitations/<int:pk>", members.invitation_answer, name="invitation-answer"),
+    path("start/join", members.join, name="join"),
+    path("start/join/<int:pk>/withdraw", members.join_withdraw, name="join-withdraw"),
+    path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
+    path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
+    path("teams/<slug:tenant>/members", members.team, name="team"),
+    path("teams/<slug:tenant>/members/add", members.member_add, name="member-add"),
+    path("teams/<slug:tenant>/members/<int:pk>/remove", members.member_remove, name="member-remove"),
+    path("teams/<slug:tenant>/members/<int:pk>/role", members.member_role, name="member-role"),
     path("teams/<slug:tenant>/requests", tenants.request_list, name="requests"),
     path("teams/<slug:tenant>/requests/new", tenants.request_new, name="request-new"),
     # probes; metrics are on the internal port only

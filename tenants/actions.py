@@ -32,6 +32,15 @@ from tenants.access import disallow_team as disallow_team
 from tenants.decisions import Decision as Decision
 from tenants.decisions import OverPromise as OverPromise
 from tenants.decisions import Settled, refusal, settle
+from tenants.members import accept_invitation as accept_invitation
+from tenants.members import add_member as add_member
+from tenants.members import answer_join as answer_join
+from tenants.members import ask_to_join as ask_to_join
+from tenants.members import decline_invitation as decline_invitation
+from tenants.members import remove_member as remove_member
+from tenants.members import revoke_invitation as revoke_invitation
+from tenants.members import set_role as set_role
+from tenants.members import withdraw_join as withdraw_join
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
@@ -41,7 +50,7 @@ State = QuotaLine.State
 LOCK_TIMEOUT = "2s"
 
 
-# ---- tenants and members -----------------------------------------------------------------------------------------
+# ---- tenants -----------------------------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -71,48 +80,6 @@ def create_tenant(
     touch(Namespace, row.pk)
     record(by, "tenant.created", tenant, tenant=slug, after={"name": tenant.name, "owner": owner.email})
     return tenant
-
-
-@transaction.atomic
-def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Membership:
-    """Raises Refused: not_found (404), not_allowed (403), unknown_person, unknown_role (422), already_member (409)."""
-    tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
-    standing = queries.standing(by, tenant)
-    refuse_if(policy.may_manage_members(by, standing))
-    refuse_if(policy.may_give_role(by, standing, role))
-    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-    if user is None:
-        text = f"Nobody here has the address '{email[:80]}'. Ask an administrator for an account."
-        raise refuse("unknown_person", text, field="email")
-    membership = Membership.objects.create(tenant=tenant, user=user, role=role)
-    event = record(by, "member.added", tenant, tenant=tenant.slug, after={"user": user.email, "role": role})
-    deliver(event, [user], subject=f"You are {role} of {tenant.name}", body=_page(f"/teams/{tenant.slug}"))
-    _hint_pages(tenant)
-    return membership
-
-
-@transaction.atomic
-def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
-    """Raises Refused: not_found (404), not_allowed (403), last_owner (409)."""
-    tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant_slug)
-    # Locked together and in order: two owners who leave at once must not both be "not the last one".
-    members = list(Membership.objects.select_for_update(of=("self",)).filter(tenant=tenant).order_by("pk"))
-    gone = next((member for member in members if member.user_id == user_id), None)
-    if gone is None:
-        raise Refused(NOT_FOUND)
-    refuse_if(
-        policy.may_remove_member(
-            by,
-            queries.standing(by, tenant),
-            role=gone.role,
-            is_self=by.user_id == user_id,
-            owners=sum(member.role == Membership.Role.OWNER for member in members),
-        )
-    )
-    email = gone.user.email
-    gone.delete()
-    record(by, "member.removed", tenant, tenant=tenant.slug, before={"user": email, "role": gone.role})
-    _hint_pages(tenant)
 
 
 # ---- requests ----------------------------------------------------------------------------------------------------

@@ -96,6 +96,30 @@ class MemberForm(forms.Form):
     role = forms.ChoiceField(choices=Membership.Role.choices, initial=Membership.Role.MEMBER)
 
 
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Membership.Role.choices)
+
+    @property
+    def first_error(self) -> str:
+        return str(next(iter(self.errors.values()))[0])
+
+
+class AnswerForm(forms.Form):
+    """To somebody who asks to join."""
+
+    answer = forms.ChoiceField(choices=[("accept", "accept"), ("decline", "decline")])
+    role = forms.ChoiceField(choices=Membership.Role.choices, required=False)
+    reason = forms.CharField(required=False, max_length=policy.MESSAGE_MAX)
+
+    def clean_role(self) -> str:
+        return self.cleaned_data["role"] or Membership.Role.MEMBER
+
+
+class JoinForm(forms.Form):
+    team = forms.SlugField(max_length=40, widget=forms.HiddenInput)
+    message = forms.CharField(required=False, label="A word to its owners", max_length=policy.MESSAGE_MAX)
+
+
 def usual_period() -> dict[str, date]:
     today = timezone.localdate()
     return {"from_date": today, "until_date": today + timedelta(days=DAYS_DEFAULT)}

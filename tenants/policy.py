@@ -19,8 +19,12 @@ UNITS_MAX = 100_000
 PERIOD_MAX = timedelta(days=3 * 366)
 JUSTIFICATION_MAX = 2000
 REASON_MAX = 500
+MESSAGE_MAX = 300
 # Namespaces that Kubernetes, Kueue and the portal use themselves.
 RESERVED_SLUGS = ("default", "gpu-portal", "kueue", "kube", "openshift", "system")
+
+
+LAST_OWNER = Refusal("last_owner", "A team needs an owner. Make somebody else an owner first.", status=409)
 
 
 @dataclass(frozen=True)
@@ -114,9 +118,50 @@ def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool
         return refusal
     if not is_self and role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
         return Refusal("not_allowed", "Only an owner removes an owner.", status=403)
-    if role == OWNER and owners <= 1:
-        return Refusal("last_owner", "A team needs an owner. Make somebody else an owner first.", status=409)
+    return LAST_OWNER if role == OWNER and owners <= 1 else None
+
+
+def may_take_role(by: Actor, standing: Standing, *, role: str, owners: int) -> Refusal | None:
+    """From somebody who has `role`; `owners`: how many there are."""
+    if role != OWNER:
+        return None
+    if standing.role == MANAGER and not by.has_role(Role.ADMIN):
+        return Refusal("not_allowed", "Only an owner changes the role of an owner.", status=403)
+    return LAST_OWNER if owners <= 1 else None
+
+
+def may_be_added(email: str, *, is_active: bool) -> Refusal | None:
+    if is_active:
+        return None
+    return Refusal("suspended", f"The account of '{email}' is suspended; ask an administrator.", "email", status=409)
+
+
+def address_refusal(email: str) -> Refusal | None:
+    """Of a person whom nobody here knows: mail goes there."""
+    name, at, host = email.partition("@")
+    if at and name and "." in host and len(email) <= 254 and not any(char.isspace() for char in email):
+        return None
+    return Refusal("bad_address", f"'{email[:80]}' is no mail address; nobody was invited.", "email")
+
+
+def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal | None:
+    if refusal := scope_refusal(by, Scope.REQUEST):
+        return refusal
+    if standing.role:
+        return Refusal("already_member", f"You are {standing.role} of this team already.", status=409)
+    if standing.wanted == "closed":
+        return Refusal("closed", "This team is being closed; ask to join another one.", status=409)
+    if len(message) > MESSAGE_MAX:
+        text = f"A message has at most {MESSAGE_MAX} characters, this one has {len(message)}; shorten it."
+        return Refusal("bad_message", text, "message")
     return None
+
+
+def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | None:
+    if expires_at > now:
+        return None
+    text = f"This invitation was good until {expires_at:%d %b %Y}. Ask the team for a new one, or ask to join."
+    return Refusal("lapsed", text, status=409)
 
 
 def may_file(by: Actor, standing: Standing) -> Refusal | None:
@@ -265,6 +310,12 @@ def may_deny(*, reason: str) -> Refusal | None:
     if 1 <= len(reason.strip()) <= REASON_MAX:
         return None
     return Refusal("reason_missing", f"Say in up to {REASON_MAX} characters why; the team reads it.", "reason")
+
+
+def may_decline(*, reason: str) -> Refusal | None:
+    if 1 <= len(reason) <= MESSAGE_MAX:
+        return None
+    return Refusal("reason_missing", f"Say in up to {MESSAGE_MAX} characters why; the person reads it.", "reason")
 
 
 def may_operate(by: Actor) -> Refusal | None:

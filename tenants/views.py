@@ -1,4 +1,4 @@
-"""Pages about quota and teams: requests, the approver's inbox, members, objects in the cluster."""
+"""Pages about quota: requests and the approver's inbox."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from cluster.models import Cluster
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
 from tenants import actions, policy, queries, shown
 from tenants.decisions import Decision, OverPromise
-from tenants.forms import DecisionForm, MemberForm, RequestForm, end_of, start_of, units_typed, usual_period
-from tenants.models import Membership, Plan, QuotaRequest, Tenant
+from tenants.forms import DecisionForm, RequestForm, end_of, start_of, units_typed, usual_period
+from tenants.models import Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import Figures, requests
@@ -290,68 +290,3 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "tenants_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
     }
     return render(request, "tenants/inbox.html", context)
-
-
-# ---- the team ----------------------------------------------------------------------------------------------------
-
-
-@login_required
-@require_GET
-def team(request: HttpRequest, tenant: str) -> HttpResponse:
-    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm()))
-
-
-@login_required
-@require_POST
-def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
-    by = actor(request)
-    form = MemberForm(request.POST)
-    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
-    if form.is_valid():
-        with refusal_beside(form):
-            added = actions.add_member(tenant, by=by, **form.cleaned_data)
-            messages.success(request, f"{added.user.name} is {added.role} now.")
-            return redirect("team", tenant)
-    return render(request, "tenants/team.html", _team_context(tenant, by, form), status=422)
-
-
-@login_required
-@require_POST
-def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
-    by = actor(request)
-    actions.remove_member(tenant, user_id=pk, by=by)
-    if pk == by.user_id:
-        # The team's page is not theirs any more.
-        messages.success(request, "You left the team.")
-        return redirect("home")
-    messages.success(request, "Removed from the team.")
-    return redirect("team", tenant)
-
-
-def _team_context(slug: str, by: Actor, form: MemberForm) -> dict[str, Any]:
-    found = get_or_refuse(Tenant.objects.visible_to(by), slug=slug)
-    standing = queries.standing(by, found)
-    members = list(Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk"))
-    owners = sum(member.role == Membership.Role.OWNER for member in members)
-    namespace = found.namespaces.select_related("cluster").first()
-    objects = queries.namespace_objects(namespace) if namespace else []
-    return {
-        "tenant": found,
-        "members": [
-            {
-                "pk": member.user_id,
-                "name": member.user.name,
-                "email": member.user.email,
-                "role": member.role,
-                "since": member.since,
-                "is_self": member.user_id == by.user_id,
-                "refusal": policy.may_remove_member(
-                    by, standing, role=member.role, is_self=member.user_id == by.user_id, owners=owners
-                ),
-            }
-            for member in members
-        ],
-        "namespace": shown.namespace(namespace, objects) if namespace else None,
-        "may_manage": policy.may_manage_members(by, standing),
-        "form": form,
-    }

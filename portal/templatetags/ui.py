@@ -50,6 +50,7 @@ STATUSES = {
     "pending": Status("Pending", "clock", "wait"),
     "approved": Status("Approved", "circle-check", "good"),
     "denied": Status("Denied", "ban", "bad"),
+    "declined": Status("Declined", "ban", "bad"),
     "withdrawn": Status("Withdrawn", "arrow-back-up", "idle"),
     # objects in the cluster
     "applied": Status("Applied", "circle-check", "good"),

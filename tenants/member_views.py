@@ -1,0 +1,196 @@
+"""Pages about people: a team with its members and objects, and the start of somebody who is in none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from portal.errors import get_or_refuse, refusal_beside
+from tenants import actions, policy, queries, shown
+from tenants.forms import AnswerForm, JoinForm, MemberForm, RoleForm
+from tenants.models import Invitation, Membership, Tenant
+from tenants.queries import joining
+
+# ---- the team ----------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def team(request: HttpRequest, tenant: str) -> HttpResponse:
+    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm()))
+
+
+@login_required
+@require_POST
+def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    form = MemberForm(request.POST)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    if form.is_valid():
+        with refusal_beside(form):
+            added = actions.add_member(tenant, by=by, **form.cleaned_data)
+            if isinstance(added, Invitation):
+                messages.success(request, f"{added.email} has no account here yet and got an invitation by mail.")
+            else:
+                messages.success(request, f"{added.user.name} is {added.role} now.")
+            return redirect("team", tenant)
+    return render(request, "tenants/team.html", _team_context(tenant, by, form), status=422)
+
+
+@login_required
+@require_POST
+def member_role(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    by = actor(request)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    form = RoleForm(request.POST)
+    if form.is_valid():
+        with refusal_beside(form):
+            member = actions.set_role(tenant, user_id=pk, role=form.cleaned_data["role"], by=by)
+            messages.success(request, f"{member.user.name} is {member.role} now.")
+            return redirect("team", tenant)
+    messages.error(request, form.first_error)
+    return redirect("team", tenant)
+
+
+@login_required
+@require_POST
+def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    by = actor(request)
+    actions.remove_member(tenant, user_id=pk, by=by)
+    if pk == by.user_id:
+        # The team's page is not theirs any more.
+        messages.success(request, "You left the team.")
+        return redirect("home")
+    messages.success(request, "Removed from the team.")
+    return redirect("team", tenant)
+
+
+@login_required
+@require_POST
+def invitation_revoke(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    actions.revoke_invitation(tenant, pk, by=actor(request))
+    messages.success(request, "The invitation is taken back.")
+    return redirect("team", tenant)
+
+
+@login_required
+@require_POST
+def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    by = actor(request)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    form = AnswerForm(request.POST)
+    if form.is_valid():
+        typed = form.cleaned_data
+        with refusal_beside(form):
+            row = actions.answer_join(
+                tenant, pk, accept=typed["answer"] == "accept", role=typed["role"], reason=typed["reason"], by=by
+            )
+            said = "is a member now" if typed["answer"] == "accept" else "is told why not"
+            messages.success(request, f"{row.user.name} {said}.")
+            return redirect("team", tenant)
+    context = _team_context(tenant, by, MemberForm()) | {"answer_form": form, "answered": pk}
+    return render(request, "tenants/team.html", context, status=422)
+
+
+def _team_context(slug: str, by: Actor, form: MemberForm) -> dict[str, Any]:
+    found = get_or_refuse(Tenant.objects.visible_to(by), slug=slug)
+    standing = queries.standing(by, found)
+    members = list(Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk"))
+    owners = sum(member.role == Membership.Role.OWNER for member in members)
+    namespace = found.namespaces.select_related("cluster").first()
+    objects = queries.namespace_objects(namespace) if namespace else []
+    may_manage = policy.may_manage_members(by, standing)
+    return {
+        "tenant": found,
+        "members": [
+            {
+                "pk": member.user_id,
+                "name": member.user.name,
+                "email": member.user.email,
+                "role": member.role,
+                "since": member.since,
+                "is_self": member.user_id == by.user_id,
+                "roles": [] if may_manage else _roles_for(by, standing, member, owners),
+                "refusal": policy.may_remove_member(
+                    by, standing, role=member.role, is_self=member.user_id == by.user_id, owners=owners
+                ),
+            }
+            for member in members
+        ],
+        "namespace": shown.namespace(namespace, objects) if namespace else None,
+        "may_manage": may_manage,
+        "waiting": None if may_manage else joining.waiting(found),
+        "now": timezone.now(),
+        "form": form,
+    }
+
+
+def _roles_for(by: Actor, standing: policy.Standing, member: Membership, owners: int) -> list[str]:
+    """Roles that `by` may give this member instead; empty where there is no choice."""
+    if policy.may_take_role(by, standing, role=member.role, owners=owners):
+        return []
+    return [role for role in policy.MEMBER_ROLES if role == member.role or not policy.may_give_role(by, standing, role)]
+
+
+# ---- the start ---------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def start(request: HttpRequest) -> HttpResponse:
+    return render(request, "tenants/start.html", _start_context(request, JoinForm()))
+
+
+@login_required
+@require_POST
+def join(request: HttpRequest) -> HttpResponse:
+    by = actor(request)
+    form = JoinForm(request.POST)
+    if form.is_valid():
+        with refusal_beside(form):
+            actions.ask_to_join(form.cleaned_data["team"], message=form.cleaned_data["message"], by=by)
+            messages.success(request, "Sent. The owners of the team are told by mail; their answer comes the same way.")
+            return redirect("start")
+    return render(request, "tenants/start.html", _start_context(request, form), status=422)
+
+
+@login_required
+@require_POST
+def join_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    actions.withdraw_join(pk, by=actor(request))
+    messages.success(request, "Withdrawn.")
+    return redirect("start")
+
+
+@login_required
+@require_POST
+def invitation_answer(request: HttpRequest, pk: int) -> HttpResponse:
+    by = actor(request)
+    if request.POST.get("answer") == "accept":
+        membership = actions.accept_invitation(pk, by=by)
+        messages.success(request, f"Welcome to {membership.tenant.name}.")
+        return redirect("tenant-home", membership.tenant.slug)
+    actions.decline_invitation(pk, by=by)
+    messages.success(request, "Declined.")
+    return redirect("start")
+
+
+def _start_context(request: HttpRequest, form: JoinForm) -> dict[str, Any]:
+    by = actor(request)
+    text = request.GET.get("q", "") or (form.data.get("team", "") if form.is_bound else "")
+    return {
+        "q": text,
+        "found": joining.teams_found(by, text),
+        "is_searched": len(text.strip()) >= joining.LETTERS_MIN,
+        "invitations": joining.invitations_for(by, at=timezone.now()),
+        "joins": joining.joins_of(by),
+        "form": form,
+    }

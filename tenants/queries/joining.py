@@ -1,0 +1,101 @@
+"""How people come into teams: what waits for a person, and what waits for a team's owners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Q
+
+from accounts.actor import Actor
+from tenants.models import Invitation, JoinRequest, Membership, Namespace, Tenant
+
+FOUND_MAX = 10
+# Fewer letters would list the whole house.
+LETTERS_MIN = 2
+
+
+@dataclass(frozen=True)
+class Invited:
+    pk: int
+    team: str
+    role: str
+    by: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class AskedToJoin:
+    """As the person who asked sees it: pending, or declined with a reason."""
+
+    pk: int
+    team: str
+    state: str
+    asked_at: datetime
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    slug: str
+    name: str
+    purpose: str
+    has_asked: bool
+
+
+def invitations_for(by: Actor, *, at: datetime) -> list[Invited]:
+    """Pending and not lapsed, by the address of the account. One query."""
+    rows = Invitation.objects.filter(email=by.person.email, state=Invitation.State.PENDING, expires_at__gt=at)
+    return [
+        Invited(row.pk, row.tenant.name, row.role, row.invited_by.name if row.invited_by else "", row.expires_at)
+        for row in rows.select_related("tenant", "invited_by")
+    ]
+
+
+def joins_of(by: Actor) -> list[AskedToJoin]:
+    """Newest first, at most ten: what is pending or was declined, of teams that the person is not in. One query."""
+    states = (JoinRequest.State.PENDING, JoinRequest.State.DECLINED)
+    rows = JoinRequest.objects.filter(user=by.user, state__in=states).exclude(tenant__memberships__user=by.user)
+    return [
+        AskedToJoin(row.pk, row.tenant.name, row.state, row.asked_at, row.reason)
+        for row in rows.select_related("tenant").order_by("-id")[:FOUND_MAX]
+    ]
+
+
+def teams_found(by: Actor, text: str) -> list[Found]:
+    """Teams whose name has this text and that the person could ask to join, by name; none for fewer than two letters.
+    One query. Of a team a stranger learns name and purpose, nothing else.
+    """
+    text = " ".join(text.split())
+    if len(text) < LETTERS_MIN:
+        return []
+    asked = JoinRequest.objects.filter(tenant=OuterRef("pk"), user=by.user, state=JoinRequest.State.PENDING)
+    rows = (
+        Tenant.objects.filter(Q(name__icontains=text) | Q(slug__icontains=text))
+        .exclude(memberships__user=by.user)
+        .exclude(namespaces__wanted=Namespace.Wanted.CLOSED)
+        .annotate(has_asked=Exists(asked))
+    )
+    return [Found(row.slug, row.name, row.purpose, row.has_asked) for row in rows.order_by("name")[:FOUND_MAX]]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What the owners of a team have to answer or may take back."""
+
+    joins: list[JoinRequest]
+    invitations: list[Invitation]
+
+
+def waiting(tenant: Tenant) -> Waiting:
+    """Two queries."""
+    joins = JoinRequest.objects.filter(tenant=tenant, state=JoinRequest.State.PENDING).select_related("user")
+    invitations = Invitation.objects.filter(tenant=tenant, state=Invitation.State.PENDING).order_by("email")
+    return Waiting(list(joins), list(invitations))
+
+
+def without_owner() -> list[Tenant]:
+    """Teams that run and have no owner with an active account: nobody there can let people in. One query."""
+    owners = Membership.objects.filter(tenant=OuterRef("pk"), role=Membership.Role.OWNER, user__is_active=True)
+    rows = Tenant.objects.exclude(namespaces__wanted=Namespace.Wanted.CLOSED)
+    return list(rows.filter(~Exists(owners)).order_by("slug"))
