@@ -33,7 +33,9 @@ SECTIONS = {
     "invitation-revoke": "Team",
     "join-answer": "Team",
     "member-add": "Team",
+    "team-history": "Team",
     "inbox": "Inbox",
+    "history": "History",
     "health": "Health",
     "nodes": "Nodes",
     "node": "Nodes",
@@ -103,6 +105,8 @@ def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavI
         pages.append(("Team", reverse("team", args=[team.slug]), None))
     if user.has_role(Role.APPROVER):
         pages.append(("Inbox", reverse("inbox"), requests.inbox(Actor(user=user, via="page")).count()))
+    if user.roles:
+        pages.append(("History", reverse("history"), None))
     if user.has_role(Role.OPERATOR):
         pages.append(("Health", reverse("health"), None))
         pages.append(("Nodes", reverse("nodes"), None))

@@ -10,6 +10,7 @@ from desk import api as desk_api
 from desk import api_catalog
 from desk import change_views as changes
 from desk import hardware_views as hardware
+from desk import history_views as history
 from desk import views as desk
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
@@ -63,9 +64,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
     path("health", desk.health, name="health"),
+    path("history", history.everything, name="history"),
     path("nodes", hardware.node_list, name="nodes"),
     path("nodes/<str:name>", hardware.node_page, name="node"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
+    path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
     # workloads
     path("teams/<slug:tenant>/launch", workloads.launch, name="launch"),
     path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),

@@ -121,7 +121,7 @@ def test_no_file_names_a_package_index() -> None:
 
 
 def test_every_action_that_someone_asks_for_records_an_event() -> None:
-    """`by=` is who asks; such a transaction, in whichever module, reaches `record`, itself or by what it calls there."""
+    """`by=` is who asks; such a transaction, in any module, reaches `record`, itself or by what it calls there."""
     found, silent = 0, []
     # desk joins apps and writes by their actions alone.
     apps = [ROOT / app for app in ("accounts", "catalog", "tenants", "workloads")]
