@@ -12,6 +12,8 @@ SENTENCES = {
     "request.filed": "filed",
     "request.withdrawn": "withdrew",
     "request.decided": "decided",
+    "request.commented": "commented on",
+    "request.asked_back": "asked back about",
     "access.allowed": "gave the team access to",
     "access.ended": "ended the team's access to",
     "class.created": "prepared",

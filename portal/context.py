@@ -26,6 +26,7 @@ SECTIONS = {
     "workload": "Workloads",
     "workloads": "Workloads",
     "request": "Requests",
+    "request-comment": "Requests",
     "request-decide": "Requests",
     "request-new": "Requests",
     "requests": "Requests",

@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
     path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),
     path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
+    path("api/v1/requests/<int:pk>/comments", tenants_api.Comments.as_view(), name="api-request-comments"),
     path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(), name="api-request-decide"),
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
@@ -85,6 +86,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # quota and teams
     path("inbox", tenants.inbox, name="inbox"),
     path("requests/<int:pk>", tenants.request_page, name="request"),
+    path("requests/<int:pk>/comment", tenants.request_comment, name="request-comment"),
     path("requests/<int:pk>/decide", tenants.request_decide, name="request-decide"),
     path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
     path("start", members.start, name="start"),

@@ -45,6 +45,7 @@ from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaR
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import requests
+from tenants.thread import comment_request as comment_request
 
 State = QuotaLine.State
 LOCK_TIMEOUT = "2s"

@@ -17,7 +17,7 @@ from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
-from tenants import actions, policy, queries, shown
+from tenants import actions, policy, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
 from tenants.models import Membership, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked
@@ -217,6 +217,42 @@ class RequestWithdraw(APIView):
     def post(self, request: Request, pk: int) -> Response:
         by = actor(request)
         return Response(_shown(actions.withdraw(pk, by=by), by))
+
+
+class CommentSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField(read_only=True)
+    who = serializers.CharField(read_only=True)
+    text = serializers.CharField(max_length=policy.COMMENT_MAX)
+    asks_back = serializers.BooleanField(default=False, help_text="By an approver: the team shall answer first.")
+
+
+class Comments(APIView):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.READ}  # whether it may ask or decide is the action's question
+
+    @extend_schema(
+        operation_id="requests_comments",
+        summary="What was said about a request, oldest first",
+        responses=CommentSerializer(many=True),
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        found = get_or_refuse(QuotaRequest.objects.visible_to(actor(request)), pk=pk)
+        return Response(CommentSerializer(thread.comments(found), many=True).data)
+
+    @extend_schema(
+        operation_id="requests_comment",
+        summary="Say something about a request, or ask back",
+        request=CommentSerializer,
+        responses={201: CommentSerializer(many=True)},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)
+        asked = CommentSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        row = actions.comment_request(pk, by=by, **asked.validated_data)
+        said = CommentSerializer(thread.comments(row.request), many=True).data
+        return Response(said, status=status.HTTP_201_CREATED)
 
 
 class Tenants(generics.GenericAPIView[Tenant]):

@@ -91,6 +91,13 @@ class DecisionForm(FormWithLines):
         return found
 
 
+class CommentForm(forms.Form):
+    text = forms.CharField(
+        label="Comment", strip=True, max_length=policy.COMMENT_MAX, widget=forms.Textarea(attrs={"rows": 3})
+    )
+    asks_back = forms.BooleanField(required=False)
+
+
 class MemberForm(forms.Form):
     email = forms.EmailField(label="E-mail address", max_length=254)
     role = forms.ChoiceField(choices=Membership.Role.choices, initial=Membership.Role.MEMBER)

@@ -351,6 +351,22 @@ constraint_sentence(
 )
 
 
+class RequestComment(models.Model):
+    """What is said about a request, in order; never changed. `asks_back`: an approver waits for the team's answer."""
+
+    request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="comments")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(db_default=Now(), editable=False)
+    text = models.TextField(max_length=2000)
+    asks_back = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"comment of {self.author_id} on request #{self.request_id}"
+
+
 class Plan(Due):
     """The objects of a request's namespace as if its pending lines were approved, each with its dry-run result."""
 

@@ -20,6 +20,7 @@ PERIOD_MAX = timedelta(days=3 * 366)
 JUSTIFICATION_MAX = 2000
 REASON_MAX = 500
 MESSAGE_MAX = 300
+COMMENT_MAX = 2000
 # Namespaces that Kubernetes, Kueue and the portal use themselves.
 RESERVED_SLUGS = ("default", "gpu-portal", "kueue", "kube", "openshift", "system")
 
@@ -172,6 +173,30 @@ def may_file(by: Actor, standing: Standing) -> Refusal | None:
     if standing.wanted == "closed":
         return Refusal("closed", "This team is being closed; nothing can be asked for any more.", status=409)
     return None
+
+
+def may_comment(
+    by: Actor, standing: Standing, *, is_approver: bool, asks_back: bool, is_pending: bool
+) -> Refusal | None:
+    """`is_approver`: of a class in it. Members talk about their team's requests; asking back is an approver's."""
+    if refusal := scope_refusal(by, Scope.DECIDE if asks_back else Scope.REQUEST):
+        return refusal
+    if not asks_back and (standing.role or is_approver):
+        return None
+    if not is_approver or standing.role:
+        text = "Comments are for the team and for who decides about one of the classes."
+        return Refusal("not_allowed", text, status=403)
+    if not is_pending:
+        return Refusal(
+            "already_decided", "No line of this request is pending any more; nobody has to answer.", status=409
+        )
+    return None
+
+
+def comment_refusal(text: str) -> Refusal | None:
+    if 1 <= len(text) <= COMMENT_MAX:
+        return None
+    return Refusal("bad_comment", f"A comment has 1 to {COMMENT_MAX:,} characters, this one has {len(text):,}.", "text")
 
 
 def may_see_inbox(by: Actor) -> Refusal | None:

@@ -27,6 +27,8 @@ VERBS = {
     "request.filed": "filed the request",
     "request.withdrawn": "withdrew what was pending",
     "request.decided": "decided",
+    "request.commented": "commented",
+    "request.asked_back": "asked back",
 }
 
 
@@ -45,6 +47,7 @@ def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict
         "who": row.filed_by,
         "filed_at": row.filed_at,
         "state": row.state,
+        "is_asked_back": row.is_asked_back,
         "refusal": row.refusal,
         "lines": [
             {

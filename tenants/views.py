@@ -11,6 +11,7 @@ from django.contrib.auth.decorators import login_required
 from django.db.models import Min
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -23,9 +24,9 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
-from tenants import actions, policy, queries, shown
+from tenants import actions, policy, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
-from tenants.forms import DecisionForm, RequestForm, end_of, start_of, units_typed, usual_period
+from tenants.forms import CommentForm, DecisionForm, RequestForm, end_of, start_of, units_typed, usual_period
 from tenants.models import Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
@@ -161,6 +162,19 @@ def request_decide(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "tenants/request.html", _request_context(found, by, form=form), status=422)
 
 
+@login_required
+@require_POST
+def request_comment(request: HttpRequest, pk: int) -> HttpResponse:
+    by = actor(request)
+    found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+    form = CommentForm(request.POST)
+    if form.is_valid():
+        with refusal_beside(form):
+            actions.comment_request(pk, by=by, **form.cleaned_data)
+            return redirect(f"{reverse('request', args=[pk])}#thread")
+    return render(request, "tenants/request.html", _request_context(found, by, comment_form=form), status=422)
+
+
 def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
     """A date that was left as it stands keeps the moment that was asked for."""
     from_date, until_date = typed[f"from-{line.pk}"], typed[f"until-{line.pk}"]
@@ -174,7 +188,9 @@ def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
     )
 
 
-def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | None = None) -> dict[str, Any]:
+def _request_context(
+    found: QuotaRequest, by: Actor, *, form: DecisionForm | None = None, comment_form: CommentForm | None = None
+) -> dict[str, Any]:
     row = requests.request_rows([found], by=by)[0]
     at = queries.now()
     classes = {one.pk: one for one in GpuClass.objects.filter(lines__request=found).distinct()}
@@ -189,6 +205,7 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
         "who": row.filed_by,
         "filed_at": row.filed_at,
         "state": row.state,
+        "is_asked_back": row.is_asked_back,
         "justification": row.justification,
         "pending": len(row.pending),
         "to_decide": len(row.to_decide),
@@ -217,6 +234,10 @@ def _request_context(found: QuotaRequest, by: Actor, *, form: DecisionForm | Non
     return {
         "page": page,
         "form": form,
+        "comments": thread.comments(found),
+        "comment_form": comment_form or CommentForm(),
+        "may_comment": thread.may_comment(by, found),
+        "may_ask_back": show_decide and thread.may_comment(by, found, asks_back=True) is None,
         "show_decide": show_decide,
         "may_decide": row.refusal,
         "may_withdraw": policy.may_withdraw(by, queries.standing(by, found.tenant), filed_by=found.filed_by_id),

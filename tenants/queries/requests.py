@@ -13,7 +13,7 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from portal.errors import Refusal
 from tenants import policy
-from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, Tenant
+from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
 from tenants.queries import decides, now
 
 
@@ -50,6 +50,8 @@ class RequestRow:
     filed_at: datetime
     justification: str
     lines: tuple[LineRow, ...]
+    # An approver waits for the team's answer.
+    is_asked_back: bool
 
     @property
     def pending(self) -> tuple[LineRow, ...]:
@@ -104,13 +106,22 @@ def _in_state(state: str) -> Exists | Q:
 
 
 def request_rows(requests: Collection[QuotaRequest], *, by: Actor) -> list[RequestRow]:
-    """In the given order. Seven queries, whatever their number."""
+    """In the given order. Eight queries, whatever their number."""
     rows = {request.pk: request for request in requests}
     prefetch_related_objects(list(rows.values()), "tenant", "filed_by", "lines__gpu_class", "lines__decided_by")
     held = _held_now({request.tenant_id for request in requests})
     standings = _standings(by, {request.tenant_id for request in requests})
     mine = decides(by)
-    return [_request_row(request, held, standings[request.tenant_id], mine, by) for request in requests]
+    asked = _asked_back(rows)
+    return [
+        _request_row(request, held, standings[request.tenant_id], mine, by, request.pk in asked) for request in requests
+    ]
+
+
+def _asked_back(pks: Collection[int]) -> set[int]:
+    """Whose last comment is an approver's question."""
+    last = RequestComment.objects.filter(request__in=pks).order_by("request_id", "-id").distinct("request_id")
+    return {row.request_id for row in last if row.asks_back}
 
 
 def _standings(by: Actor, tenant_ids: Collection[int]) -> dict[int, policy.Standing]:
@@ -130,6 +141,7 @@ def _request_row(
     standing: policy.Standing,
     mine: Collection[str] | None,
     by: Actor,
+    is_asked_back: bool,
 ) -> RequestRow:
     return RequestRow(
         pk=request.pk,
@@ -138,6 +150,7 @@ def _request_row(
         filed_by_id=request.filed_by_id,
         filed_at=request.filed_at,
         justification=request.justification,
+        is_asked_back=is_asked_back and any(line.state == QuotaLine.State.PENDING for line in request.lines.all()),
         lines=tuple(
             LineRow(
                 pk=line.pk,
