@@ -20,16 +20,17 @@ SLICES = ""
 CPU = "cpu"
 # Taints that Kubernetes puts on a node that is cordoned or not ready: they do not say whom it is for.
 STATE_TAINT = "node.kubernetes.io/"
+KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What equal nodes have in common. `labels`: of those that were asked for; `effects`: of taints that say whom the
-    nodes are for; `resources`: names of what they offer.
+    """What equal nodes have in common. `labels`: of those that were asked for; `taints`: that keep pods away and say
+    whom the nodes are for; `resources`: names of what they offer.
     """
 
     labels: Mapping[str, str]
-    effects: frozenset[str]
+    taints: tuple[Mapping[str, str], ...]
     resources: tuple[str, ...]
 
 
@@ -105,8 +106,10 @@ def _units(shape: object, of_node: object, resource: str, size: int, device: str
         (shape, of_node, resource, size, device, ready, schedulable),
         Shape(
             labels=json.loads(labels or "{}"),
-            effects=frozenset(
-                taint["effect"] for taint in json.loads(taints) if not taint["key"].startswith(STATE_TAINT)
+            taints=tuple(
+                taint
+                for taint in json.loads(taints)
+                if taint["effect"] in KEEPS_AWAY and not taint["key"].startswith(STATE_TAINT)
             ),
             resources=tuple(resources),
         ),

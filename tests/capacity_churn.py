@@ -35,6 +35,9 @@ TEMPLATES: dict[str, Raw] = {
 }
 OWN = "test.example/own"
 OWN_TAINTS = [{"key": OWN, "value": "yes", "effect": "NoSchedule"}]
+# One that no class tolerates.
+AWAY_TAINTS = [{"key": "test.example/repair", "effect": "NoExecute"}]
+TOLERATIONS = [{"key": OWN, "operator": "Exists"}]
 READY = {"type": "Ready", "reason": "Test", "message": ""}
 
 
@@ -58,7 +61,13 @@ class Churn:
         self.marker = f"churn-{self.unique}-marker"
         self.driver = f"{self.unique}.example"
         by_amount = [
-            make.gpu_class(self.cluster, slug=f"{word}-{self.unique}", resource=resource, node_labels=labels)
+            make.gpu_class(
+                self.cluster,
+                slug=f"{word}-{self.unique}",
+                resource=resource,
+                node_labels=labels,
+                tolerations=TOLERATIONS,
+            )
             for word, resource, labels in (
                 ("fast", self.card, {CLASS_LABEL: f"fast-{self.unique}"}),
                 ("slow", self.card, {CLASS_LABEL: f"slow-{self.unique}"}),
@@ -80,6 +89,7 @@ class Churn:
                 device_class=self.driver,
                 device_selector=selector,
                 node_labels=labels,
+                tolerations=TOLERATIONS,
             ): product
             for product, (selector, labels) in taken.items()
         }
@@ -159,10 +169,11 @@ class Churn:
         self.nodes[self._some_node()]["ready"] = self.dice.random() < 0.7
 
     def _taint(self) -> None:
-        """Kept for somebody, or open to everybody again. Nodes with cards stay the test's own."""
+        """Kept for somebody, in repair, or open to everybody again. Nodes with cards stay the test's own."""
         name = self._some_node()
         is_kept = self._has_cards(name) or self.dice.random() < 0.5
-        self.admin.patch("v1/nodes", name, {"spec": {"taints": OWN_TAINTS if is_kept else []}})
+        taints = [*(OWN_TAINTS if is_kept else ()), *(AWAY_TAINTS if self.dice.random() < 0.3 else ())]
+        self.admin.patch("v1/nodes", name, {"spec": {"taints": taints}})
 
     def _lose_device(self) -> None:
         """A device is unhealthy, or well again, or its resource is gone altogether."""

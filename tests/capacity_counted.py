@@ -64,7 +64,7 @@ def counted(one: GpuClass, lists: Lists, *, driver: str, product: str) -> Figure
             continue
         allocatable, largest = allocatable + offers, max(largest, offers)
         unhealthy += 0 if one.interface == GpuClass.Interface.NONE else has - offers
-        if node["spec"].get("unschedulable"):
+        if node["spec"].get("unschedulable") or _keeps_out(node, one):
             cordoned += offers
             continue
         free, most = free + left, max(most, left)
@@ -79,6 +79,13 @@ def _is_for(node: Raw, one: GpuClass) -> bool:
         return not has_device and not is_kept_off(node)
     labels = node["metadata"].get("labels", {})
     return all(labels.get(key) == value for key, value in one.node_labels.items())
+
+
+def _keeps_out(node: Raw, one: GpuClass) -> bool:
+    """Whether the pods of this class may not go there. What is tested tolerates by key, or not at all."""
+    keys = {each["key"] for each in one.tolerations}
+    hard = [taint["key"] for taint in node["spec"].get("taints", []) if taint["effect"] in HARD]
+    return any(key not in keys and not key.startswith(STATE) for key in hard)
 
 
 def is_kept_off(node: Raw) -> bool:

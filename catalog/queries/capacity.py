@@ -13,6 +13,7 @@ from cluster import observed
 from cluster import queries as mirror
 from cluster import units as seen_units
 from cluster.models import Cluster
+from cluster.taints import is_tolerated
 from cluster.units import CPU, SLICES, Units
 
 
@@ -36,7 +37,7 @@ class Capacity:
     `allocatable`: on ready nodes, cordoned ones too: they come back. `used`: of pods bound to a node and not finished,
     whoever made them. `free`: allocatable on ready, schedulable nodes less used. `most_on_one_node`: free now;
     `largest_node`: allocatable, what a workload can ever have. `unhealthy`: what ready nodes have and do not offer;
-    `cordoned`: allocatable on ready nodes that take no new pods. `nodes`: only where they were asked for.
+    `cordoned`: allocatable on ready nodes that take no new pods of the class. `nodes`: only where they were asked for.
     """
 
     allocatable: int | None = None
@@ -72,13 +73,13 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: b
     seen = seen_units.units(cluster.pk, {_asked(one) for one in classes}, labels=sorted(labels), by_node=with_nodes)
     known = {devices.device_class(one.device) for one in seen if one.resource == SLICES}
     known |= discovery.DEVICE_CLASS_RESOURCES.keys()
-    found = {gpu_class.pk: [one for one in seen if _is_of(gpu_class, one, known)] for gpu_class in classes}
+    found = {gpu_class.pk: _of(gpu_class, seen, known) for gpu_class in classes}
     if not with_nodes and any(_has_several_kinds(units) for units in found.values()):
         # What one node has of them all is only known node by node.
         devices_seen = seen_units.units(cluster.pk, {(SLICES, 1)}, labels=sorted(labels), by_node=True)
         for gpu_class in classes:
             if gpu_class.interface == GpuClass.Interface.DRA:
-                found[gpu_class.pk] = [one for one in devices_seen if _is_of(gpu_class, one, known)]
+                found[gpu_class.pk] = _of(gpu_class, devices_seen, known)
     return {gpu_class.pk: _capacity(found[gpu_class.pk], gpu_class, as_of, with_nodes) for gpu_class in classes}
 
 
@@ -114,12 +115,23 @@ def _asked(gpu_class: GpuClass) -> tuple[str, int]:
     return gpu_class.resource, 1
 
 
+def _of(gpu_class: GpuClass, seen: Iterable[Units], known: Collection[str]) -> list[Units]:
+    """What of it the class selects; what its pods may not go to for a taint takes none of them, as if cordoned."""
+    theirs = [one for one in seen if _is_of(gpu_class, one, known)]
+    return [
+        one
+        if all(is_tolerated(taint, gpu_class.tolerations) for taint in one.shape.taints)
+        else replace(one, schedulable=False)
+        for one in theirs
+    ]
+
+
 def _is_of(gpu_class: GpuClass, one: Units, known: Collection[str]) -> bool:
     if (one.resource, one.size) != _asked(gpu_class):
         return False
     if gpu_class.interface == GpuClass.Interface.NONE:
         has_devices = any(discovery.is_device(resource) for resource in one.shape.resources)
-        return not has_devices and not one.shape.effects & {"NoSchedule", "NoExecute"}
+        return not has_devices and not one.shape.taints
     if any(one.shape.labels.get(name) != value for name, value in gpu_class.node_labels.items()):
         return False
     return gpu_class.interface != GpuClass.Interface.DRA or devices.may_take(

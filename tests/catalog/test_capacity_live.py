@@ -33,7 +33,7 @@ def watchers(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iter
 def test_capacity_is_what_the_lists_of_nodes_and_pods_say_at_the_same_version(
     watchers: Watchers, cluster: Cluster, admin: Api, unique: str
 ) -> None:
-    with churning(admin, cluster, unique, seed=16) as churn:
+    with churning(admin, cluster, unique, seed=20) as churn:
         watchers.start()
         eventually(lambda: is_current(cluster), watchers, within_s=240)
         seen = []

@@ -81,6 +81,21 @@ def test_cores_of_a_cordoned_node_are_told_apart_although_kubernetes_taints_it(c
     assert (found.allocatable, found.cordoned, found.free) == (4, 2, 2)
 
 
+def test_a_node_in_repair_takes_no_pods_of_the_class(cluster: Cluster) -> None:
+    whole = make.gpu_class(cluster, slug="whole")
+    cards = {"nvidia.com/gpu": "4"}
+    seen = []
+    for name, taints in (("well", ("nvidia.com/gpu",)), ("repair", ("nvidia.com/gpu", "example.com/repair"))):
+        raw = node(name, taints=taints)
+        raw["metadata"]["labels"] = dict(whole.node_labels)
+        raw["status"] |= {"capacity": cards, "allocatable": cards}
+        seen.append(raw)
+    mirrored.seen(cluster, Node=seen, Pod=[])
+    found = capacity(whole)
+    assert (found.allocatable, found.free, found.cordoned, found.most_on_one_node) == (8, 4, 4, 4)
+    assert [one.name for one in queries.capacities(cluster, [whole], with_nodes=True)[whole.pk].nodes] == ["well"]
+
+
 @pytest.mark.parametrize(("is_monitor", "used", "free"), [(True, 0, 2), (False, 2, 0)])
 def test_a_monitor_that_looks_at_all_devices_holds_none(
     devices: GpuClass, is_monitor: bool, used: int, free: int
