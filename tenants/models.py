@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
@@ -14,6 +16,9 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.due import Due
 from portal.errors import constraint_sentence
+
+
+GRACE = timedelta(hours=24)
 
 
 class TenantQuerySet(models.QuerySet["Tenant"]):
@@ -320,10 +325,13 @@ class Grant(models.Model):
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.BASE)
     units = models.PositiveIntegerField()
     period = DateTimeRangeField()
+    # What runs at the end goes on undisturbed this long; nothing new starts.
+    grace = models.DurationField(default=GRACE, db_default=GRACE)
     line = models.ForeignKey(QuotaLine, on_delete=models.PROTECT, null=True, blank=True, related_name="grants")
 
     class Meta:
         constraints = [
+            models.CheckConstraint(condition=Q(grace__gte=timedelta(0)), name="grant_grace_not_negative"),
             ExclusionConstraint(
                 name="one_base_grant_at_a_time",
                 expressions=[
