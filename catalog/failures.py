@@ -20,13 +20,13 @@ class Failure:
     action: str
 
 
-def failures(axes: Axes) -> tuple[Failure, ...]:
+def failures(axes: Axes, *, units_per_workload: int) -> tuple[Failure, ...]:
     """The usual ones first, then those of this kind of class alone."""
+    is_one = units_per_workload == 1
     if axes.interface == "none":
-        return (_insufficient("cpu"), _exceeded("requests.cpu"), _killed(is_one=False))
+        return (_insufficient("cpu", is_one=is_one), _exceeded("requests.cpu"), _killed(is_one=is_one))
     if axes.interface == "dra":
-        return (_queue(axes.resource), *_DRA, _killed(is_one=False), _OUT_OF_MEMORY)
-    is_one = axes.sharing != "none"
+        return (_queue(axes.resource), *_dra(is_one=is_one), _killed(is_one=is_one), _OUT_OF_MEMORY)
     usual = (_queue(axes.resource), _insufficient(axes.resource, is_one=is_one), _exceeded(f"requests.{axes.resource}"))
     if axes.sharing == "time-slicing":
         return (*usual, _more_than_one(axes), _FILLED_BY_NEIGHBOUR, _NEIGHBOURS_FAULT, _killed(is_one=is_one))
@@ -49,7 +49,7 @@ def _queue(resource: str) -> Failure:
     )
 
 
-def _insufficient(resource: str, *, is_one: bool = False) -> Failure:
+def _insufficient(resource: str, *, is_one: bool) -> Failure:
     """`is_one`: of a class that gives a workload one unit, and no more."""
     text, where = f"0/… nodes are available: … Insufficient {resource}", "pod, Pending"
     if is_one:
@@ -58,8 +58,34 @@ def _insufficient(resource: str, *, is_one: bool = False) -> Failure:
         text,
         where,
         "No single node has as many units free. Free units on several nodes do not add up for one pod.",
-        "Wait, or ask for fewer: “most on one node” above is what can start now.",
+        _FEWER,
     )
+
+
+def _dra(*, is_one: bool) -> tuple[Failure, ...]:
+    return (
+        Failure(
+            "0/… nodes are available: … cannot allocate all claims",
+            "pod, Pending",
+            "No node has enough free devices that match the class's selector.",
+            "Wait for one, or choose another class." if is_one else _FEWER,
+        ),
+        Failure(
+            "exceeded quota: gpu-portal, requested: ….deviceclass.resource.k8s.io/devices=…",
+            "creation of a ResourceClaim",
+            "The namespace's fuse: claims beside the queue hold too much, or your team has no units of this class.",
+            "Delete what you started beside the queue, and start it as a Job.",
+        ),
+        Failure(
+            "FailedPrepareDynamicResources",
+            "event of the pod",
+            "The driver on the node could not hand over the device that was chosen.",
+            "Nothing for some minutes: it is tried again. Report it if it stays.",
+        ),
+    )
+
+
+_FEWER = "Wait, or ask for fewer: “most on one node” above is what can start now."
 
 
 def _killed(*, is_one: bool) -> Failure:
@@ -140,24 +166,4 @@ _OUT_OF_MEMORY = Failure(
     "log of the program",
     "The program needs more memory than the card has. No neighbour has any part in it.",
     "Use a smaller batch, several cards, or a class with more memory.",
-)
-_DRA = (
-    Failure(
-        "0/… nodes are available: … cannot allocate all claims",
-        "pod, Pending",
-        "No node has enough free devices that match the class's selector.",
-        "Wait, or ask for fewer: “most on one node” above is what can start now.",
-    ),
-    Failure(
-        "exceeded quota: gpu-portal, requested: ….deviceclass.resource.k8s.io/devices=…",
-        "creation of a ResourceClaim",
-        "The namespace's fuse: claims beside the queue hold too much, or your team has no units of this class.",
-        "Delete what you started beside the queue, and start it as a Job.",
-    ),
-    Failure(
-        "FailedPrepareDynamicResources",
-        "event of the pod",
-        "The driver on the node could not hand over the device that was chosen.",
-        "Nothing for some minutes: it is tried again. Report it if it stays.",
-    ),
 )

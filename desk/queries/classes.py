@@ -115,7 +115,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         terms=one.terms,
         notes=_notes(by, one),
         images=tuple(_images(one)),
-        failures=failures(axes),
+        failures=failures(axes, units_per_workload=one.units_per_workload),
         samples=tuple(_samples(one, namespace=viewer.namespace.name if viewer.namespace else "")),
         doors=_doors(viewer, one),
     )

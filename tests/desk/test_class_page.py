@@ -216,7 +216,7 @@ def test_manifests_are_for_the_persons_own_namespace(a100: GpuClass, team_a: Ten
 
 
 def test_usual_failures_are_those_of_the_tier() -> None:
-    def texts(**fields: Any) -> str:
+    def texts(most: int = 8, **fields: Any) -> str:
         values: dict[str, Any] = {
             "vendor": "nvidia",
             "partition": "none",
@@ -226,7 +226,8 @@ def test_usual_failures_are_those_of_the_tier() -> None:
             "interface": "device-plugin",
             "resource": "nvidia.com/gpu",
         }
-        return " ".join(one.text for one in failures(Axes(**{**values, **fields})))
+        found = failures(Axes(**{**values, **fields}), units_per_workload=most)
+        return " ".join(f"{one.text} {one.action}" for one in found)
 
     whole, turns = texts(), texts(sharing="time-slicing", replicas=4, resource="nvidia.com/gpu.shared")
     assert "Insufficient nvidia.com/gpu" in whole
@@ -239,6 +240,11 @@ def test_usual_failures_are_those_of_the_tier() -> None:
     assert "device_count() is 1" in texts(partition="1g.10gb", resource="nvidia.com/mig-1g.10gb")
     assert "CUDA" not in texts(vendor="amd", resource="amd.com/gpu")
     assert "flavors" not in texts(interface="none", resource="")
+    for fields in ({}, {"interface": "dra"}, {"interface": "none"}):
+        assert "ask for fewer" in texts(**fields)
+        assert "take more units" in texts(**fields)
+        assert "ask for fewer" not in texts(most=1, **fields)
+        assert "take more units" not in texts(most=1, **fields)
 
 
 @pytest.mark.parametrize("part", ["", "?part=live"])
