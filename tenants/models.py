@@ -17,6 +17,10 @@ from cluster.models import Cluster
 from portal.due import Due
 from portal.errors import constraint_sentence
 
+# Rows of their own module, for those who look for them here.
+from tenants.founding_models import Bundle as Bundle
+from tenants.founding_models import BundleLine as BundleLine
+from tenants.founding_models import TeamRequest as TeamRequest
 
 GRACE = timedelta(hours=24)
 
