@@ -99,7 +99,8 @@ def lines(found: Iterable[Event]) -> list[Line]:
             who=event.actor,
             via="" if event.via in ("page", event.actor) else event.via,
             sentence=sentence(event.verb),
-            name=event.name,
+            # Who signs in does it alone.
+            name="" if event.verb in ("account.signed_in", "account.signed_out") else event.name,
             href=_href(event, alive),
             team=event.tenant,
             changes=tuple(_changes(event.before, event.after)),

@@ -38,4 +38,4 @@ def test_no_words_are_kept_for_what_never_happens() -> None:
 
 
 def test_another_verb_is_told_in_plain_words() -> None:
-    assert sentence("token.revoked") == "token revoked"
+    assert sentence("thing.turned_over") == "thing turned over"

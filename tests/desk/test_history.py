@@ -52,6 +52,14 @@ def test_a_member_reads_who_changed_what(bob: User) -> None:
     assert shown.index("asked to join") < shown.index("changed a member")
 
 
+def test_a_sign_in_is_told_without_a_name_and_many_values_are_folded(dana: User, charlie: User) -> None:
+    record(page(charlie), "account.signed_in", charlie, after={"address": "10.0.0.1"})
+    record(system("file"), "class.created", charlie, after={f"field_{number}": number for number in range(5)})
+    shown = text(as_(dana).get("/history"))
+    assert "<b>Charlie</b> signed in <p" in shown.replace("</a> ", "")
+    assert "<summary>5 values</summary>" in shown
+
+
 @pytest.mark.usefixtures("events")
 @pytest.mark.parametrize(
     ("query", "seen", "unseen"),
