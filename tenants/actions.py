@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,6 @@ from accounts.actor import Actor
 from accounts.models import User
 from catalog import queries as catalog
 from catalog.models import GpuClass, Pool
-from cluster.models import Cluster
-from cluster.names import dns_label
 from portal.due import touch, wake
 from portal.errors import NOT_FOUND, Refusal, Refused, get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint
@@ -41,46 +39,15 @@ from tenants.members import remove_member as remove_member
 from tenants.members import revoke_invitation as revoke_invitation
 from tenants.members import set_role as set_role
 from tenants.members import withdraw_join as withdraw_join
-from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
+from tenants.models import Grant, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import requests
+from tenants.teams import create_tenant as create_tenant
 from tenants.thread import comment_request as comment_request
 
 State = QuotaLine.State
 LOCK_TIMEOUT = "2s"
-
-
-# ---- tenants -----------------------------------------------------------------------------------------------------
-
-
-@transaction.atomic
-def create_tenant(
-    *,
-    slug: str,
-    name: str,
-    owner: User,
-    by: Actor,
-    purpose: str = "",
-    namespace: str = "",
-    cluster: Cluster | None = None,
-) -> Tenant:
-    """A team with its owner and its namespace, which a worker makes at once, empty of quota.
-
-    Raises Refused: not_allowed (403), bad_name, reserved (422), slug_taken (409).
-    """
-    refuse_if(policy.may_create_tenant(by))
-    refuse_if(policy.slug_refusal(slug))
-    if not name.strip():
-        raise refuse("bad_name", "Give the team a name that people will recognise.", field="name")
-    tenant = Tenant.objects.create(slug=slug, name=" ".join(name.split())[:80], purpose=purpose[:300])
-    Membership.objects.create(tenant=tenant, user=owner, role=Membership.Role.OWNER)
-    row = Namespace.objects.create(
-        tenant=tenant, cluster=cluster or catalog.cluster(), name=namespace or dns_label(slug), observed_generation=0
-    )
-    touch(Namespace, row.pk)
-    record(by, "tenant.created", tenant, tenant=slug, after={"name": tenant.name, "owner": owner.email})
-    return tenant
 
 
 # ---- requests ----------------------------------------------------------------------------------------------------
@@ -97,10 +64,35 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
     refuse_if(policy.request_refusal(lines, justification))
     now = queries.now()
     facts = queries.class_facts(tenant, [line.gpu_class for line in lines], at=now)
+    request = put_request(tenant, lines, facts, justification=justification.strip(), filed_by=by.person, now=now)
+    plan = Plan.objects.create(request=request)
+    touch(Plan, plan.pk)
+    event = record(by, "request.filed", request, tenant=tenant.slug, after={"lines": [asdict(line) for line in lines]})
+    class_ids = [facts[line.gpu_class].pk for line in lines]
+    deliver(
+        event,
+        queries.approvers_of(class_ids, tenant=tenant),
+        subject=f"{tenant.name} asks for quota",
+        body=f"{justification.strip()}\n\n" + _page(f"/requests/{request.pk}"),
+    )
+    _hint_pages(tenant)
+    return request
+
+
+def put_request(
+    tenant: Tenant,
+    lines: Sequence[Asked],
+    facts: Mapping[str, queries.AskedClass],
+    *,
+    justification: str,
+    filed_by: User,
+    now: datetime,
+) -> QuotaRequest:
+    """The rows of a request, each line asked of its class by slug; in the transaction of a verb that records it."""
     for index, asked in enumerate(lines):
         known = facts.get(asked.gpu_class)
         refuse_if(_in_line(index, policy.line_refusal(asked, known.facts if known else None, now=now)))
-    request = QuotaRequest.objects.create(tenant=tenant, filed_by=by.person, justification=justification.strip())
+    request = QuotaRequest.objects.create(tenant=tenant, filed_by=filed_by, justification=justification)
     QuotaLine.objects.bulk_create(
         QuotaLine(
             request=request,
@@ -113,17 +105,6 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
         )
         for asked in lines
     )
-    plan = Plan.objects.create(request=request)
-    touch(Plan, plan.pk)
-    event = record(by, "request.filed", request, tenant=tenant.slug, after={"lines": [asdict(line) for line in lines]})
-    class_ids = [facts[line.gpu_class].pk for line in lines]
-    deliver(
-        event,
-        queries.approvers_of(class_ids, tenant=tenant),
-        subject=f"{tenant.name} asks for quota",
-        body=f"{justification.strip()}\n\n" + _page(f"/requests/{request.pk}"),
-    )
-    _hint_pages(tenant)
     return request
 
 
@@ -152,9 +133,14 @@ def withdraw(request_id: int, *, by: Actor) -> QuotaRequest:
 
 @transaction.atomic
 def decide(
-    request_id: int, decisions: Sequence[Decision], *, by: Actor, over_promise: OverPromise | None = None
+    request_id: int,
+    decisions: Sequence[Decision],
+    *,
+    by: Actor,
+    over_promise: OverPromise | None = None,
+    subject: str = "",
 ) -> QuotaRequest:
-    """Decide lines of a request, all of those named or none.
+    """Decide lines of a request, all of those named or none. `subject`: of the mail, where it is about more.
 
     Class rows are locked in id order, then the namespace: whoever decides about the same class waits for us, at most
     2 s. Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided,
@@ -190,7 +176,7 @@ def decide(
     for one in settled:
         facts = _plain(figures[one.line.gpu_class_id])
         _carry_out(one, by=by, now=now, facts=facts, over_promise=over_promise)
-    _after_decision(request, settled, excesses, over_promise, by=by)
+    _after_decision(request, settled, excesses, over_promise, by=by, subject=subject)
     return request
 
 
@@ -288,7 +274,13 @@ def _end_running(line: QuotaLine, one: Settled) -> None:
 
 
 def _after_decision(
-    request: QuotaRequest, settled: list[Settled], excesses: list[Excess], over_promise: OverPromise, *, by: Actor
+    request: QuotaRequest,
+    settled: list[Settled],
+    excesses: list[Excess],
+    over_promise: OverPromise,
+    *,
+    by: Actor,
+    subject: str,
 ) -> None:
     tenant = request.tenant
     for namespace in Namespace.objects.filter(tenant=tenant).order_by("pk"):
@@ -309,7 +301,7 @@ def _after_decision(
     deliver(
         event,
         [request.filed_by, *queries.managers_of(tenant)],
-        subject=f"Decided: quota for {tenant.name}",
+        subject=subject or f"Decided: quota for {tenant.name}",
         body=letters.decided(answers) + _page(f"/requests/{request.pk}"),
     )
 
