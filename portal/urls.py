@@ -14,6 +14,7 @@ from desk import history_views as history
 from desk import views as desk
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
+from tenants import api_people as people
 from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
@@ -34,6 +35,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
     path("api/v1/images", api_catalog.Images.as_view(), name="api-images"),
+    path("api/v1/invitations", people.Invitations.as_view(), name="api-invitations"),
+    path("api/v1/invitations/<int:pk>/accept", people.InvitationAccept.as_view(), name="api-invitation-accept"),
+    path("api/v1/invitations/<int:pk>/decline", people.InvitationDecline.as_view(), name="api-invitation-decline"),
+    path("api/v1/joins", people.Joins.as_view(), name="api-joins"),
+    path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
     path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),
@@ -43,6 +49,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
     path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
+    path("api/v1/tenants/<slug:tenant>/invitations", people.TeamInvitations.as_view(), name="api-tenant-invitations"),
+    path(
+        "api/v1/tenants/<slug:tenant>/invitations/<int:pk>",
+        people.TeamInvitation.as_view(),
+        name="api-tenant-invitation",
+    ),
+    path("api/v1/tenants/<slug:tenant>/joins", people.TeamJoins.as_view(), name="api-tenant-joins"),
+    path("api/v1/tenants/<slug:tenant>/joins/<int:pk>", people.TeamJoin.as_view(), name="api-tenant-join"),
+    path("api/v1/tenants/<slug:tenant>/members", people.Members.as_view(), name="api-tenant-members"),
+    path("api/v1/tenants/<slug:tenant>/members/<int:pk>", people.MemberDetail.as_view(), name="api-tenant-member"),
     path("api/v1/tokens", accounts_api.Tokens.as_view(), name="api-tokens"),
     path("api/v1/tokens/<slug:prefix>", accounts_api.TokenDetail.as_view(), name="api-token"),
     path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),

@@ -100,8 +100,13 @@ def slug_refusal(slug: str) -> Refusal | None:
 
 
 def may_manage_members(by: Actor, standing: Standing) -> Refusal | None:
+    return may_see_who_waits(by, standing) or scope_refusal(by, Scope.ADMIN)
+
+
+def may_see_who_waits(by: Actor, standing: Standing) -> Refusal | None:
+    """Invitations and requests to join; for a token, reading is enough."""
     if by.user is None or standing.role in MANAGING or by.has_role(Role.ADMIN):
-        return scope_refusal(by, Scope.ADMIN)
+        return None
     return Refusal("not_allowed", "Members are added and removed by the owners and managers of the team.", status=403)
 
 

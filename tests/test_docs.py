@@ -189,7 +189,7 @@ def test_metrics_and_alerts_are_as_documented() -> None:
 def addresses() -> list[tuple[str, str]]:
     """(method, path) of the tables, with a value for each parameter."""
     found = re.findall(
-        r"^\| `(GET|POST|PUT|DELETE) (/[^`?]+)` \|", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE
+        r"^\| `(GET|POST|PUT|PATCH|DELETE) (/[^`?]+)` \|", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE
     )
     return [(method, re.sub(r"<\w+>", "1", path)) for method, path in found]
 
