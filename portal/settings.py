@@ -227,7 +227,9 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 # Celery closes the connection around every task otherwise; portal.tasks looks after it by Django's own rule.
 CELERY_DB_REUSE_MAX = 1_000_000
 CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}}
+    "sweep": {"task": "portal.sweep", "schedule": 10.0, "options": {"queue": "background", "expires": 10}},
+    # A minute that nobody counted is missing from both sides of a mean; one that is counted twice is counted once.
+    "usage": {"task": "workloads.usage.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
 }
 # Beat's memory of the last run is a hint as well; nothing is lost when the file is.
 CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_DIR / ".run" / "beat"))
