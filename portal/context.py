@@ -34,6 +34,7 @@ SECTIONS = {
     "invitation-revoke": "Team",
     "join-answer": "Team",
     "member-add": "Team",
+    "namespace-set": "Team",
     "team-history": "Team",
     "inbox": "Inbox",
     "history": "History",

@@ -111,6 +111,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("start/join/<int:pk>/withdraw", members.join_withdraw, name="join-withdraw"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
+    path("teams/<slug:tenant>/namespace", members.namespace_set, name="namespace-set"),
     path("teams/<slug:tenant>/members", members.team, name="team"),
     path("teams/<slug:tenant>/members/add", members.member_add, name="member-add"),
     path("teams/<slug:tenant>/members/<int:pk>/remove", members.member_remove, name="member-remove"),

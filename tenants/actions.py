@@ -317,25 +317,27 @@ def _answer(one: Settled) -> dict[str, Any]:
 
 
 @transaction.atomic
-def set_wanted(namespace_id: int, *, to: str, by: Actor) -> Namespace:
-    """Suspend (nothing new starts), resume or close (everything goes). Closing is not taken back.
-
-    Raises Refused: not_found (404), not_allowed (403), closed (409).
+def set_wanted(namespace_id: int, *, to: str, because: str = "", by: Actor) -> Namespace:
+    """Suspend (nothing new starts), resume or close (everything goes). Closing is not taken back. Owners and managers
+    are told why. Raises Refused: not_found (404), not_allowed (403), closed (409).
     """
     namespace = get_or_refuse(Namespace.objects.visible_to(by).select_related("tenant"), pk=namespace_id)
     refuse_if(policy.may_operate(by))
-    before = namespace.wanted
+    before, because = namespace.wanted, " ".join(because.split())[: policy.REASON_MAX]
+    if before == to != Namespace.Wanted.CLOSED:
+        return namespace
     rows = Namespace.objects.filter(pk=namespace.pk).exclude(wanted=Namespace.Wanted.CLOSED)
     if not rows.update(wanted=Namespace.Wanted(to)):
         raise refuse("closed", "This namespace is being closed already.", status=409)
     touch(Namespace, namespace.pk)
-    record(
-        by,
-        "namespace.changed",
-        namespace,
-        tenant=namespace.tenant.slug,
-        before={"wanted": before},
-        after={"wanted": to},
+    tenant = namespace.tenant
+    after = {"wanted": to, **({"because": because} if because else {})}
+    event = record(by, "namespace.changed", namespace, tenant=tenant.slug, before={"wanted": before}, after=after)
+    deliver(
+        event,
+        queries.managers_of(tenant),
+        subject=letters.wanted(tenant.name, to),
+        body=f"{because}\n\n{_page(f'/teams/{tenant.slug}')}".lstrip(),
     )
     page_hint(namespace.name)
     namespace.refresh_from_db()

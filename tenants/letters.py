@@ -11,6 +11,14 @@ def decided(answers: Iterable[dict[str, Any]]) -> str:
     return "\n".join(_sentence(answer) for answer in answers) + "\n\n"
 
 
+def wanted(team: str, to: str) -> str:
+    return {
+        "active": f"{team} is open again",
+        "suspended": f"{team} is suspended: nothing new starts",
+        "closed": f"{team} is being closed: everything of it in the cluster goes",
+    }[to]
+
+
 def _sentence(answer: dict[str, Any]) -> str:
     if not answer["approved"]:
         return f"{answer['class']}: denied. {answer['reason']}"

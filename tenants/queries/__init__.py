@@ -5,6 +5,7 @@ Nothing stores a quota: what is in force is computed from grants at an instant, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Max, Min, Q, Sum
 from django.db.models.functions import Lower, Upper
 
+from accounts import queries as accounts
 from accounts.actor import Actor
 from accounts.models import Role, User
 from catalog import queries as catalog
@@ -26,6 +28,8 @@ from tenants import entitlements, policy, promises
 from tenants.entitlements import Share
 from tenants.models import ApproverFor, Grant, Membership, Namespace, QuotaLine, Tenant
 from tenants.promises import Promise
+
+from tenants.queries.grants import OVER_AT
 
 # What the layers above ask here.
 from tenants.queries.visibility import known_classes as known_classes
@@ -100,17 +104,19 @@ def promised_units(cluster: Cluster, at: datetime) -> dict[int, int]:
 
 
 def next_clock(after: datetime, *, tenant_id: int | None = None, cluster: Cluster | None = None) -> datetime | None:
-    """When what is in force changes next by itself: the next start or end of a grant. One query."""
-    grants = Grant.objects.filter(period__endswith__gt=after)
-    grants = grants.filter(tenant_id=tenant_id) if tenant_id else grants.filter(gpu_class__cluster=cluster)
-    found = grants.aggregate(
-        starts=Min(Lower("period"), filter=Q(period__startswith__gt=after)), ends=Min(Upper("period"))
+    """When what is in force, or may go on, changes next by itself: a grant's start, end or end of grace. One query."""
+    rows = Grant.objects.alias(over_at=OVER_AT).filter(over_at__gt=after)
+    rows = rows.filter(tenant_id=tenant_id) if tenant_id else rows.filter(gpu_class__cluster=cluster)
+    found = rows.aggregate(
+        starts=Min(Lower("period"), filter=Q(period__startswith__gt=after)),
+        ends=Min(Upper("period"), filter=Q(period__endswith__gt=after)),
+        over=Min(OVER_AT),
     )
     return min((at for at in found.values() if at is not None), default=None)
 
 
 def promise_of(grant: Grant) -> Promise:
-    return Promise(grant.units, grant.period.lower, grant.period.upper)
+    return Promise(grant.units, grant.period.lower, grant.period.upper, grant.grace)
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,9 @@ def members_group(namespace: str) -> str:
     return f"gpu-portal:{namespace}"
 
 
-def shares(namespace: Namespace, units: dict[int, int], *, planned: bool = False) -> list[Share]:
+def shares(
+    namespace: Namespace, units: dict[int, int], *, keepable: dict[int, int] | None = None, planned: bool = False
+) -> list[Share]:
     """Every class of the cluster with what the tenant has of it. Two queries. One that is not for this tenant is lent
     to it no more; what was granted stays.
 
@@ -158,10 +166,11 @@ def shares(namespace: Namespace, units: dict[int, int], *, planned: bool = False
     classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id).exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
     usable = usable_by(namespace.tenant_id)
     found = classes.annotate(is_usable=ExpressionWrapper(usable, BooleanField())).order_by("slug")
-    return [_share(gpu_class, units.get(gpu_class.pk, 0), ready, planned) for gpu_class in found]
+    kept = keepable or {}
+    return [_share(one, units.get(one.pk, 0), kept.get(one.pk, 0), ready, planned) for one in found]
 
 
-def _share(gpu_class: Any, in_force: int, ready: dict[str, datetime], planned: bool) -> Share:
+def _share(gpu_class: Any, in_force: int, keepable: int, ready: dict[str, datetime], planned: bool) -> Share:
     flavor = catalog.flavor_name(gpu_class)
     may_borrow = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE and gpu_class.is_usable
     return Share(
@@ -173,6 +182,7 @@ def _share(gpu_class: Any, in_force: int, ready: dict[str, datetime], planned: b
         memory_gib_per_unit=gpu_class.memory_gib_per_unit,
         borrowing_limit=gpu_class.borrowing_limit if may_borrow else 0,
         in_force=in_force,
+        keepable=keepable,
         is_flavor_ready=planned or flavor in ready,
         flavor_sent_at=ready.get(flavor),
     )
@@ -189,6 +199,7 @@ def namespace_spec(namespace: Namespace, found: list[Share], live: LiveQueue, *,
         cells=entitlements.queue_cells(found, live) if has_queue else None,
         is_held=is_held,
         wakes=live.wakes,
+        grace=entitlements.grace_cells(found, live) if has_queue else (),
     )
 
 
@@ -317,6 +328,20 @@ def before_and_after(
 
 
 # ---- objects in the cluster --------------------------------------------------------------------------------------
+
+
+def objects_inside(namespace: Namespace) -> Counter[str]:
+    """By kind: what of ours is in the namespace, of workloads too. One query."""
+    rows = AppliedObject.objects.filter(cluster_id=namespace.cluster_id, namespace=namespace.name)
+    return Counter(rows.values_list("kind", flat=True))
+
+
+def last_told(namespace: Namespace) -> str:
+    """Why it is suspended or being closed, as whoever did it said; "" while it is active. At most one query."""
+    if namespace.wanted == Namespace.Wanted.ACTIVE:
+        return ""
+    last = accounts.events_of_row(namespace).filter(verb="namespace.changed").first()
+    return str(last.after.get("because", "")) if last else ""
 
 
 def namespace_objects(namespace: Namespace) -> list[AppliedObject]:

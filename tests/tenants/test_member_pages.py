@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import Delivery, User
+from cluster.models import AppliedObject
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 from tests import make
 
@@ -109,3 +110,47 @@ def test_what_was_typed_stays_when_asking_is_refused(team_a: Tenant, as_charlie:
     again = as_charlie.post("/start/join", {"team": "team-a", "message": "Two."})
     assert again.status_code == 422
     assert "You have asked to join this team already" in text(again)
+
+
+def test_an_operator_suspends_says_why_and_resumes(team_a: Tenant, as_alice: Client, olga: User, alice: User) -> None:
+    client = Client()
+    client.force_login(olga)
+    client.post("/teams/team-a/namespace", {"to": "suspended", "because": "The bill is open."})
+    namespace = team_a.namespaces.get()
+    assert namespace.wanted == "suspended"
+    page = text(as_alice.get("/teams/team-a/members"))
+    assert "Suspended: nothing new starts, what runs goes on." in page
+    assert "The bill is open." in page
+    assert "Close the team" not in page
+    [letter] = Delivery.objects.filter(user=alice)
+    assert (letter.subject, "The bill is open." in letter.body) == ("Team A is suspended: nothing new starts", True)
+    client.post("/teams/team-a/namespace", {"to": "suspended"})
+    assert Delivery.objects.count() == 1
+    client.post("/teams/team-a/namespace", {"to": "active"})
+    assert "Suspended" not in text(as_alice.get("/teams/team-a/members"))
+
+
+def test_closing_says_what_goes_and_asks_for_the_name(team_a: Tenant, olga: User) -> None:
+    namespace = team_a.namespaces.get()
+    for name in ("one", "two"):
+        AppliedObject.objects.create(
+            cluster=namespace.cluster, owner="x", kind="PersistentVolumeClaim", namespace=namespace.name, name=name
+        )
+    client = Client()
+    client.force_login(olga)
+    assert "0 Jobs with what runs of them, 2 volumes with all data" in text(client.get("/teams/team-a/members"))
+    assert client.post("/teams/team-a/namespace", {"to": "closed", "confirm": "team"}).status_code == 422
+    assert team_a.namespaces.get().wanted == "active"
+    client.post("/teams/team-a/namespace", {"to": "closed", "confirm": "team-a"})
+    assert team_a.namespaces.get().wanted == "closed"
+
+
+@pytest.mark.parametrize("to", ["suspended", "closed", "nonsense", ""])
+def test_owners_do_not_operate_and_nonsense_changes_nothing(
+    team_a: Tenant, as_alice: Client, olga: User, to: str
+) -> None:
+    assert as_alice.post("/teams/team-a/namespace", {"to": to, "confirm": "team-a"}).status_code == 403
+    client = Client()
+    client.force_login(olga)
+    assert to in ("suspended", "closed") or client.post("/teams/team-a/namespace", {"to": to}).status_code == 422
+    assert team_a.namespaces.get().wanted == "active"
