@@ -13,7 +13,9 @@ ALL_SCOPES = frozenset(str(scope) for scope in Scope)
 
 @dataclass(frozen=True)
 class Actor:
-    """`user` is None for the system and for rules. `via` is "page", "token <prefix>", "rule <name>" or "system"."""
+    """`user` is None for the system and for rules. `via` is "page", "token <prefix>", "command",
+    "rule <name>" or "system".
+    """
 
     user: User | None
     via: str

@@ -1,0 +1,230 @@
+"""`manage.py quota …`: requests and namespaces from a shell, under the rules of the page.
+
+Who acts is said by `--as EMAIL`: what that person may not do on the page is refused here in the same sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import IntegrityError, OperationalError, transaction
+from django.utils import timezone
+
+from accounts.actor import Actor, system
+from accounts.models import User
+from accounts.paging import page_of, parse_limit
+from portal.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
+from tenants import actions, thread
+from tenants.decisions import Decision, OverPromise
+from tenants.forms import end_of, start_of
+from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
+from tenants.policy import Asked
+from tenants.queries import requests
+from tenants.queries.requests import LineRow, RequestRow
+
+STATES = [str(state) for state in QuotaLine.State]
+WANTED = {
+    "suspend": Namespace.Wanted.SUSPENDED,
+    "resume": Namespace.Wanted.ACTIVE,
+    "close": Namespace.Wanted.CLOSED,
+}
+
+
+class Command(BaseCommand):
+    help = "List, show, file, decide and withdraw requests for quota; suspend, resume and close teams."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        lists = verbs.add_parser("list", help="requests, newest first")
+        lists.add_argument("--tenant", default="", help="only of this team")
+        lists.add_argument("--state", default="", help=f"only {', '.join(STATES)}")
+        lists.add_argument("--limit", default="50", help="how many at most, 1 to 200 (default: 50)")
+        verbs.add_parser("show", help="one request with its lines and what was said").add_argument("pk", type=int)
+        file = _acting(verbs.add_parser("file", help="ask for quota"))
+        file.add_argument("tenant")
+        file.add_argument(
+            "--line", action="append", required=True, metavar="CLASS=UNITS[:boost]", help="a new total, or a boost"
+        )
+        file.add_argument("--from", dest="from_date", default="", metavar="DATE", help="first day (default: now)")
+        file.add_argument("--until", required=True, metavar="DATE", help="the last day, included: 2027-03-31")
+        file.add_argument("--because", required=True, metavar="TEXT", help="approvers decide by it")
+        approve = _acting(verbs.add_parser("approve", help="approve what is pending of this person's classes"))
+        approve.add_argument("pk", type=int)
+        approve.add_argument(
+            "--line", action="append", default=[], metavar="ID[=UNITS]", help="only these lines, with other units"
+        )
+        approve.add_argument("--reason", default="", help="needed where it is less than was asked")
+        approve.add_argument("--over-promise", metavar="REASON", help="promise more than there is, and why")
+        deny = _acting(verbs.add_parser("deny", help="deny what is pending of this person's classes"))
+        deny.add_argument("pk", type=int)
+        deny.add_argument("--reason", required=True, help="the team reads it")
+        _acting(verbs.add_parser("withdraw", help="take back what is pending")).add_argument("pk", type=int)
+        for verb, told in (("suspend", "nothing new starts"), ("resume", "start again"), ("close", "everything goes")):
+            _acting(verbs.add_parser(verb, help=f"of a team: {told}")).add_argument("tenant")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        try:
+            if verb in WANTED:
+                self._set_wanted(options, verb)
+            else:
+                getattr(self, f"_{verb}")(options)
+        except (Refused, IntegrityError, OperationalError) as error:
+            refusal = to_refusal(error)
+            if refusal is None:
+                raise
+            raise CommandError(sentence(refusal)) from error
+
+    # ---- reading: whoever may run this reads the database as well ------------------------------------------------
+
+    def _list(self, options: dict[str, Any]) -> None:
+        by, state = system("manage.py"), options["state"]
+        if state and state not in STATES:
+            text = f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them."
+            raise refuse("unknown_state", text, field="state")
+        if options["tenant"]:
+            get_or_refuse(Tenant.objects.visible_to(by), slug=options["tenant"])
+        found = requests.requests_for(by, tenant=options["tenant"], state=state)
+        page = page_of(found, limit=parse_limit(options["limit"]))
+        for row in requests.request_rows(page.items, by=by):
+            lines = ", ".join(_asked(line) for line in row.lines)
+            self.stdout.write(f"{row.pk:6}  {row.tenant.slug:20}  {row.state:9}  {_day(row.filed_at)}  {lines}")
+        if not page.items:
+            self.stdout.write("No request.")
+        if page.next_cursor:
+            self.stdout.write("There are more; see --limit, --tenant and --state.")
+
+    def _show(self, options: dict[str, Any]) -> None:
+        found = get_or_refuse(QuotaRequest.objects.all(), pk=options["pk"])
+        self._tell(found, system("manage.py"))
+        for said in thread.comments(found):
+            asks = " asks back" if said.asks_back else ""
+            self.stdout.write(f"{_day(said.at)} {said.who}{asks}: {said.text}")
+
+    def _tell(self, found: QuotaRequest, by: Actor) -> None:
+        [row] = requests.request_rows([found], by=by)
+        self.stdout.write(f"Request {row.pk} of {row.tenant.slug}: {row.state}")
+        self.stdout.write(f"filed {_day(row.filed_at)} by {row.filed_by}: {row.justification}")
+        for line in row.lines:
+            self.stdout.write(f"line {line.pk}: {_asked(line)} (held {line.held}), {_answer(line)}")
+
+    # ---- acting --------------------------------------------------------------------------------------------------
+
+    def _file(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        now = timezone.now()
+        starts = max(start_of(_date(options["from_date"], "from")), now) if options["from_date"] else now
+        ends = end_of(_date(options["until"], "until"))
+        lines = []
+        for text in options["line"]:
+            slug, units, kind = _wish(text)
+            lines.append(Asked(slug, units, starts, ends, kind))
+        self._tell(actions.file_request(options["tenant"], lines=lines, justification=options["because"], by=by), by)
+
+    def _approve(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        row = _to_decide(options["pk"], by)
+        units = dict(_edit(text) for text in options["line"]) or {line.pk: None for line in row.to_decide}
+        decisions = [Decision(pk, approve=True, units=to, reason=options["reason"]) for pk, to in units.items()]
+        because = options["over_promise"]
+        over_promise = OverPromise(because is not None, because or "")
+        self._tell(actions.decide(row.pk, decisions, by=by, over_promise=over_promise), by)
+
+    def _deny(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        row = _to_decide(options["pk"], by)
+        decisions = [Decision(line.pk, approve=False, reason=options["reason"]) for line in row.to_decide]
+        self._tell(actions.decide(row.pk, decisions, by=by), by)
+
+    def _withdraw(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        self._tell(actions.withdraw(options["pk"], by=by), by)
+
+    def _set_wanted(self, options: dict[str, Any], verb: str) -> None:
+        by = _person(options["as"])
+        tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=options["tenant"])
+        with transaction.atomic():
+            rows = [
+                actions.set_wanted(row.pk, to=WANTED[verb], by=by)
+                for row in Namespace.objects.filter(tenant=tenant).order_by("pk")
+            ]
+        for row in rows:
+            self.stdout.write(f"{row.name} of {tenant.slug} shall be {row.wanted}.")
+
+
+def sentence(refusal: Refusal) -> str:
+    """As the API says it, on one line: field, then why not."""
+    return f"{refusal.field}: {refusal.message}" if refusal.field else refusal.message
+
+
+def _acting(parser: CommandParser) -> CommandParser:
+    parser.add_argument("--as", required=True, metavar="EMAIL", help="who does it, with that person's rights")
+    return parser
+
+
+def _person(email: str) -> Actor:
+    user = User.objects.filter(email=email.strip().lower()).first()
+    if user is None:
+        raise refuse("unknown_person", f"Nobody here has the address '{email[:80]}'.", field="as")
+    if not user.is_active:
+        raise refuse(
+            "suspended", f"The account of '{user.email}' is suspended; it does nothing.", field="as", status=409
+        )
+    return Actor(user=user, via="command")
+
+
+def _to_decide(pk: int, by: Actor) -> RequestRow:
+    """Raises Refused for who may decide none of its lines."""
+    [row] = requests.request_rows([get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)], by=by)
+    if not row.to_decide:
+        refuse_if(row.refusal or row.lines[0].refusal)
+    return row
+
+
+def _date(text: str, field: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise refuse("bad_date", f"'{text[:40]}' is no date; write it as 2027-03-31.", field=field) from error
+
+
+def _wish(text: str) -> tuple[str, int, str]:
+    slug, _, rest = text.partition("=")
+    units, _, kind = rest.partition(":")
+    if not slug or not _is_number(units) or kind not in ("", "base", "boost"):
+        raise refuse("bad_line", f"'{text[:80]}' is no line; write a100=2, or a100=2:boost.", field="line")
+    return slug, int(units), kind or "base"
+
+
+def _edit(text: str) -> tuple[int, int | None]:
+    pk, equals, units = text.partition("=")
+    if not _is_number(pk) or (equals and not _is_number(units)):
+        raise refuse("bad_line", f"'{text[:80]}' is no line; write its number, 12, or 12=2 for 2 units.", field="line")
+    return int(pk), int(units) if equals else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def _day(at: Any) -> str:
+    return f"{timezone.localtime(at):%d %b %Y}"
+
+
+def _asked(line: LineRow) -> str:
+    return f"{line.slug} {_units(line.kind, line.asked_units)} until {_day(line.asked_until)}"
+
+
+def _units(kind: str, units: int) -> str:
+    return f"+{units}" if kind == QuotaLine.Kind.BOOST else f"={units}"
+
+
+def _answer(line: LineRow) -> str:
+    told: Sequence[str] = [line.state]
+    if line.decided_units is not None and line.decided_until is not None:
+        told = [*told, _units(line.kind, line.decided_units), "until", _day(line.decided_until)]
+    if line.decided_by:
+        told = [*told, "by", line.decided_by]
+    return " ".join(told) + (f": {line.reason}" if line.reason else "")
