@@ -45,6 +45,10 @@ SENTENCES = {
     "join.asked": "asked to join",
     "join.withdrawn": "no longer asks to join",
     "join.answered": "answered a request to join",
+    "team.asked": "asked for the team",
+    "team.withdrawn": "no longer asks for the team",
+    "team.decided": "decided about the team",
+    "bundle.changed": "changed the bundle",
 }
 
 

@@ -1,0 +1,181 @@
+"""How a team begins with a bundle: somebody asks, an approver decides. And the bundles themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.text import slugify
+
+from accounts.actions import deliver, record
+from accounts.actor import Actor
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from portal.errors import Refused, get_or_refuse, refuse_if
+from portal.transitions import move
+from tenants import actions, founding_policy, policy, queries
+from tenants.decisions import Decision, OverPromise
+from tenants.founding_policy import BundleUnits
+from tenants.models import Bundle, BundleLine, QuotaRequest, TeamRequest, Tenant
+from tenants.policy import Asked
+from tenants.queries import founding
+from tenants.teams import found_tenant
+
+State = TeamRequest.State
+
+
+@transaction.atomic
+def ask_for_team(*, name: str, purpose: str, bundle: str, slug: str = "", by: Actor) -> TeamRequest:
+    """`bundle` is a name; without a slug one is made of the name. Who decides every class of the bundle is told.
+
+    Raises Refused: bad_name, bad_purpose, reserved, unknown_bundle (422), slug_taken, already_asked (409).
+    """
+    refuse_if(founding_policy.may_ask_for_team(by))
+    name, purpose = " ".join(name.split()), " ".join(purpose.split())
+    slug = slug.strip() or slugify(name)[:40].strip("-_")
+    refuse_if(founding_policy.team_refusal(name=name, slug=slug, purpose=purpose))
+    refuse_if(founding.taken(slug))
+    chosen = founding.bundles().filter(name=bundle).first()
+    if chosen is None:
+        raise Refused(founding_policy.NO_BUNDLE)
+    row = TeamRequest.objects.create(user=by.person, name=name, slug=slug, purpose=purpose, bundle=chosen)
+    event = record(by, "team.asked", row, after={"slug": slug, "purpose": purpose, "bundle": chosen.name})
+    body = f"{purpose}\n\nBundle: {chosen.name}\n\n" + _page(f"/team-requests/{row.pk}")
+    people = [person for person in founding.deciders(chosen) if person.pk != by.user_id]
+    deliver(event, people, subject=f"{by.name} asks for a team: {name}", body=body)
+    return row
+
+
+@transaction.atomic
+def withdraw_team_request(request_id: int, *, by: Actor) -> TeamRequest:
+    """Raises Refused: not_found (404), also for somebody else's; already_decided (409)."""
+    row = get_or_refuse(TeamRequest.objects.filter(user=by.user), pk=request_id)
+    refuse_if(founding_policy.may_ask_for_team(by))
+    move(TeamRequest, row.pk, to=State.WITHDRAWN, decided_at=timezone.now())
+    record(by, "team.withdrawn", row)
+    row.refresh_from_db()
+    return row
+
+
+@transaction.atomic
+def decide_team(
+    request_id: int,
+    *,
+    approve: bool,
+    slug: str = "",
+    units: Mapping[str, int] | None = None,
+    reason: str = "",
+    over_promise: OverPromise | None = None,
+    by: Actor,
+) -> TeamRequest:
+    """A yes makes the team, its owner, its namespace and the bundle's grants at once, or nothing.
+
+    `slug` "": as asked; `units` by slug of a class: instead of the bundle's. Raises Refused: not_found (404),
+    not_allowed, own_request, not_your_class (403), already_decided, suspended, slug_taken (409), reason_missing,
+    unknown_class (422), and what `actions.decide` raises.
+    """
+    # Locked: who decides or withdraws at the same moment waits, and finds it decided.
+    rows = TeamRequest.objects.visible_to(by).select_for_update(of=("self",)).select_related("user", "bundle")
+    row = get_or_refuse(rows, pk=request_id)
+    facts = founding.team_facts(row, queries.decides(by))
+    refuse_if(founding_policy.may_decide_team(by, facts))
+    reason, slug = " ".join(reason.split()), slug.strip() or row.slug
+    decided: dict[str, Any] = {"decided_by": by.user, "decided_at": timezone.now(), "reason": reason}
+    if not approve:
+        refuse_if(policy.may_deny(reason=reason))
+        move(TeamRequest, row.pk, to=State.DENIED, **decided)
+        event = record(by, "team.decided", row, after={"approved": False, "reason": reason})
+        subject = f"Your team {row.name} was not approved"
+        deliver(event, [row.user], subject=subject, body=f"{reason}\n\n" + _page("/start"))
+    else:
+        refuse_if(founding_policy.may_found(facts, units or ()))
+        refuse_if(policy.slug_refusal(slug) or founding.taken(slug))
+        tenant = found_tenant(slug=slug, name=row.name, owner=row.user, purpose=row.purpose, by=by)
+        move(TeamRequest, row.pk, to=State.APPROVED, tenant=tenant, **decided)
+        request = _grant_bundle(row, tenant, units or {}, reason=reason, over_promise=over_promise, by=by)
+        after = {"approved": True, "slug": slug, "bundle": row.bundle.name, "request": request.pk, "reason": reason}
+        record(by, "team.decided", row, tenant=slug, after=after)
+    row.refresh_from_db()
+    return row
+
+
+def _grant_bundle(
+    row: TeamRequest,
+    tenant: Tenant,
+    units: Mapping[str, int],
+    *,
+    reason: str,
+    over_promise: OverPromise | None,
+    by: Actor,
+) -> QuotaRequest:
+    """By the very rules of every request: a line each, asked for by who wants the team, decided by `by`."""
+    now = queries.now()
+    ends = now + timedelta(days=row.bundle.days)
+    [bundle] = founding.bundle_rows([row.bundle])
+    lines = [Asked(line.slug, line.units, now, ends) for line in bundle.lines]
+    facts = queries.class_facts(tenant, [line.gpu_class for line in lines], at=now)
+    request = actions.put_request(tenant, lines, facts, justification=row.purpose, filed_by=row.user, now=now)
+    decisions = [
+        Decision(line_id=line.pk, approve=True, units=units.get(line.gpu_class.slug), reason=reason)
+        for line in request.lines.select_related("gpu_class").order_by("pk")
+    ]
+    subject = f"Your team {tenant.name} is founded"
+    return actions.decide(request.pk, decisions, by=by, over_promise=over_promise, subject=subject)
+
+
+# ---- bundles -----------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def put_bundle(
+    *,
+    name: str,
+    lines: Sequence[tuple[str, int]],
+    summary: str = "",
+    days: int = 90,
+    position: int = 100,
+    is_open: bool = True,
+    bundle_id: int | None = None,
+    by: Actor,
+) -> Bundle:
+    """Make a bundle, or change the one of that id: its lines, units by slug of a class, take the place of the old ones.
+
+    Who asked with it before gets what it holds when it is decided. Raises Refused: not_allowed (403), not_found (404),
+    name_taken (409), bad_name, bad_summary, bad_period, bad_lines, bad_units, unknown_class, class_closed (422).
+    """
+    refuse_if(policy.may_operate(by))
+    name, summary = " ".join(name.split()), " ".join(summary.split())
+    slugs = [slug for slug, _units in lines]
+    classes = {one.slug: one for one in GpuClass.objects.filter(cluster=catalog.cluster(), slug__in=slugs)}
+    refuse_if(founding_policy.lines_refusal(slugs, classes))
+    typed = [
+        BundleUnits(
+            (one := classes[slug]).name,
+            units,
+            is_active=one.life_cycle == GpuClass.LifeCycle.ACTIVE,
+            is_for_everyone=one.visibility == GpuClass.Visibility.EVERYONE,
+        )
+        for slug, units in lines
+    ]
+    refuse_if(founding_policy.bundle_refusal(name=name, summary=summary, days=days, lines=typed))
+    values = {"name": name, "summary": summary, "days": days, "position": position, "is_open": is_open}
+    if bundle_id is None:
+        row = Bundle.objects.create(**values)
+    else:
+        row = get_or_refuse(Bundle.objects.select_for_update(), pk=bundle_id)
+        Bundle.objects.filter(pk=row.pk).update(**values)
+        row.lines.all().delete()
+        row.refresh_from_db()
+    BundleLine.objects.bulk_create(
+        BundleLine(bundle=row, gpu_class=classes[slug], units=units) for slug, units in lines
+    )
+    record(by, "bundle.changed", row, after={**values, "lines": dict(lines)})
+    return row
+
+
+def _page(path: str) -> str:
+    return f"{settings.PORTAL_URL}{path}"

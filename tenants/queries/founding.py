@@ -1,0 +1,180 @@
+"""Teams to be: bundles to choose from, requests for a team, and who decides them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_objects
+
+from accounts.actor import Actor
+from accounts.models import Role, User
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from cluster.names import dns_label
+from portal.errors import Refusal
+from tenants import queries
+from tenants.founding_policy import SLUG_TAKEN, TeamFacts, may_decide_team
+from tenants.models import ApproverFor, Bundle, BundleLine, Namespace, TeamRequest, Tenant
+from tenants.policy import Excess
+from tenants.promises import Promise
+from tenants.queries.curves import PromiseCurve, promise_curve
+
+OWN_MAX = 5
+NEW_MAX = 25
+
+
+@dataclass(frozen=True)
+class BundleLineRow:
+    gpu_class_id: int
+    slug: str
+    name: str
+    unit: str
+    units: int
+
+
+@dataclass(frozen=True)
+class BundleRow:
+    pk: int
+    name: str
+    summary: str
+    days: int
+    lines: tuple[BundleLineRow, ...]
+
+
+@dataclass(frozen=True)
+class TeamRow:
+    """A request for a team; `tenant`: the slug of what came of it; `refusal`: why this person may not decide it."""
+
+    pk: int
+    name: str
+    slug: str
+    purpose: str
+    bundle: BundleRow
+    who: str
+    asked_at: datetime
+    state: str
+    reason: str
+    decided_by: str
+    decided_at: datetime | None
+    tenant: str
+    refusal: Refusal | None
+
+
+def bundles() -> QuerySet[Bundle]:
+    """Those that a new team can have: open, with lines, of open classes that are for everyone."""
+    lines = BundleLine.objects.filter(bundle=OuterRef("pk"))
+    usable = Q(gpu_class__life_cycle=GpuClass.LifeCycle.ACTIVE, gpu_class__visibility=GpuClass.Visibility.EVERYONE)
+    return Bundle.objects.filter(Exists(lines), ~Exists(lines.exclude(usable)), is_open=True)
+
+
+def bundle_rows(found: Collection[Bundle]) -> list[BundleRow]:
+    """In the given order. Two queries."""
+    rows = list(found)
+    prefetch_related_objects(rows, "lines__gpu_class")
+    return [_bundle_row(row) for row in rows]
+
+
+def _bundle_row(row: Bundle) -> BundleRow:
+    lines = tuple(
+        BundleLineRow(
+            line.gpu_class_id, line.gpu_class.slug, line.gpu_class.name, catalog.unit_of(line.gpu_class), line.units
+        )
+        for line in row.lines.all()
+    )
+    return BundleRow(row.pk, row.name, row.summary, row.days, lines)
+
+
+def team_rows(found: Collection[TeamRequest], *, by: Actor) -> list[TeamRow]:
+    """In the given order. Seven queries, whatever their number."""
+    rows = list(found)
+    prefetch_related_objects(rows, "user", "decided_by", "tenant", "bundle__lines__gpu_class")
+    mine = queries.decides(by)
+    return [
+        TeamRow(
+            pk=row.pk,
+            name=row.name,
+            slug=row.slug,
+            purpose=row.purpose,
+            bundle=_bundle_row(row.bundle),
+            who=row.user.name,
+            asked_at=row.asked_at,
+            state=row.state,
+            reason=row.reason,
+            decided_by=row.decided_by.name if row.decided_by else "",
+            decided_at=row.decided_at,
+            tenant=row.tenant.slug if row.tenant else "",
+            refusal=may_decide_team(by, team_facts(row, mine)),
+        )
+        for row in rows
+    ]
+
+
+def team_facts(row: TeamRequest, mine: Collection[str] | None) -> TeamFacts:
+    classes = {line.gpu_class.slug: line.gpu_class.name for line in row.bundle.lines.all()}
+    return TeamFacts(row.user_id, row.user.is_active, row.state, classes, mine)
+
+
+def own(by: Actor) -> QuerySet[TeamRequest]:
+    """What the person asked for, newest first, without what was withdrawn or became a team."""
+    states = (TeamRequest.State.PENDING, TeamRequest.State.DENIED)
+    return TeamRequest.objects.filter(user=by.user, state__in=states).order_by("-id")
+
+
+def waiting(by: Actor) -> QuerySet[TeamRequest]:
+    """Oldest first: pending, with a bundle of classes that this approver decides."""
+    mine = queries.decides(by)
+    found = TeamRequest.objects.filter(state=TeamRequest.State.PENDING).order_by("id")
+    if mine is None:
+        return found
+    others = BundleLine.objects.filter(bundle=OuterRef("bundle")).exclude(gpu_class__slug__in=mine)
+    return found.filter(~Exists(others))
+
+
+def deciders(bundle: Bundle) -> list[User]:
+    """Approvers of every class in it. One query."""
+    theirs = ApproverFor.objects.filter(user=OuterRef("pk"))
+    of_class = ApproverFor.objects.filter(user=OuterRef(OuterRef("pk")), gpu_class=OuterRef("gpu_class"))
+    others = BundleLine.objects.filter(~Exists(of_class), bundle=bundle)
+    approvers = User.objects.filter(is_active=True, roles__contains=[Role.APPROVER])
+    return list(approvers.filter(Exists(theirs.filter(gpu_class=None)) | ~Exists(others)).order_by("pk"))
+
+
+def taken(slug: str) -> Refusal | None:
+    """Two queries."""
+    is_taken = Tenant.objects.filter(slug=slug).exists() or Namespace.objects.filter(name=dns_label(slug)).exists()
+    return SLUG_TAKEN if is_taken else None
+
+
+# ---- what a decision rests on ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LineFacts:
+    """What a line of the bundle would do. `pool`: what all teams were promised and what is free, as a sentence."""
+
+    line: BundleLineRow
+    pool: str
+    excess: Excess | None
+    curve: PromiseCurve
+
+
+def line_facts(bundle: BundleRow, *, at: datetime) -> list[LineFacts]:
+    """For a team that holds nothing yet, from now on. Two queries a line, and about fifteen."""
+    classes = GpuClass.objects.in_bulk([line.gpu_class_id for line in bundle.lines])
+    limits = catalog.promise_limits(list(classes.values()))
+    pools = queries.pool_figures(classes)
+    facts = []
+    for line in bundle.lines:
+        gpu_class, limit = classes[line.gpu_class_id], limits[line.gpu_class_id]
+        promise = Promise(line.units, at, at + timedelta(days=bundle.days))
+        facts.append(
+            LineFacts(
+                line,
+                pools[gpu_class.pk],
+                queries.excess_of(0, gpu_class, promise, is_base=True, limit=limit, at=at),
+                promise_curve(0, gpu_class, promise, is_base=True, limit=limit, at=at),
+            )
+        )
+    return facts
