@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from accounts.actions import deliver, record
-from accounts.actor import Actor
+from accounts.actor import Actor, system
 from accounts.models import User
 from catalog import queries as catalog
 from catalog.models import GpuClass, Pool
@@ -20,7 +20,7 @@ from portal.due import touch, wake
 from portal.errors import NOT_FOUND, Refusal, Refused, get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint
 from portal.transitions import move
-from tenants import letters, policy, queries
+from tenants import letters, policy, queries, rules
 
 # Verbs of their own module, for those who look for them here.
 from tenants.access import allow_team as allow_team
@@ -68,13 +68,18 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
     plan = Plan.objects.create(request=request)
     touch(Plan, plan.pk)
     event = record(by, "request.filed", request, tenant=tenant.slug, after={"lines": [asdict(line) for line in lines]})
-    class_ids = [facts[line.gpu_class].pk for line in lines]
+    filed = list(QuotaLine.objects.filter(request=request).order_by("pk"))
+    by_rule = {line.pk for line in rules.decreases(tenant, filed, at=now)}
+    class_ids = [line.gpu_class_id for line in filed if line.pk not in by_rule]
     deliver(
         event,
-        queries.approvers_of(class_ids, tenant=tenant),
+        queries.approvers_of(class_ids, tenant=tenant) if class_ids else (),
         subject=f"{tenant.name} asks for quota",
         body=f"{justification.strip()}\n\n" + _page(f"/requests/{request.pk}"),
     )
+    if by_rule:
+        decisions = [Decision(pk, approve=True) for pk in sorted(by_rule)]
+        _decide(request, decisions, OverPromise(), by=system(f"rule {rules.DECREASE}"), rule=rules.DECREASE, subject="")
     _hint_pages(tenant)
     return request
 
@@ -150,9 +155,23 @@ def decide(
     if not decisions or len({decision.line_id for decision in decisions}) < len(decisions):
         raise refuse("bad_lines", "Decide at least one line, each of them once.", field="lines")
     wanted = {decision.line_id for decision in decisions}
-    lines = {line.pk: line for line in QuotaLine.objects.filter(request=request, pk__in=wanted)}
-    if lines.keys() != wanted:
+    if QuotaLine.objects.filter(request=request, pk__in=wanted).count() != len(wanted):
         raise Refused(NOT_FOUND)
+    return _decide(request, decisions, over_promise or OverPromise(), by=by, subject=subject)
+
+
+def _decide(
+    request: QuotaRequest,
+    decisions: Sequence[Decision],
+    over_promise: OverPromise,
+    *,
+    by: Actor,
+    subject: str,
+    rule: str = "",
+) -> QuotaRequest:
+    """`rule`: which one decides instead of a person; it was asked already."""
+    wanted = {decision.line_id for decision in decisions}
+    lines = QuotaLine.objects.in_bulk(wanted)
     classes = _lock(request.tenant, {line.gpu_class_id for line in lines.values()})
     # Read again: somebody may have decided or withdrawn while we waited for the locks.
     lines = QuotaLine.objects.in_bulk(wanted)
@@ -163,7 +182,7 @@ def decide(
         line = lines[decision.line_id]
         gpu_class = classes[line.gpu_class_id]
         met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, decides)
-        refuse_if(policy.may_decide(by, met))
+        refuse_if(None if rule else policy.may_decide(by, met))
         refuse_if(policy.may_grant(standing) if decision.approve else None)
         settled.append(settle(line, decision, now))
         refuse_if(_in_line(index, refusal(settled[-1], now)))
@@ -171,11 +190,10 @@ def decide(
     for index, one in enumerate(settled):
         refuse_if(_in_line(index, _growth(one, classes[one.line.gpu_class_id], figures)))
     excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
-    over_promise = over_promise or OverPromise()
     refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
     for one in settled:
         facts = _plain(figures[one.line.gpu_class_id])
-        _carry_out(one, by=by, now=now, facts=facts, over_promise=over_promise)
+        _carry_out(one, by=by, rule=rule, now=now, facts=facts, over_promise=over_promise)
     _after_decision(request, settled, excesses, over_promise, by=by, subject=subject)
     return request
 
@@ -223,9 +241,12 @@ def _plain(figures: queries.Figures) -> dict[str, Any]:
     return {**asdict(figures), "as_of": figures.as_of.isoformat() if figures.as_of else None}
 
 
-def _carry_out(one: Settled, *, by: Actor, now: datetime, facts: dict[str, Any], over_promise: OverPromise) -> None:
+def _carry_out(
+    one: Settled, *, by: Actor, rule: str, now: datetime, facts: dict[str, Any], over_promise: OverPromise
+) -> None:
     line = one.line
     decided: dict[str, Any] = {"decided_by": by.user, "decided_at": now, "reason": one.decision.reason[:500]}
+    decided["rule"] = rule
     if not one.decision.approve:
         move(QuotaLine, line.pk, to=State.DENIED, facts=facts, **decided)
         return

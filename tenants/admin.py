@@ -1,4 +1,4 @@
-"""The Django admin of tenants: which teams may use a class that is for named teams. Through the same actions."""
+"""The Django admin of tenants: who may use a class that is for named teams, and what is decided without a person."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.http import HttpRequest
 
 from accounts.edge import actor
 from portal.errors import refusal_beside
-from tenants import access, policy
-from tenants.models import ClassAccess
+from tenants import access, policy, rules
+from tenants.models import ClassAccess, Rule
 
 
 class AccessForm(forms.ModelForm):
@@ -79,3 +79,29 @@ class AccessAdmin(admin.ModelAdmin):
 
     def _may_operate(self, request: HttpRequest) -> bool:
         return request.user.is_authenticated and policy.may_operate(actor(request)) is None
+
+
+@admin.register(Rule)
+class RuleAdmin(admin.ModelAdmin):
+    """Which rules there are is said by the code; staff turn them on and off."""
+
+    list_display = ("name", "is_on")
+    readonly_fields = ("name",)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_authenticated and policy.may_operate(actor(request)) is None
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self.has_module_permission(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
+        rules.switch(obj.name, is_on=obj.is_on, by=actor(request))

@@ -150,9 +150,7 @@ class JoinRequest(models.Model):
         return f"request of {self.user_id} to join {self.tenant_id}"
 
 
-constraint_sentence(
-    "one_pending_join_request", "already_asked", "You have asked to join this team already; its owners will answer."
-)
+constraint_sentence("one_pending_join_request", "already_asked", "You have asked this team already; it will answer.")
 
 
 class ApproverFor(models.Model):
@@ -377,6 +375,16 @@ class RequestComment(models.Model):
 
     def __str__(self) -> str:
         return f"comment of {self.author_id} on request #{self.request_id}"
+
+
+class Rule(models.Model):
+    """What is decided without a person while it is on; `name` is one of tenants/rules.py."""
+
+    name = models.CharField(max_length=20, unique=True)
+    is_on = models.BooleanField(default=True)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Plan(Due):

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import BooleanField, ExpressionWrapper, Max, Min, Q, Sum
+from django.db.models import BooleanField, ExpressionWrapper, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import Lower, Upper
 
 from accounts import queries as accounts
@@ -28,7 +28,6 @@ from tenants import entitlements, policy, promises
 from tenants.entitlements import Share
 from tenants.models import ApproverFor, Grant, Membership, Namespace, QuotaLine, Tenant
 from tenants.promises import Promise
-
 from tenants.queries.grants import OVER_AT
 
 # What the layers above ask here.
@@ -316,8 +315,22 @@ def before_and_after(
 
     A new base total ends the tenant's running one when it starts.
     """
+    return _before_and_after(Grant.objects.filter(gpu_class=gpu_class), tenant_id, promised, is_base=is_base, at=at)
+
+
+def own_before_and_after(
+    tenant_id: int, class_id: int, promised: Promise, *, at: datetime
+) -> tuple[list[Promise], list[Promise]]:
+    """The same of this tenant alone, for a new base total. One query."""
+    own = Grant.objects.filter(gpu_class_id=class_id, tenant_id=tenant_id)
+    return _before_and_after(own, tenant_id, promised, is_base=True, at=at)
+
+
+def _before_and_after(
+    grants: QuerySet[Grant], tenant_id: int, promised: Promise, *, is_base: bool, at: datetime
+) -> tuple[list[Promise], list[Promise]]:
     before, after = [], [promised]
-    for grant in Grant.objects.filter(gpu_class=gpu_class, period__endswith__gt=at):
+    for grant in grants.filter(period__endswith__gt=at):
         found = promise_of(grant)
         before.append(found)
         is_replaced = is_base and grant.tenant_id == tenant_id and grant.kind == Grant.Kind.BASE

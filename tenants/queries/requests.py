@@ -168,7 +168,7 @@ def _request_row(
                 decided_until=line.decided_until,
                 state=line.state,
                 reason=line.reason,
-                decided_by=line.decided_by.name if line.decided_by else "",
+                decided_by=line.decided_by.name if line.decided_by else line.rule and f"rule {line.rule}",
                 decided_at=line.decided_at,
                 refusal=policy.may_decide(by, line_facts(line, line.gpu_class, request.filed_by_id, standing, mine)),
             )

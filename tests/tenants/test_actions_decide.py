@@ -18,7 +18,7 @@ from catalog.models import GpuClass, Pool
 from portal.errors import Refused, to_refusal
 from tenants import actions, queries
 from tenants.actions import Decision, OverPromise
-from tenants.models import Grant, Namespace, QuotaLine, QuotaRequest, Tenant
+from tenants.models import Grant, Namespace, QuotaLine, QuotaRequest, Rule, Tenant
 from tenants.policy import Asked
 from tests import make
 
@@ -107,6 +107,7 @@ def test_a_new_total_ends_the_running_grant_and_leaves_no_gap(
 def test_a_new_total_of_nothing_is_the_end_and_no_grant(
     team_a: Tenant, limited: GpuClass, alice: User, dana: User
 ) -> None:
+    Rule.objects.update_or_create(name="decrease", defaults={"is_on": False})
     make.grant(team_a, limited, units=4)
     approve(file(team_a, alice, asked(limited, 0)), dana)
     assert in_force(team_a) == []
@@ -163,6 +164,7 @@ def test_promising_more_than_the_class_can_give_needs_the_tick_and_a_reason(
 def test_taking_away_from_a_class_that_is_over_its_limit_needs_no_tick(
     team_a: Tenant, limited: GpuClass, alice: User, dana: User
 ) -> None:
+    Rule.objects.update_or_create(name="decrease", defaults={"is_on": False})
     make.grant(team_a, limited, units=12)
     approve(file(team_a, alice, asked(limited, 10, days=20)), dana)
     assert in_force(team_a) == [10]
