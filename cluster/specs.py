@@ -55,6 +55,8 @@ class NamespaceSpec:
     is_held: bool
     # A number that counts nothing. Changing it makes Kueue look again at what waits (see manifests.plain_group).
     wakes: int = 0
+    # What runs beyond the queue's own numbers and is not to be reclaimed (see manifests.grace_cohort).
+    grace: tuple[QuotaCell, ...] = ()
 
 
 @dataclass(frozen=True)

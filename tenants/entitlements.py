@@ -33,6 +33,8 @@ class Share:
     memory_gib_per_unit: int
     borrowing_limit: int
     in_force: int
+    # In force, or so recently that its grace lasts: what runs may go on holding as much.
+    keepable: int = 0
     is_flavor_ready: bool = True
     flavor_sent_at: datetime | None = None
 
@@ -52,12 +54,44 @@ def queue_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, 
         kept = max(0, min(cell.used, left))
         former[slug] = former.get(slug, 0) + kept
         cells.append(QuotaCell(resource, flavor, kept, 0))
-    cells += [
-        QuotaCell(share.resource, share.flavor, share.in_force - former.get(share.slug, 0), share.borrowing_limit)
-        for share in shares
-        if _is_queued(share)
-    ]
+    for share in shares:
+        if _is_queued(share):
+            borrowing_limit = 0 if _beyond(share, live) else share.borrowing_limit
+            nominal = share.in_force - former.get(share.slug, 0)
+            cells.append(QuotaCell(share.resource, share.flavor, nominal, borrowing_limit))
     return tuple(sorted(cells))
+
+
+def grace_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, ...]:
+    """What runs beyond the queue's own numbers although its grant is over, as far as its grace covers it.
+
+    It falls as runs end. Nothing new has a place in it: it is not the queue's own (see manifests.grace_cohort).
+    """
+    nominal = {(cell.resource, cell.flavor): cell.nominal for cell in queue_cells(shares, live)}
+    cells = []
+    for share in shares:
+        left = _beyond(share, live)
+        for (resource, flavor), cell in sorted(_used(share, live).items()):
+            kept = min(left, max(0, cell.used - nominal.get((resource, flavor), 0)))
+            left -= kept
+            if kept:
+                cells.append(QuotaCell(resource, flavor, kept))
+    return tuple(sorted(cells))
+
+
+def _beyond(share: Share, live: LiveQueue) -> int:
+    """Units that run, are not in force any more and are in their grace."""
+    used = sum(cell.used for cell in _used(share, live).values())
+    return max(0, min(used, share.keepable) - share.in_force)
+
+
+def _used(share: Share, live: LiveQueue) -> dict[Key, LiveCell]:
+    """The class's cells in the queue, those of former flavors as well."""
+    return {
+        (resource, flavor): cell
+        for (resource, flavor), cell in live.cells.items()
+        if resource == share.resource and flavor.rpartition("-")[0] == share.slug
+    }
 
 
 def leaving(shares: Collection[Share], live: LiveQueue) -> dict[Key, LiveCell]:
@@ -131,11 +165,7 @@ def quota_key(share: Share) -> str:
 
 def _admissible(share: Share, live: LiveQueue) -> int:
     """Units that may be admitted now, or are: a quota below them would only keep pods from coming back."""
-    admitted = sum(
-        cell.used
-        for (resource, flavor), cell in live.cells.items()
-        if resource == share.resource and flavor.rpartition("-")[0] == share.slug
-    )
+    admitted = sum(cell.used for cell in _used(share, live).values())
     return max(share.in_force + share.borrowing_limit, admitted)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True)
 class Promise:
-    """`units` from `start` (included) until `end` (excluded)."""
+    """`units` from `start` (included) until `end` (excluded). What runs at the end goes on for `grace`."""
 
     units: int
     start: datetime
     end: datetime
+    grace: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,17 @@ class Excess:
 
 def in_force(promises: Iterable[Promise], at: datetime) -> int:
     return sum(promise.units for promise in promises if promise.start <= at < promise.end)
+
+
+def keepable(promises: Iterable[Promise], at: datetime) -> int:
+    """The most that what runs may go on holding: what is in force, or was just before an end whose grace lasts still.
+
+    A grant that another follows at once is not counted twice.
+    """
+    alive = [promise for promise in promises if promise.start <= at < promise.end + promise.grace]
+    ends = {promise.end for promise in alive if promise.end <= at}
+    before = (sum(one.units for one in alive if one.start < end <= one.end) for end in ends)
+    return max((in_force(alive, at), *before))
 
 
 def next_boundary(promises: Iterable[Promise], after: datetime) -> datetime | None:

@@ -26,6 +26,7 @@ from portal.due import DONE, Deadline, Outcome, owner_label, wake
 from portal.hints import page_hint
 from tenants import entitlements, queries
 from tenants.models import Namespace, Plan, QuotaLine
+from tenants.queries import grants
 
 # Looking again while something is on its way: Workloads ending, a namespace terminating.
 SOON_S = 3.0
@@ -44,7 +45,8 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
         return _close(row, deadline, kube=kube)
     now = queries.now()
     clock = queries.next_clock(now, tenant_id=row.tenant_id)
-    shares = queries.shares(row, queries.units_in_force(row.tenant_id, now))
+    held = grants.held(row.tenant_id, now)
+    shares = queries.shares(row, held.in_force, keepable=held.keepable)
     live = _live_queue(row, kube)
     is_suspended = row.wanted == Wanted.SUSPENDED
     # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
@@ -58,23 +60,33 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
         done = _send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
     page_hint(row.name)
+    is_kept_anew = any(kind == "Cohort" for kind, _, _ in (*done.sent, *done.deleted))
+    if is_kept_anew:
+        # What runs in a grace has changed, and with it what is left to lend.
+        wake(Pool, Pool.objects.filter(cluster=row.cluster).values_list("pk", flat=True))
     catalog.refuse_to_settle(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_coming = any(_is_coming(share) for share in shares)
     leaving = entitlements.leaving(shares, live).values()
     is_ending = bool(done.terminating) or any(not cell.used for cell in leaving)
-    is_soon = is_ending or entitlements.is_to_wake_again(shares, now)
-    again_in_s = SOON_S if is_soon else FLAVOR_AGAIN_S if is_coming or leaving else None
+    # Something may have started between our reading the queue and its numbers falling.
+    is_soon = is_ending or is_kept_anew or entitlements.is_to_wake_again(shares, now)
+    again_in_s = SOON_S if is_soon else FLAVOR_AGAIN_S if is_coming or leaving or spec.grace else None
     return Outcome(again_in_s=again_in_s, clock=clock, is_applied=not (done.terminating or is_coming))
 
 
 def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: Deadline, *, kube: Kube) -> Converged:
-    """Lower first, raise last: queue numbers that fall, then everything else, then queue numbers that rise."""
+    """Lower first, raise last: queue numbers that fall, then everything else, then queue numbers that rise.
+
+    Before any of it, what keeps running work from being reclaimed when the queue's numbers fall under it.
+    """
+    kept = _send(row, manifests.grace_cohort(spec), deadline, kube=kube, is_all=False).sent if spec.grace else ()
     if spec.cells is not None and live.cells:
         lowered = entitlements.lowered(spec.cells, live)
         if lowered != spec.cells and any(_is_lower(cell, live) for cell in lowered):
             _send(row, [manifests.cluster_queue(spec, lowered)], deadline, kube=kube, is_all=False)
-    return _send(row, manifests.objects(spec), deadline, kube=kube)
+    done = _send(row, manifests.objects(spec), deadline, kube=kube)
+    return replace(done, sent=(*kept, *done.sent))
 
 
 def _is_lower(cell: QuotaCell, live: LiveQueue) -> bool:
@@ -136,7 +148,7 @@ def _close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
             return soon
         if live.is_open:
             spec = queries.namespace_spec(row, queries.shares(row, {}), live, is_held=True)
-            _send(row, manifests.queue(spec)[:1], deadline, kube=kube, is_all=False)
+            _send(row, [manifests.cluster_queue(spec, spec.cells or ())], deadline, kube=kube, is_all=False)
         for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
             deadline.check()
             kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
@@ -146,7 +158,7 @@ def _close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
         deadline.check()
         delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["LocalQueue"])
         deadline.check()
-        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["ClusterQueue"])
+        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["ClusterQueue", "Cohort"])
         return soon
     return soon if _namespace_remains(row, deadline, kube=kube) else DONE
 
@@ -175,13 +187,15 @@ def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     if not lines:
         return DONE
     target = row.request.tenant.namespaces.select_related("cluster").get()
-    units = queries.units_in_force(target.tenant_id, queries.now())
+    held = grants.held(target.tenant_id, queries.now())
+    units = dict(held.in_force)
     for line in lines:
         before = units.get(line.gpu_class_id, 0) if line.kind == QuotaLine.Kind.BOOST else 0
         units[line.gpu_class_id] = before + line.asked_units
     live = _live_queue(target, kube)
     is_held = target.wanted != Wanted.ACTIVE
-    spec = queries.namespace_spec(target, queries.shares(target, units, planned=True), live, is_held=is_held)
+    shares = queries.shares(target, units, keepable=held.keepable, planned=True)
+    spec = queries.namespace_spec(target, shares, live, is_held=is_held)
     planned = _try(target, spec, deadline, kube=kube)
     Plan.objects.filter(pk=row.pk).update(objects_planned=[one.as_json() for one in planned], made_at=Now())
     page_hint(target.name)
@@ -227,7 +241,7 @@ def pool(row: Pool, deadline: Deadline, *, kube: Kube) -> Outcome:
 
 def _promises(cluster: Cluster) -> Promises:
     now = queries.now()
-    return Promises(queries.promised_units(cluster, now), queries.next_clock(now, cluster=cluster), now)
+    return Promises(grants.taken_units(cluster, now), queries.next_clock(now, cluster=cluster), now)
 
 
 def _wake_queues(cluster: Cluster) -> None:

@@ -38,7 +38,10 @@ def checked(cluster: Cluster) -> Checked:
         nodes=tuple(_node(node) for node in mirror.nodes(cluster.pk)),
         slices=tuple(device for one in slices for device in discovery_devices(one)),
         classes=tuple(_offer(gpu_class) for gpu_class in GpuClass.objects.filter(cluster=cluster)),
-        queues=tuple(_queue(one) for one in queues if one.record["cohort"] == cluster.cohort) if has_kueue else None,
+        # While a grant is in its grace, its team's queue is in a cohort of its own name.
+        queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
+        if has_kueue
+        else None,
         dismissed=frozenset(dismissed(cluster).values_list("slug", flat=True)),
     )
     return Checked(checks.check(site), as_of.at, as_of.is_current, as_of.problem)

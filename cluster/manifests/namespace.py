@@ -33,7 +33,9 @@ def walls(spec: NamespaceSpec) -> list[Manifest]:
 
 
 def queue(spec: NamespaceSpec) -> list[Manifest]:
-    return [] if spec.cells is None else [cluster_queue(spec, spec.cells), local_queue(spec)]
+    if spec.cells is None:
+        return []
+    return [*grace_cohort(spec), cluster_queue(spec, spec.cells), local_queue(spec)]
 
 
 def namespace(spec: NamespaceSpec) -> Manifest:
@@ -163,7 +165,7 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
         "kind": "ClusterQueue",
         "metadata": meta(spec.name, owner=spec.owner),
         "spec": {
-            "cohortName": spec.cohort,
+            "cohortName": spec.name if spec.grace else spec.cohort,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": spec.name}},
             "queueingStrategy": "BestEffortFIFO",
             "resourceGroups": [*resource_groups(cells), plain_group(spec.wakes)],
@@ -171,6 +173,19 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
             "stopPolicy": "Hold" if spec.is_held else "None",
         },
     }
+
+
+def grace_cohort(spec: NamespaceSpec) -> list[Manifest]:
+    """Of the namespace's queue alone, between it and the cohort of all, while a grant is in its grace.
+
+    The queue's own numbers have fallen already: nothing fits in it, whatever ends. What still runs is within its
+    cohort's numbers, so nobody outside reclaims it.
+    """
+    if not spec.grace:
+        return []
+    groups = resource_groups(spec.grace)
+    wanted = {"parentName": spec.cohort, "resourceGroups": groups}
+    return [{"apiVersion": KUEUE_API, "kind": "Cohort", "metadata": meta(spec.name, owner=spec.owner), "spec": wanted}]
 
 
 def local_queue(spec: NamespaceSpec) -> Manifest:

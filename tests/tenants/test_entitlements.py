@@ -70,6 +70,54 @@ def test_a_flavor_is_closed_before_it_leaves() -> None:
     assert entitlements.queue_cells([released], borrowable) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
 
 
+@pytest.mark.parametrize(
+    ("in_force", "keepable", "borrowing_limit", "used", "nominal", "limit", "kept"),
+    [
+        (0, 4, 0, 4, 0, 0, 4),
+        (0, 4, 0, 1, 0, 0, 1),
+        (0, 4, 2, 6, 0, 0, 4),
+        (1, 4, 2, 3, 1, 0, 2),
+        (1, 4, 2, 1, 1, 2, 0),
+        (4, 4, 2, 6, 4, 2, 0),
+        (6, 4, 2, 5, 6, 2, 0),
+        (0, 4, 2, 0, 0, 2, 0),
+        (2, 0, 0, 3, 2, 0, 0),
+    ],
+    ids=[
+        "all that was granted runs on",
+        "as runs end it falls",
+        "what was borrowed is not kept",
+        "beyond what is in force nothing is borrowed",
+        "what runs is in force: as ever",
+        "another grant follows: as ever",
+        "a larger grant follows: as ever",
+        "nothing runs: as ever",
+        "no grace",
+    ],
+)
+def test_in_a_grace_what_runs_is_kept_beside_the_queue_and_nothing_new_fits_in_it(
+    in_force: int, keepable: int, borrowing_limit: int, used: int, nominal: int, limit: int, kept: int
+) -> None:
+    share = replace(A100, in_force=in_force, keepable=keepable, borrowing_limit=borrowing_limit)
+    running = live(("nvidia.com/gpu", "a100-11111111", 4, borrowing_limit, used))
+    assert entitlements.queue_cells([share], running) == (QuotaCell("nvidia.com/gpu", "a100-11111111", nominal, limit),)
+    expected = (QuotaCell("nvidia.com/gpu", "a100-11111111", kept),) if kept else ()
+    assert entitlements.grace_cells([share], running) == expected
+
+
+def test_in_a_grace_both_flavors_of_relabelled_nodes_share_what_was_granted() -> None:
+    share = replace(A100, flavor="a100-99999999", in_force=1, keepable=4)
+    running = live(("nvidia.com/gpu", "a100-11111111", 3, 0, 3), ("nvidia.com/gpu", "a100-99999999", 1, 0, 2))
+    assert entitlements.queue_cells([share], running) == (
+        QuotaCell("nvidia.com/gpu", "a100-11111111", 1, 0),
+        QuotaCell("nvidia.com/gpu", "a100-99999999", 0, 0),
+    )
+    assert entitlements.grace_cells([share], running) == (
+        QuotaCell("nvidia.com/gpu", "a100-11111111", 2),
+        QuotaCell("nvidia.com/gpu", "a100-99999999", 1),
+    )
+
+
 def test_relabelled_nodes_promise_nothing_twice() -> None:
     """The class has a new flavor; what still runs on the former one is taken from the new one's quota."""
     relabelled = replace(A100, flavor="a100-99999999", in_force=4)

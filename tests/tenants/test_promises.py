@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.promises import Excess, Promise, Step, adds_excess, curve, excesses, in_force, next_boundary, peak
+from tenants.promises import (
+    Excess,
+    Promise,
+    Step,
+    adds_excess,
+    curve,
+    excesses,
+    in_force,
+    keepable,
+    next_boundary,
+    peak,
+)
 
 DAY = timedelta(days=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,6 +39,35 @@ TWO_AND_A_BOOST = [promise(4, 0, 10), promise(2, 3, 5), promise(8, 10, 20)]
 @pytest.mark.parametrize(("at", "units"), [(-1, 0), (0, 4), (2.9, 4), (3, 6), (4.9, 6), (5, 4), (10, 8), (20, 0)])
 def test_a_promise_counts_from_its_start_and_no_longer_at_its_end(at: float, units: int) -> None:
     assert in_force(TWO_AND_A_BOOST, day(at)) == units
+
+
+def graced(units: int, start: float, end: float, grace: float = 1) -> Promise:
+    return Promise(units, day(start), day(end), grace * DAY)
+
+
+@pytest.mark.parametrize(
+    ("promises", "at", "units"),
+    [
+        ([graced(4, 0, 10)], 9.9, 4),
+        ([graced(4, 0, 10)], 10, 4),
+        ([graced(4, 0, 10)], 10.9, 4),
+        ([graced(4, 0, 10)], 11, 0),
+        ([graced(4, 0, 10, grace=0)], 10, 0),
+        ([graced(4, 0, 10), graced(4, 10, 20)], 10.5, 4),
+        ([graced(4, 0, 10), graced(1, 10, 20)], 10.5, 4),
+        ([graced(4, 0, 10), graced(1, 10, 20)], 11, 1),
+        ([graced(4, 0, 10), graced(6, 10, 20)], 10.5, 6),
+        ([graced(4, 0, 20), graced(2, 5, 10)], 10.5, 6),
+        ([graced(4, 0, 10), graced(2, 10, 10.5)], 10.7, 4),
+        ([graced(4, 0, 10), graced(2, 10, 10.5)], 11.2, 2),
+        ([graced(4, 5, 10)], 4, 0),
+        ([], 4, 0),
+    ],
+)
+def test_what_runs_may_hold_what_was_in_force_before_the_end_while_its_grace_lasts(
+    promises: list[Promise], at: float, units: int
+) -> None:
+    assert keepable(promises, day(at)) == units
 
 
 @pytest.mark.parametrize(("after", "found"), [(-1, 0), (0, 3), (3, 5), (4, 5), (5, 10), (10, 20), (20, None)])

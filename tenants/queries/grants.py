@@ -1,0 +1,83 @@
+"""What grants come to at an instant, their grace included."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
+from django.db.models.functions import Upper
+
+from catalog.models import GpuClass
+from catalog.queries.capacity import used_by_namespace
+from cluster import queries as mirror
+from cluster.models import Cluster
+from tenants import promises
+from tenants.models import Grant, Namespace
+from tenants.promises import Promise
+
+# When nothing is left of a grant: its end and its grace.
+OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
+
+
+@dataclass(frozen=True)
+class Held:
+    """Units by class id at an instant. `keepable`: as many may go on running (see promises.keepable)."""
+
+    in_force: dict[int, int]
+    keepable: dict[int, int]
+
+
+def held(tenant_id: int, at: datetime) -> Held:
+    """One query."""
+    by_class = {pk: own for (_, pk), own in _by_holder(_alive(at).filter(tenant_id=tenant_id)).items()}
+    return Held(
+        in_force={pk: units for pk, own in by_class.items() if (units := promises.in_force(own, at))},
+        keepable={pk: promises.keepable(own, at) for pk, own in by_class.items()},
+    )
+
+
+def taken_units(cluster: Cluster, at: datetime) -> dict[int, int]:
+    """Units by class id that cannot be lent: in force, and what runs on in a grace. One query, four with a grace."""
+    by_holder = _by_holder(_alive(at).filter(gpu_class__cluster=cluster))
+    taken: dict[int, int] = {}
+    beyond: dict[tuple[int, int], tuple[int, int]] = {}
+    for (tenant_id, pk), own in by_holder.items():
+        units, keepable = promises.in_force(own, at), promises.keepable(own, at)
+        taken[pk] = taken.get(pk, 0) + units
+        if keepable > units:
+            beyond[tenant_id, pk] = (units, keepable)
+    used = _used(cluster, {pk for _, pk in beyond}) if beyond else None
+    for (tenant_id, pk), (units, keepable) in beyond.items():
+        runs = keepable if used is None else used.get((tenant_id, pk), 0)
+        taken[pk] += max(0, min(runs, keepable) - units)
+    return taken
+
+
+def _used(cluster: Cluster, class_ids: Collection[int]) -> dict[tuple[int, int], int] | None:
+    """(tenant, class) → units that run; None when the mirror does not know."""
+    if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
+        return None
+    by_class = used_by_namespace(cluster, GpuClass.objects.filter(pk__in=class_ids))
+    owners = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
+    found: dict[tuple[int, int], int] = {}
+    for pk, by_name in by_class.items():
+        for name, units in by_name.items():
+            if name in owners:
+                found[owners[name], pk] = found.get((owners[name], pk), 0) + units
+    return found
+
+
+def _alive(at: datetime) -> QuerySet[Grant]:
+    """In force, or over and in their grace."""
+    return Grant.objects.alias(over_at=OVER_AT).filter(period__startswith__lte=at, over_at__gt=at)
+
+
+def _by_holder(rows: QuerySet[Grant]) -> dict[tuple[int, int], list[Promise]]:
+    """(tenant, class) → its grants."""
+    found: dict[tuple[int, int], list[Promise]] = {}
+    for grant in rows:
+        one = Promise(grant.units, grant.period.lower, grant.period.upper, grant.grace)
+        found.setdefault((grant.tenant_id, grant.gpu_class_id), []).append(one)
+    return found
