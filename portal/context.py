@@ -37,6 +37,8 @@ SECTIONS = {
     "namespace-set": "Team",
     "team-history": "Team",
     "inbox": "Inbox",
+    "team-request": "Inbox",
+    "team-decide": "Inbox",
     "history": "History",
     "health": "Health",
     "nodes": "Nodes",

@@ -15,6 +15,7 @@ from desk import views as desk
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
 from tenants import api_people as people
+from tenants import founding_views as founding
 from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
@@ -106,9 +107,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("requests/<int:pk>/decide", tenants.request_decide, name="request-decide"),
     path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
     path("start", members.start, name="start"),
+    path("start/found", founding.team_ask, name="team-ask"),
+    path("start/found/<int:pk>/withdraw", founding.team_withdraw, name="team-withdraw"),
     path("start/invitations/<int:pk>", members.invitation_answer, name="invitation-answer"),
     path("start/join", members.join, name="join"),
     path("start/join/<int:pk>/withdraw", members.join_withdraw, name="join-withdraw"),
+    path("team-requests/<int:pk>", founding.team_request, name="team-request"),
+    path("team-requests/<int:pk>/decide", founding.team_decide, name="team-decide"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
     path("teams/<slug:tenant>/namespace", members.namespace_set, name="namespace-set"),

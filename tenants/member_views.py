@@ -16,8 +16,9 @@ from accounts.edge import actor
 from portal.errors import get_or_refuse, refusal_beside, refuse, refuse_if
 from tenants import actions, policy, queries, shown
 from tenants.forms import AnswerForm, JoinForm, MemberForm, RoleForm
-from tenants.models import Invitation, Membership, Namespace, Tenant
-from tenants.queries import joining
+from tenants.founding_forms import TeamForm
+from tenants.models import Invitation, Membership, Namespace, TeamRequest, Tenant
+from tenants.queries import founding, joining
 
 # ---- the team ----------------------------------------------------------------------------------------------------
 
@@ -168,7 +169,7 @@ def _roles_for(by: Actor, standing: policy.Standing, member: Membership, owners:
 @login_required
 @require_GET
 def start(request: HttpRequest) -> HttpResponse:
-    return render(request, "tenants/start.html", _start_context(request, JoinForm()))
+    return start_page(request)
 
 
 @login_required
@@ -181,7 +182,7 @@ def join(request: HttpRequest) -> HttpResponse:
             actions.ask_to_join(form.cleaned_data["team"], message=form.cleaned_data["message"], by=by)
             messages.success(request, "Sent. The owners of the team are told by mail; their answer comes the same way.")
             return redirect("start")
-    return render(request, "tenants/start.html", _start_context(request, form), status=422)
+    return start_page(request, join_form=form, status=422)
 
 
 @login_required
@@ -205,14 +206,24 @@ def invitation_answer(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("start")
 
 
-def _start_context(request: HttpRequest, form: JoinForm) -> dict[str, Any]:
-    by = actor(request)
+def start_page(
+    request: HttpRequest, *, join_form: JoinForm | None = None, team_form: TeamForm | None = None, status: int = 200
+) -> HttpResponse:
+    """With what was typed into one of its forms and refused."""
+    by, form = actor(request), join_form or JoinForm()
     text = request.GET.get("q", "") or (form.data.get("team", "") if form.is_bound else "")
-    return {
+    bundles = founding.bundle_rows(founding.bundles())
+    asked = list(founding.own(by)[: founding.OWN_MAX])
+    context = {
         "q": text,
         "found": joining.teams_found(by, text),
         "is_searched": len(text.strip()) >= joining.LETTERS_MIN,
         "invitations": joining.invitations_for(by, at=timezone.now()),
         "joins": joining.joins_of(by),
         "form": form,
+        "teams_asked": asked,
+        "is_team_asked": any(row.state == TeamRequest.State.PENDING for row in asked),
+        "bundles": bundles,
+        "team_form": team_form or TeamForm(bundles=bundles),
     }
+    return render(request, "tenants/start.html", context, status=status)

@@ -30,7 +30,7 @@ from tenants.forms import CommentForm, DecisionForm, RequestForm, end_of, start_
 from tenants.models import Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
-from tenants.queries import Figures, requests
+from tenants.queries import Figures, founding, requests
 from tenants.queries.curves import PromiseCurve, promise_curve
 from tenants.queries.requests import LineRow
 
@@ -309,5 +309,6 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "next_cursor": page.next_cursor,
         "tenant_filter": chosen,
         "tenants_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
+        **founding.inbox(by),
     }
     return render(request, "tenants/inbox.html", context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_objects
 
@@ -19,6 +20,7 @@ from tenants.founding_policy import SLUG_TAKEN, TeamFacts, may_decide_team
 from tenants.models import ApproverFor, Bundle, BundleLine, Namespace, TeamRequest, Tenant
 from tenants.policy import Excess
 from tenants.promises import Promise
+from tenants.queries import joining
 from tenants.queries.curves import PromiseCurve, promise_curve
 
 OWN_MAX = 5
@@ -130,6 +132,14 @@ def waiting(by: Actor) -> QuerySet[TeamRequest]:
         return found
     others = BundleLine.objects.filter(bundle=OuterRef("bundle")).exclude(gpu_class__slug__in=mine)
     return found.filter(~Exists(others))
+
+
+def inbox(by: Actor) -> dict[str, Any]:
+    """What an approver's inbox has above the requests: new teams, oldest first, and teams without an active owner."""
+    found = waiting(by)
+    rows = list(found[:NEW_MAX])
+    total = len(rows) if len(rows) < NEW_MAX else found.count()
+    return {"new_teams": team_rows(rows, by=by), "new_teams_total": total, "ownerless": joining.without_owner()}
 
 
 def deciders(bundle: Bundle) -> list[User]:

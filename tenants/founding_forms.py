@@ -1,0 +1,70 @@
+"""Shapes of what people type when a team begins. What is allowed is said by the verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django import forms
+
+from portal.quota_bar import plural
+from tenants import founding_policy, policy
+from tenants.forms import FormWithLines
+from tenants.queries.founding import BundleRow
+
+
+def contents(bundle: BundleRow) -> str:
+    """`2 cards of A100, 4 slices of A100 1g.10gb, for 90 days`."""
+    lines = [f"{plural(line.units, line.unit)} of {line.name}" for line in bundle.lines]
+    return f"{', '.join(lines)}, for {plural(bundle.days, 'day')}"
+
+
+class TeamForm(forms.Form):
+    name = forms.CharField(label="Name", max_length=founding_policy.NAME_MAX)
+    slug = forms.CharField(
+        label="Short name",
+        required=False,
+        max_length=40,
+        help_text="In addresses and in the cluster; made of the name if you leave it empty.",
+    )
+    purpose = forms.CharField(
+        label="What for",
+        max_length=founding_policy.PURPOSE_MAX,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Approvers decide by this.",
+    )
+    bundle = forms.ChoiceField(label="What it begins with", widget=forms.RadioSelect)
+
+    def __init__(self, *args: Any, bundles: Collection[BundleRow], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["bundle"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(bundle.name, f"{bundle.name}: {contents(bundle)}") for bundle in bundles]
+
+
+class TeamDecisionForm(FormWithLines):
+    """One answer, with the units of each line of the bundle."""
+
+    decision = forms.ChoiceField(choices=[("approve", "approve"), ("deny", "deny")])
+    slug = forms.CharField(label="Short name", max_length=40, required=False)
+    reason = forms.CharField(required=False, max_length=policy.REASON_MAX)
+    over_promise = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, bundle: BundleRow, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for line in bundle.lines:
+            self.fields[f"units-{line.slug}"] = forms.IntegerField(
+                label="Units", min_value=0, max_value=policy.UNITS_MAX
+            )
+        self.name_lines([line.slug for line in bundle.lines])
+
+    def line_errors(self) -> dict[Any, str]:
+        found = super().line_errors()
+        for slug in self.line_keys:
+            told = [str(text) for text in self[f"units-{slug}"].errors]
+            if told:
+                found[slug] = " ".join([*told, *([found[slug]] if slug in found else [])])
+        return found
+
+    def units(self) -> dict[str, int]:
+        return {slug: self.cleaned_data[f"units-{slug}"] for slug in self.line_keys}
