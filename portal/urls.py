@@ -12,6 +12,7 @@ from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
 from desk import views as desk
+from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
 from tenants import api_people as people
@@ -26,6 +27,9 @@ from workloads import views as workloads
 def tenants_of(by: Actor) -> list[str]:
     return list(Tenant.objects.visible_to(by).values_list("slug", flat=True))
 
+
+# Pages about requests are the tenants' own; what was measured comes from above.
+MEASURE = {"measure": measured}
 
 admin.site.login = staff.sign_in  # type: ignore[method-assign]
 
@@ -102,9 +106,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
     # quota and teams
     path("inbox", tenants.inbox, name="inbox"),
-    path("requests/<int:pk>", tenants.request_page, name="request"),
-    path("requests/<int:pk>/comment", tenants.request_comment, name="request-comment"),
-    path("requests/<int:pk>/decide", tenants.request_decide, name="request-decide"),
+    path("requests/<int:pk>", tenants.request_page, MEASURE, name="request"),
+    path("requests/<int:pk>/comment", tenants.request_comment, MEASURE, name="request-comment"),
+    path("requests/<int:pk>/decide", tenants.request_decide, MEASURE, name="request-decide"),
     path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
     path("start", members.start, name="start"),
     path("start/found", founding.team_ask, name="team-ask"),

@@ -15,9 +15,11 @@ from catalog.queries import Capacity
 from cluster.models import AppliedObject
 from portal.errors import Refusal
 from portal.quota_bar import plural
+from tenants.measured import Measured
 from tenants.models import Namespace
 from tenants.policy import Excess
 from tenants.queries import Figures
+from tenants.queries.asks import Ask
 from tenants.queries.requests import LineRow, RequestRow
 
 FITS = "Fits: at no time in the period more would be promised than there is."
@@ -94,7 +96,7 @@ def over_promised(excess: Excess) -> str:
     )
 
 
-def facts(lines: Collection[LineRow], figures: Mapping[int, Figures]) -> dict[str, Any] | None:
+def facts(lines: Collection[LineRow], figures: Mapping[int, Figures], measured: Measured) -> dict[str, Any] | None:
     """A table: one column a class, one row a fact."""
     columns = {row.gpu_class_id: row.name for row in lines}
     if not columns:
@@ -113,7 +115,37 @@ def facts(lines: Collection[LineRow], figures: Mapping[int, Figures]) -> dict[st
         row("Allocatable in the cluster", "allocatable"),
         row("Free this minute", "free"),
     ]
-    return {"columns": list(columns.values()), "rows": rows}
+    rows += [{"name": name, "values": [values[pk] for pk in columns]} for name, values in measured.rows]
+    asked = {line.gpu_class_id: _cards(line, measured) for line in lines}
+    rows.append({"name": "Asked as physical cards", "values": [asked[pk] for pk in columns]})
+    return {
+        "columns": list(columns.values()),
+        "rows": rows,
+        "note": measured.note,
+        "members": measured.members,
+    }
+
+
+def _cards(line: LineRow, measured: Measured) -> str:
+    cards = measured.cards.get(line.gpu_class_id)
+    if cards is None:
+        return "–"
+    number = f"{float(cards * line.asked_units):.2f}".rstrip("0").rstrip(".")
+    return f"+{number}" if line.kind == "boost" else number
+
+
+def ask(row: Ask) -> dict[str, Any]:
+    """One that was decided before: `A100, asked for 8 cards in all`, and what came of it."""
+    wanted = plural(row.asked, row.unit) + (" on top" if row.kind == "boost" else " in all")
+    is_changed = row.units is not None and row.units != row.asked
+    return {
+        "pk": row.request_id,
+        "sentence": f"{row.name}, asked for {wanted}" + (f", given {row.units}" if is_changed else ""),
+        "state": row.state,
+        "at": row.at,
+        "who": row.by,
+        "reason": row.reason,
+    }
 
 
 def plan(objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str) -> dict[str, Any]:

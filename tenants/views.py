@@ -27,10 +27,12 @@ from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
 from tenants import actions, policy, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import CommentForm, DecisionForm, RequestForm, end_of, start_of, units_typed, usual_period
+from tenants.measured import Measure
 from tenants.models import Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import Figures, founding, requests
+from tenants.queries.asks import asked_before
 from tenants.queries.curves import PromiseCurve, promise_curve
 from tenants.queries.requests import LineRow
 
@@ -132,15 +134,15 @@ def _class_rows(
 
 @login_required
 @require_GET
-def request_page(request: HttpRequest, pk: int) -> HttpResponse:
+def request_page(request: HttpRequest, pk: int, measure: Measure) -> HttpResponse:
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
-    return render(request, "tenants/request.html", _request_context(found, by))
+    return render(request, "tenants/request.html", _request_context(found, by, measure))
 
 
 @login_required
 @require_POST
-def request_decide(request: HttpRequest, pk: int) -> HttpResponse:
+def request_decide(request: HttpRequest, pk: int, measure: Measure) -> HttpResponse:
     """All pending lines of this person's classes at once, each with the units and dates in the form."""
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
@@ -159,12 +161,12 @@ def request_decide(request: HttpRequest, pk: int) -> HttpResponse:
             )
             messages.success(request, f"Decided; {found.filed_by.name} is told.")
             return redirect("request", pk)
-    return render(request, "tenants/request.html", _request_context(found, by, form=form), status=422)
+    return render(request, "tenants/request.html", _request_context(found, by, measure, form=form), status=422)
 
 
 @login_required
 @require_POST
-def request_comment(request: HttpRequest, pk: int) -> HttpResponse:
+def request_comment(request: HttpRequest, pk: int, measure: Measure) -> HttpResponse:
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
     form = CommentForm(request.POST)
@@ -172,7 +174,8 @@ def request_comment(request: HttpRequest, pk: int) -> HttpResponse:
         with refusal_beside(form):
             actions.comment_request(pk, by=by, **form.cleaned_data)
             return redirect(f"{reverse('request', args=[pk])}#thread")
-    return render(request, "tenants/request.html", _request_context(found, by, comment_form=form), status=422)
+    context = _request_context(found, by, measure, comment_form=form)
+    return render(request, "tenants/request.html", context, status=422)
 
 
 def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
@@ -189,7 +192,12 @@ def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
 
 
 def _request_context(
-    found: QuotaRequest, by: Actor, *, form: DecisionForm | None = None, comment_form: CommentForm | None = None
+    found: QuotaRequest,
+    by: Actor,
+    measure: Measure,
+    *,
+    form: DecisionForm | None = None,
+    comment_form: CommentForm | None = None,
 ) -> dict[str, Any]:
     row = requests.request_rows([found], by=by)[0]
     at = queries.now()
@@ -222,7 +230,10 @@ def _request_context(
             for number, line in enumerate(row.lines, start=1)
         ],
         "curves": _curves(found, row.pending, classes, figures, at) if show_decide else [],
-        "facts": shown.facts(row.lines, figures) if show_decide else None,
+        "facts": shown.facts(row.lines, figures, measure(found.tenant, classes.values())) if show_decide else None,
+        "asks": [shown.ask(one) for one in asked_before(found.tenant_id, classes, request_id=found.pk)]
+        if show_decide
+        else [],
         "over_promised": " ".join(
             shown.over_promised(excess) for line in row.to_decide if (excess := excesses[line.pk])
         ),
