@@ -16,6 +16,7 @@ from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
 from tenants import api_people as people
+from tenants import founding_api
 from tenants import founding_views as founding
 from tenants import member_views as members
 from tenants import views as tenants
@@ -35,6 +36,7 @@ admin.site.login = staff.sign_in  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
+    path("api/v1/bundles", founding_api.Bundles.as_view(), name="api-bundles"),
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
@@ -52,6 +54,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/requests/<int:pk>/comments", tenants_api.Comments.as_view(), name="api-request-comments"),
     path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(), name="api-request-decide"),
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
+    path("api/v1/team-requests", founding_api.TeamRequests.as_view(), name="api-team-requests"),
+    path("api/v1/team-requests/<int:pk>/decide", founding_api.TeamRequestDecide.as_view(), name="api-team-decide"),
+    path("api/v1/team-requests/<int:pk>/withdraw", founding_api.TeamRequestWithdraw.as_view(), name="api-team-drop"),
     path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
     path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
     path("api/v1/tenants/<slug:tenant>/invitations", people.TeamInvitations.as_view(), name="api-tenant-invitations"),

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from accounts.edge import actor
 from portal.errors import refusal_beside
 from tenants import access, policy, rules
+from tenants.founding_admin import BundleAdmin as BundleAdmin
 from tenants.models import ClassAccess, Rule
 
 

@@ -166,3 +166,22 @@ def test_pages_cost_the_same_with_one_request_and_with_many(
     with django_assert_max_num_queries(60) as many:
         client.get(address)
     assert len(many) == len(few)
+
+
+def test_staff_edit_bundles_in_the_admin(bundle: Bundle, limited: GpuClass, olga: User, dana: User) -> None:
+    client = as_(olga)
+    new, old = "/admin/tenants/bundle/add/", f"/admin/tenants/bundle/{bundle.pk}/change/"
+    typed = {"name": "Inference", "summary": "", "days": "30", "position": "20", "is_open": "on"}
+    wrong = client.post(new, {**typed, "lines": f"{limited.slug}: 3"})
+    assert "write the class, an equals sign, the units" in text(wrong)
+    assert "There is no class" in text(client.post(new, {**typed, "lines": "moon = 3"}))
+    assert client.post(new, {**typed, "lines": f"{limited.slug} = 3"}).status_code == 302
+    made = Bundle.objects.get(name="Inference")
+    assert [(line.gpu_class, line.units) for line in made.lines.all()] == [(limited, 3)]
+    assert f"{limited.slug} = 2" in text(client.get(old))
+    assert "A bundle of this name exists already." in text(client.post(old, {**typed, "lines": f"{limited.slug} = 1"}))
+    client.post(old, {**typed, "name": "Training", "is_open": "", "lines": f"{limited.slug} = 1"})
+    bundle.refresh_from_db()
+    assert (bundle.is_open, bundle.days, bundle.lines.get().units) == (False, 30, 1)
+    User.objects.filter(pk=dana.pk).update(is_staff=True)
+    assert as_(dana).get(old).status_code in (302, 403)

@@ -1,0 +1,169 @@
+"""/api/v1/team-requests and /api/v1/bundles: how a team begins, by the same verbs as the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.models import Scope
+from portal.errors import get_or_refuse, refuse
+from tenants import founding, founding_policy, policy
+from tenants.decisions import OverPromise
+from tenants.models import TeamRequest
+from tenants.queries import founding as teams
+
+STATES = [str(state) for state in TeamRequest.State]
+
+
+class BundleLineSerializer(serializers.Serializer[Any]):
+    gpu_class = serializers.CharField(source="slug", help_text="Slug of a class.")
+    units = serializers.IntegerField()
+
+
+class BundleSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    summary = serializers.CharField(allow_blank=True)
+    days = serializers.IntegerField(help_text="How long its grants last.")
+    lines = BundleLineSerializer(many=True)
+
+
+class TeamRequestSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    name = serializers.CharField()
+    slug = serializers.CharField(help_text="As asked for.")
+    purpose = serializers.CharField()
+    bundle = serializers.CharField(source="bundle.name")
+    asked_by = serializers.CharField(source="who")
+    asked_at = serializers.DateTimeField()
+    state = serializers.ChoiceField(choices=STATES)
+    decided_by = serializers.CharField(allow_blank=True)
+    decided_at = serializers.DateTimeField(allow_null=True)
+    reason = serializers.CharField(allow_blank=True)
+    tenant = serializers.CharField(allow_blank=True, help_text="Slug of the team that came of it.")
+
+
+class NewTeamSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=founding_policy.NAME_MAX)
+    slug = serializers.CharField(
+        max_length=40, required=False, default="", allow_blank=True, help_text="Default: made of the name."
+    )
+    purpose = serializers.CharField(max_length=founding_policy.PURPOSE_MAX)
+    bundle = serializers.CharField(max_length=60, help_text="Name of a bundle.")
+
+
+class TeamDecisionSerializer(serializers.Serializer[Any]):
+    approve = serializers.BooleanField()
+    slug = serializers.CharField(
+        max_length=40, required=False, default="", allow_blank=True, help_text="Default: as asked."
+    )
+    units = serializers.DictField(
+        child=serializers.IntegerField(min_value=0, max_value=policy.UNITS_MAX),
+        required=False,
+        default=dict,
+        help_text="By slug of a class; default: as in the bundle.",
+    )
+    reason = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=policy.REASON_MAX,
+        help_text="Needed for a no, or to give less than the bundle.",
+    )
+    over_promise = serializers.BooleanField(default=False, help_text="Promise more than there is.")
+    over_promise_reason = serializers.CharField(default="", allow_blank=True, max_length=policy.REASON_MAX)
+
+
+class Bundles(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="bundles_list",
+        summary="What a new team can begin with",
+        responses=BundleSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        return Response(BundleSerializer(teams.bundle_rows(teams.bundles()), many=True).data)
+
+
+class TeamRequests(generics.GenericAPIView[TeamRequest]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.REQUEST}
+    serializer_class = TeamRequestSerializer
+    filter_backends = ()
+    queryset = TeamRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="team_requests_list",
+        summary="Teams that I asked for (staff: that anybody did), newest first",
+        parameters=[OpenApiParameter("state", str, enum=STATES)],
+        responses=TeamRequestSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        found: QuerySet[TeamRequest] = TeamRequest.objects.visible_to(by)
+        if state := request.query_params.get("state", ""):
+            if state not in STATES:
+                text = f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them."
+                raise refuse("unknown_state", text, field="state")
+            found = found.filter(state=state)
+        rows = teams.team_rows(self.paginate_queryset(found) or [], by=by)
+        return self.get_paginated_response(TeamRequestSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="team_requests_ask",
+        summary="Ask for a team",
+        request=NewTeamSerializer,
+        responses={201: TeamRequestSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        asked = NewTeamSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by = actor(request)
+        row = founding.ask_for_team(by=by, **asked.validated_data)
+        return Response(_shown(row, by), status=status.HTTP_201_CREATED)
+
+
+class TeamRequestDecide(APIView):
+    required_scope = Scope.DECIDE
+
+    @extend_schema(
+        operation_id="team_requests_decide",
+        summary="Found the team with its bundle, or deny it",
+        request=TeamDecisionSerializer,
+        responses=TeamRequestSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        get_or_refuse(TeamRequest.objects.visible_to(by), pk=pk)
+        asked = TeamDecisionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = asked.validated_data
+        promise = OverPromise(values.pop("over_promise"), values.pop("over_promise_reason"))
+        return Response(_shown(founding.decide_team(pk, by=by, over_promise=promise, **values), by))
+
+
+class TeamRequestWithdraw(APIView):
+    required_scope = Scope.REQUEST
+
+    @extend_schema(
+        operation_id="team_requests_withdraw",
+        summary="Ask no longer for a team",
+        request=None,
+        responses=TeamRequestSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        return Response(_shown(founding.withdraw_team_request(pk, by=by), by))
+
+
+def _shown(row: TeamRequest, by: Actor) -> dict[str, Any]:
+    found: dict[str, Any] = TeamRequestSerializer(teams.team_rows([row], by=by)[0]).data
+    return found
