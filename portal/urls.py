@@ -52,7 +52,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),
     path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
     path("api/v1/requests/<int:pk>/comments", tenants_api.Comments.as_view(), name="api-request-comments"),
-    path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(), name="api-request-decide"),
+    path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(measure=measured), name="api-request-decide"),
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/team-requests", founding_api.TeamRequests.as_view(), name="api-team-requests"),
     path("api/v1/team-requests/<int:pk>/decide", founding_api.TeamRequestDecide.as_view(), name="api-team-decide"),

@@ -192,7 +192,7 @@ def _decide(
     excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
     refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
     for one in settled:
-        facts = _plain(figures[one.line.gpu_class_id])
+        facts = _plain(figures[one.line.gpu_class_id]) | dict(one.decision.measured)
         _carry_out(one, by=by, rule=rule, now=now, facts=facts, over_promise=over_promise)
     _after_decision(request, settled, excesses, over_promise, by=by, subject=subject)
     return request

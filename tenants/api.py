@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -19,9 +20,11 @@ from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
 from tenants import actions, policy, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
+from tenants.measured import Measure
 from tenants.models import Membership, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked
 from tenants.queries import requests
+from tenants.queries.asks import classes_of
 
 STATES = [str(state) for state in QuotaLine.State]
 
@@ -183,7 +186,10 @@ class RequestDetail(APIView):
 
 
 class RequestDecide(APIView):
+    """`measure`: what a decision keeps beside the facts of this app; the URL map hands it in."""
+
     required_scope = Scope.DECIDE
+    measure: Measure | None = None
 
     @extend_schema(
         operation_id="requests_decide",
@@ -198,11 +204,17 @@ class RequestDecide(APIView):
         values = asked.validated_data
         decided = actions.decide(
             pk,
-            [_decision(line) for line in values["lines"]],
+            self._decisions(pk, values["lines"], by),
             by=by,
             over_promise=OverPromise(values["over_promise"], values["over_promise_reason"]),
         )
         return Response(_shown(decided, by))
+
+    def _decisions(self, pk: int, lines: list[dict[str, Any]], by: Actor) -> list[Decision]:
+        found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+        measured = self.measure(found.tenant, classes_of(found)).plain if self.measure else {}
+        class_ids = dict(found.lines.values_list("pk", "gpu_class_id"))
+        return [_decision(line, measured.get(class_ids.get(line["id"], 0), {})) for line in lines]
 
 
 class RequestWithdraw(APIView):
@@ -310,7 +322,7 @@ def _asked(line: dict[str, Any]) -> Asked:
     )
 
 
-def _decision(line: dict[str, Any]) -> Decision:
+def _decision(line: dict[str, Any], measured: Mapping[str, Any]) -> Decision:
     return Decision(
         line_id=line["id"],
         approve=line["approve"],
@@ -318,6 +330,7 @@ def _decision(line: dict[str, Any]) -> Decision:
         starts=line.get("starts_at"),
         ends=line.get("ends_at"),
         reason=line["reason"],
+        measured=measured,
     )
 
 

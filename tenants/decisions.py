@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from portal.errors import Refusal
 from tenants import policy
@@ -12,7 +14,10 @@ from tenants.models import QuotaLine
 
 @dataclass(frozen=True)
 class Decision:
-    """One line's answer. `units`, `starts` and `ends` None: as asked. `reason` is compulsory when it is no."""
+    """One line's answer. `units`, `starts` and `ends` None: as asked. `reason` is compulsory when it is no.
+
+    `measured`: facts about the class that apps above know, kept with the line beside those of this app.
+    """
 
     line_id: int
     approve: bool
@@ -20,6 +25,7 @@ class Decision:
     starts: datetime | None = None
     ends: datetime | None = None
     reason: str = ""
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

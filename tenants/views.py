@@ -32,7 +32,7 @@ from tenants.models import Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import Figures, founding, requests
-from tenants.queries.asks import asked_before
+from tenants.queries.asks import asked_before, classes_of
 from tenants.queries.curves import PromiseCurve, promise_curve
 from tenants.queries.requests import LineRow
 
@@ -152,10 +152,11 @@ def request_decide(request: HttpRequest, pk: int, measure: Measure) -> HttpRespo
     form = DecisionForm(request.POST, lines=row.to_decide)
     if form.is_valid():
         typed = form.cleaned_data
+        measured = measure(found.tenant, classes_of(found)).plain
         with refusal_beside(form):
             actions.decide(
                 pk,
-                [_decision(line, typed) for line in row.to_decide],
+                [_decision(line, typed, measured[line.gpu_class_id]) for line in row.to_decide],
                 by=by,
                 over_promise=OverPromise(typed["over_promise"], typed["reason"]),
             )
@@ -178,7 +179,7 @@ def request_comment(request: HttpRequest, pk: int, measure: Measure) -> HttpResp
     return render(request, "tenants/request.html", context, status=422)
 
 
-def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
+def _decision(line: LineRow, typed: dict[str, Any], measured: Mapping[str, Any]) -> Decision:
     """A date that was left as it stands keeps the moment that was asked for."""
     from_date, until_date = typed[f"from-{line.pk}"], typed[f"until-{line.pk}"]
     return Decision(
@@ -188,6 +189,7 @@ def _decision(line: LineRow, typed: dict[str, Any]) -> Decision:
         starts=None if from_date == timezone.localdate(line.asked_from) else start_of(from_date),
         ends=None if until_date == timezone.localdate(line.asked_until) else end_of(until_date),
         reason=typed["reason"],
+        measured=measured,
     )
 
 
@@ -201,7 +203,7 @@ def _request_context(
 ) -> dict[str, Any]:
     row = requests.request_rows([found], by=by)[0]
     at = queries.now()
-    classes = {one.pk: one for one in GpuClass.objects.filter(lines__request=found).distinct()}
+    classes = {one.pk: one for one in classes_of(found)}
     figures = queries.figures(found.tenant, list(classes.values()), at=at)
     excesses = {line.pk: _excess(found, line, classes, figures, at) for line in row.pending}
     errors = form.line_errors() if form else {}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog import queries as catalog
-from tenants.models import QuotaLine
+from catalog.models import GpuClass
+from tenants.models import QuotaLine, QuotaRequest
 
 LIMIT = 10
 
@@ -26,6 +27,11 @@ class Ask:
     at: datetime | None
     by: str
     reason: str
+
+
+def classes_of(request: QuotaRequest) -> list[GpuClass]:
+    """That its lines are about, whatever became of them. One query."""
+    return list(GpuClass.objects.filter(lines__request=request).distinct().order_by("pk"))
 
 
 def asked_before(tenant_id: int, class_ids: Collection[int], *, request_id: int | None = None) -> list[Ask]:

@@ -13,8 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts import actions as accounts
 from accounts.actor import Actor
-from accounts.models import User
+from accounts.models import Scope, User
 from catalog.models import GpuClass
 from desk.queries import facts
 from tenants import actions
@@ -190,6 +191,40 @@ def test_all_of_it_takes_four_queries(
 ) -> None:
     with django_assert_num_queries(4):
         facts.measured(team_a, [a100, mig])
+
+
+# ---- kept with the decision --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", ["page", "api"])
+def test_a_decision_keeps_what_was_measured(
+    door: str, a100: GpuClass, mig: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, dana: User
+) -> None:
+    GpuClass.objects.update(promise_limit=8)
+    looked(a100)
+    used(namespace_a, a100, peak=8, total=3 * 60 * 720)
+    ran(namespace_a, a100, alice, waited=timedelta(minutes=4))
+    filed = file(team_a, alice, **{a100.slug.replace("-", "_"): 4, "a100_1g": 1})
+    client = Client()
+    if door == "page":
+        client.force_login(dana)
+        boxes = re.findall(r'name="((?:units|from|until)-[0-9]+)"[^>]* value="([^"]*)"', page(filed, dana).text)
+        typed = {"decision": "approve", "reason": "", **dict(boxes)}
+        assert client.post(f"/requests/{filed.pk}/decide", typed).status_code == 302
+    else:
+        _, token = accounts.create_token(name="ci", scopes=[Scope.DECIDE], expires_in_days=7, by=Actor(dana, "page"))
+        body = {"lines": [{"id": line.pk, "approve": True} for line in filed.lines.all()]}
+        answer = client.post(
+            f"/api/v1/requests/{filed.pk}/decide",
+            body,
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        assert answer.status_code == 200, answer.content
+    [whole, sliced] = [line.facts for line in filed.lines.order_by("pk")]
+    names = ("held", "peak", "mean", "seen_share", "runs", "runs_waited", "median_wait_s")
+    assert [whole[name] for name in names] == [0, 8, 3.0, pytest.approx(1, abs=0.01), 1, 1, 240.0]
+    assert [sliced[name] for name in names[1:3]] == [0, 0.0]
 
 
 # ---- words -------------------------------------------------------------------------------------------------------
