@@ -23,6 +23,7 @@ from django.core.management import call_command
 from devcluster.pki import write_private
 
 if TYPE_CHECKING:
+    from accounts.actor import Actor
     from accounts.models import User
     from tenants.policy import Asked
 
@@ -40,6 +41,12 @@ CAST = (
 # By resource name: what Charlie's team was granted before the demo begins, and what he asks for now.
 HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
+# What a new team may begin with: units of the smallest class of a kind, for hardware that has one.
+BUNDLES = (
+    ("Research", "To try things: shares of cards, and a small slice.", 90, (("share", 2), ("slice", 1))),
+    ("Training", "Whole cards.", 60, (("card", 2),)),
+    ("Inference", "Slices with memory of their own, for services.", 180, (("slice", 2),)),
+)
 # What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
 IMAGES: dict[str, dict[str, str]] = {
     "JupyterLab with PyTorch": {
@@ -170,7 +177,29 @@ def _catalog() -> None:
         actions.put_image(name=name, by=olga, position=10 * position + 10, **values)
     for pilot in GpuClass.objects.filter(sharing=GpuClass.Sharing.MPS, terms_version=0):
         actions.edit_class(pilot.pk, by=olga, terms_version=1, terms=TERMS)
+    _offer_bundles(olga)
     _let_charlie_ask()
+
+
+def _offer_bundles(olga: Actor) -> None:
+    from catalog.models import GpuClass
+    from tenants import founding
+    from tenants.models import Bundle
+
+    none = GpuClass.Sharing.NONE
+    open_to_all = GpuClass.objects.filter(
+        life_cycle=GpuClass.LifeCycle.ACTIVE, visibility=GpuClass.Visibility.EVERYONE
+    ).exclude(interface=GpuClass.Interface.NONE)
+    kinds = {
+        "share": open_to_all.exclude(sharing=none),
+        "slice": open_to_all.filter(sharing=none).exclude(partition="none"),
+        "card": open_to_all.filter(sharing=none, partition="none"),
+    }
+    for position, (name, summary, days, parts) in enumerate(BUNDLES, start=1):
+        found = [(kinds[kind].order_by("memory_mib", "slug").first(), units) for kind, units in parts]
+        lines = [(one.slug, units) for one, units in found if one is not None]
+        if lines and not Bundle.objects.filter(name=name).exists():
+            founding.put_bundle(name=name, summary=summary, days=days, position=10 * position, lines=lines, by=olga)
 
 
 def _let_charlie_ask() -> None:

@@ -9,9 +9,11 @@ import pytest
 from accounts.models import Event
 from catalog.images import compatibility
 from catalog.models import GpuClass, Image
+from catalog.queries import promise_limits
 from catalog.queries.hardware import class_facts
 from cluster.models import Cluster
 from devcluster import seed
+from tenants.queries.founding import bundles
 from tests import mirrored
 
 
@@ -33,3 +35,12 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
     for image in Image.objects.all():
         fitting = {one.vendor for one in facts if not compatibility(image, one)}
         assert image.vendor in fitting or not image.vendor
+
+    offered = {bundle.name: list(bundle.lines.select_related("gpu_class")) for bundle in bundles()}
+    assert {name: [(line.gpu_class.slug, line.units) for line in lines] for name, lines in offered.items()} == {
+        "Research": [("a100-sxm4-80gb-1g-10gb-time-sliced", 2), ("a100-sxm4-80gb-1g-10gb", 1)],
+        "Training": [("h100-80gb-hbm3", 2)],
+        "Inference": [("a100-sxm4-80gb-1g-10gb", 2)],
+    }
+    limits = promise_limits([line.gpu_class for lines in offered.values() for line in lines])
+    assert all(line.units <= (limits[line.gpu_class_id] or 0) for lines in offered.values() for line in lines)
