@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from tenants import policy
-from tenants.models import Membership
+from tenants.models import Membership, QuotaLine
 from tenants.queries.requests import LineRow
 
 # Browsers take and show ISO dates only, whatever the language.
@@ -52,7 +53,7 @@ class FormWithLines(forms.Form):
 
 
 class RequestForm(FormWithLines):
-    """Period and reason; the units per class are read by `units_typed`, since classes are rows."""
+    """Period and reason; what is typed per class is read by `lines_typed`, since classes are rows."""
 
     from_date = forms.DateField(label="From", widget=DATE)
     until_date = forms.DateField(label="To", widget=DATE, help_text="The last day, included.")
@@ -132,17 +133,45 @@ def usual_period() -> dict[str, date]:
     return {"from_date": today, "until_date": today + timedelta(days=DAYS_DEFAULT)}
 
 
-def units_typed(data: dict[str, str], slugs: Collection[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """`units-<slug>` by slug, empty ones left out; and what could not be read, as a sentence by slug."""
-    units: dict[str, int] = {}
+@dataclass(frozen=True)
+class LineTyped:
+    """One class of the request form. `kind` as sent: what it may be is said by the action. Dates None: the period of
+    the whole request.
+    """
+
+    gpu_class: str
+    units: int
+    kind: str
+    from_date: date | None
+    until_date: date | None
+
+
+def lines_typed(data: Mapping[str, str], slugs: Collection[str]) -> tuple[list[LineTyped], dict[str, str]]:
+    """`units-<slug>`, `kind-<slug>`, `from-<slug>` and `until-<slug>`; classes of which nothing was typed are left out.
+    And what could not be read, as a sentence by slug.
+    """
+    lines: list[LineTyped] = []
     errors: dict[str, str] = {}
-    field = forms.IntegerField(min_value=0, max_value=policy.UNITS_MAX, required=False)
+    units = forms.IntegerField(label="Units", min_value=0, max_value=policy.UNITS_MAX, required=False)
+    day = forms.DateField(required=False)
     for slug in slugs:
-        try:
-            typed = field.clean(data.get(f"units-{slug}", "").strip())
-        except ValidationError as error:
-            errors[slug] = " ".join(error.messages)
-            continue
-        if typed is not None:
-            units[slug] = typed
-    return units, errors
+        told: list[str] = []
+        amount = _read(units, data.get(f"units-{slug}", ""), "", told)
+        starts = _read(day, data.get(f"from-{slug}", ""), "From: ", told)
+        ends = _read(day, data.get(f"until-{slug}", ""), "To: ", told)
+        kind = data.get(f"kind-{slug}") or QuotaLine.Kind.BASE
+        if amount is None and not told and (starts or ends or kind != QuotaLine.Kind.BASE):
+            told.append("Say how many units, or leave this class as it is: new total, no dates.")
+        if told:
+            errors[slug] = " ".join(told)
+        elif amount is not None:
+            lines.append(LineTyped(slug, amount, str(kind), starts, ends))
+    return lines, errors
+
+
+def _read(field: forms.Field, text: str, label: str, told: list[str]) -> Any:
+    try:
+        return field.clean(text.strip())
+    except ValidationError as error:
+        told.append(label + " ".join(error.messages))
+        return None

@@ -26,9 +26,18 @@ from cluster.models import Cluster
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
 from tenants import actions, policy, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
-from tenants.forms import CommentForm, DecisionForm, RequestForm, end_of, start_of, units_typed, usual_period
+from tenants.forms import (
+    CommentForm,
+    DecisionForm,
+    LineTyped,
+    RequestForm,
+    end_of,
+    lines_typed,
+    start_of,
+    usual_period,
+)
 from tenants.measured import Measure
-from tenants.models import Plan, QuotaRequest, Tenant
+from tenants.models import Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import Figures, founding, requests
@@ -37,6 +46,9 @@ from tenants.queries.curves import PromiseCurve, promise_curve
 from tenants.queries.requests import LineRow
 
 PAGE_SIZE = 25
+KINDS = ((QuotaLine.Kind.BASE, "New total"), (QuotaLine.Kind.BOOST, "Boost on top"))
+# Units of the boost in the example beside the field.
+BOOST_EXAMPLE = 2
 
 
 # ---- asking ------------------------------------------------------------------------------------------------------
@@ -73,9 +85,9 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
     form = RequestForm(request.POST or None, initial=usual_period())
     errors: dict[str, str] = {}
     if request.method == "POST":
-        units, errors = units_typed(request.POST.dict(), [one.slug for one in classes])
+        typed, errors = lines_typed(request.POST.dict(), [one.slug for one in classes])
         if form.is_valid() and not errors:
-            lines = _lines(form, units)
+            lines = [_asked(line, form) for line in typed]
             form.name_lines([line.gpu_class for line in lines])
             with refusal_beside(form):
                 filed = actions.file_request(
@@ -85,7 +97,13 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
                 return redirect("request", filed.pk)
             errors = form.line_errors()
     status = 422 if form.is_bound else 200
-    context = {"tenant": team, "rows": _class_rows(team, cluster, classes, request.POST, errors), "form": form}
+    context = {
+        "tenant": team,
+        "rows": _class_rows(team, cluster, classes, request.POST, errors),
+        "kinds": KINDS,
+        "boost": BOOST_EXAMPLE,
+        "form": form,
+    }
     return render(request, "tenants/request_new.html", context, status=status)
 
 
@@ -97,10 +115,15 @@ def request_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("request", pk)
 
 
-def _lines(form: RequestForm, units: dict[str, int]) -> list[Asked]:
-    starts = max(start_of(form.cleaned_data["from_date"]), timezone.now())
-    ends = end_of(form.cleaned_data["until_date"])
-    return [Asked(gpu_class=slug, units=wanted, starts=starts, ends=ends) for slug, wanted in units.items()]
+def _asked(line: LineTyped, form: RequestForm) -> Asked:
+    starts = start_of(line.from_date or form.cleaned_data["from_date"])
+    return Asked(
+        gpu_class=line.gpu_class,
+        units=line.units,
+        starts=max(starts, timezone.now()),
+        ends=end_of(line.until_date or form.cleaned_data["until_date"]),
+        kind=line.kind,
+    )
 
 
 def _class_rows(
@@ -121,6 +144,10 @@ def _class_rows(
             "unit": catalog.unit_of(one),
             "held": facts[one.slug].held,
             "value": typed.get(f"units-{one.slug}", ""),
+            "kind": typed.get(f"kind-{one.slug}") or QuotaLine.Kind.BASE,
+            "from_value": typed.get(f"from-{one.slug}", ""),
+            "until_value": typed.get(f"until-{one.slug}", ""),
+            "boosted": facts[one.slug].held + BOOST_EXAMPLE,
             "error": errors.get(one.slug, ""),
             "refusal": policy.class_refusal(facts[one.slug]),
         }

@@ -154,6 +154,67 @@ def test_withdrawing(filed: QuotaRequest, alice: User) -> None:
     assert again.status_code == 409
 
 
+# ---- boosts ------------------------------------------------------------------------------------------------------
+
+
+def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
+    team_a: Tenant, limited: GpuClass, alice: User
+) -> None:
+    mig = make.gpu_class(limited.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb")
+    make.grant(team_a, limited, units=4)
+    client, today = as_(alice), timezone.localdate()
+    form = client.get("/teams/team-a/requests/new").text
+    assert "Boost on top: for example, 2 cards more make 6 for the dates of the boost, then it is 4 again." in form
+    boost = {
+        f"kind-{limited.slug}": "boost",
+        f"from-{limited.slug}": today + timedelta(days=3),
+        f"until-{limited.slug}": today + timedelta(days=9),
+        "kind-mig": "base",
+    }
+    response = client.post("/teams/team-a/requests/new", typed({limited.slug: 2, "mig": 1}, **boost), follow=True)
+    lines = {line.gpu_class_id: line for line in QuotaLine.objects.all()}
+    on_top, total = lines[limited.pk], lines[mig.pk]
+    assert (on_top.kind, on_top.asked_units, total.kind, total.asked_units) == ("boost", 2, "base", 1)
+    assert timezone.localdate(on_top.asked_from) == today + timedelta(days=3)
+    assert timezone.localdate(on_top.asked_until) == today + timedelta(days=9)
+    assert timezone.localdate(total.asked_until) == today + timedelta(days=30)
+    assert "boost +2" in response.text
+    assert "new total 0 → 1" in response.text
+
+
+def test_a_boost_without_dates_has_those_of_the_request(team_a: Tenant, limited: GpuClass, alice: User) -> None:
+    as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2}, **{f"kind-{limited.slug}": "boost"}))
+    line = QuotaLine.objects.get()
+    assert line.kind == "boost"
+    assert timezone.localdate(line.asked_until) == timezone.localdate() + timedelta(days=30)
+
+
+@pytest.mark.parametrize(
+    ("units", "kind", "until", "error"),
+    [
+        ("0", "boost", "", "A boost adds at least 1 unit."),
+        ("2", "gift", "", "A line is a new total (base) or a boost."),
+        ("2", "boost", "2020-01-01", "The period has to end after its start, and in the future."),
+        ("2", "boost", "soon", "To: Enter a valid date."),
+        ("", "boost", "", "Say how many units, or leave this class as it is: new total, no dates."),
+        ("", "base", "2030-01-01", "Say how many units, or leave this class as it is: new total, no dates."),
+    ],
+)
+def test_what_is_wrong_with_a_boost_stands_beside_its_line(
+    team_a: Tenant, limited: GpuClass, alice: User, units: str, kind: str, until: str, error: str
+) -> None:
+    make.gpu_class(limited.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb")
+    line = {f"kind-{limited.slug}": kind, f"until-{limited.slug}": until}
+    response = as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: units, "mig": 1}, **line))
+    assert response.status_code == 422
+    rows = {row["slug"]: row for row in response.context["rows"]}
+    assert (rows[limited.slug]["error"], rows["mig"]["error"]) == (error, "")
+    assert (rows[limited.slug]["kind"], rows[limited.slug]["until_value"]) == (kind, until)
+    assert f'id="units-{limited.slug}-error"' in response.text
+    assert ('value="boost" selected' in response.text) is (kind == "boost")
+    assert not QuotaRequest.objects.exists()
+
+
 # ---- deciding ----------------------------------------------------------------------------------------------------
 
 
