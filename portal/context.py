@@ -30,6 +30,7 @@ SECTIONS = {
     "request-decide": "Requests",
     "request-new": "Requests",
     "requests": "Requests",
+    "grants": "Requests",
     "team": "Team",
     "invitation-revoke": "Team",
     "join-answer": "Team",

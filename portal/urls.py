@@ -7,7 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
-from desk import api_catalog
+from desk import api_catalog, api_usage
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
@@ -15,8 +15,8 @@ from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
+from tenants import api_grants, founding_api, grant_views
 from tenants import api_people as people
-from tenants import founding_api
 from tenants import founding_views as founding
 from tenants import member_views as members
 from tenants import views as tenants
@@ -52,13 +52,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/requests", tenants_api.Requests.as_view(), name="api-requests"),
     path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
     path("api/v1/requests/<int:pk>/comments", tenants_api.Comments.as_view(), name="api-request-comments"),
-    path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(measure=measured), name="api-request-decide"),
+    path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(**MEASURE), name="api-request-decide"),
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/team-requests", founding_api.TeamRequests.as_view(), name="api-team-requests"),
     path("api/v1/team-requests/<int:pk>/decide", founding_api.TeamRequestDecide.as_view(), name="api-team-decide"),
     path("api/v1/team-requests/<int:pk>/withdraw", founding_api.TeamRequestWithdraw.as_view(), name="api-team-drop"),
     path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
     path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
+    path("api/v1/tenants/<slug:tenant>/usage", api_usage.TenantUsage.as_view(), name="api-tenant-usage"),
+    path("api/v1/tenants/<slug:tenant>/grants", api_grants.TeamGrants.as_view(), name="api-tenant-grants"),
     path("api/v1/tenants/<slug:tenant>/invitations", people.TeamInvitations.as_view(), name="api-tenant-invitations"),
     path(
         "api/v1/tenants/<slug:tenant>/invitations/<int:pk>",
@@ -123,6 +125,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("start/join/<int:pk>/withdraw", members.join_withdraw, name="join-withdraw"),
     path("team-requests/<int:pk>", founding.team_request, name="team-request"),
     path("team-requests/<int:pk>/decide", founding.team_decide, name="team-decide"),
+    path("teams/<slug:tenant>/grants", grant_views.grant_list, name="grants"),
+    path("teams/<slug:tenant>/grants/<int:pk>/renew", grant_views.grant_renew, name="grant-renew"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
     path("teams/<slug:tenant>/namespace", members.namespace_set, name="namespace-set"),

@@ -1,0 +1,43 @@
+"""A team's grants by REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.edge import actor
+from accounts.models import Scope
+from portal.errors import get_or_refuse
+from tenants import queries
+from tenants.models import Tenant
+from tenants.queries import last_days
+
+
+class GrantSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    gpu_class = serializers.CharField(source="slug")
+    kind = serializers.CharField(help_text="base (a total) or boost (on top of it)")
+    units = serializers.IntegerField()
+    starts_at = serializers.DateTimeField(source="starts")
+    ends_at = serializers.DateTimeField(source="ends", help_text="Nothing new starts on it from then on.")
+    runs_until = serializers.DateTimeField(help_text="What runs at the end is not taken back before.")
+    state = serializers.CharField(help_text="now, later, or grace (over; what runs goes on)")
+    request = serializers.IntegerField(allow_null=True, help_text="The request that decided it.")
+
+
+class TeamGrants(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="tenants_grants",
+        summary="What a team was granted: in force, to come, or in its grace",
+        responses=GrantSerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
+        return Response(GrantSerializer(last_days.grant_rows(found, at=queries.now()), many=True).data)
