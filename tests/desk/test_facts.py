@@ -22,7 +22,7 @@ from tenants import actions
 from tenants.decisions import Decision
 from tenants.models import Namespace, QuotaRequest, Tenant
 from tenants.policy import Asked
-from tests import make
+from tests import make, mirrored
 from tests.workloads import running
 from workloads.models import Run, UsageHour, UsageSample, Workload
 
@@ -225,6 +225,74 @@ def test_a_decision_keeps_what_was_measured(
     names = ("held", "peak", "mean", "seen_share", "runs", "runs_waited", "median_wait_s")
     assert [whole[name] for name in names] == [0, 8, 3.0, pytest.approx(1, abs=0.01), 1, 1, 240.0]
     assert [sliced[name] for name in names[1:3]] == [0, 0.0]
+
+
+# ---- /api/v1/tenants/<slug>/usage --------------------------------------------------------------------------------
+
+
+def answer_to(by: User, tenant: str = "team-a") -> Any:
+    name = f"script {by.tokens.count()}"
+    _, token = accounts.create_token(name=name, scopes=[Scope.READ], expires_in_days=7, by=Actor(by, "page"))
+    return Client(headers={"Authorization": f"Bearer {token}"}).get(f"/api/v1/tenants/{tenant}/usage")
+
+
+def test_a_member_reads_the_same_numbers_by_the_api(
+    a100: GpuClass, mig: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, bob: User
+) -> None:
+    looked(a100)
+    make.grant(team_a, mig, units=7)
+    used(namespace_a, a100, peak=8, total=3 * 60 * 720)
+    ran(namespace_a, a100, bob, units=2, waited=timedelta(seconds=30))
+    mirrored.hardware_seen(a100.cluster)
+    found = answer_to(bob).json()
+    assert datetime.fromisoformat(found["until"]) - datetime.fromisoformat(found["since"]) == timedelta(days=30)
+    assert found["members"] == [{"name": "Bob", "gpu_hours": 4.0}]
+    sliced, whole = sorted(found["classes"], key=lambda one: one["gpu_class"] != mig.slug)
+    assert {**whole, "seen_share": 1} == {
+        "gpu_class": a100.slug,
+        "held": 0,
+        "used": 0,
+        "peak": 8,
+        "mean": 3.0,
+        "seen_share": 1,
+        "runs": 1,
+        "runs_waited": 0,
+        "median_wait_s": 30.0,
+        "cards_per_unit": 1.0,
+    }
+    assert (sliced["held"], sliced["cards_per_unit"], sliced["median_wait_s"]) == (7, 0.1429, None)
+
+
+def test_the_api_says_null_where_nobody_looked(a100: GpuClass, team_a: Tenant, alice: User) -> None:
+    make.grant(team_a, a100, units=2)
+    [found] = answer_to(alice).json()["classes"]
+    assert (found["used"], found["peak"], found["mean"], found["seen_share"]) == (None, None, None, 0.0)
+
+
+def test_a_stranger_is_told_of_no_team_and_an_approver_of_all(
+    a100: GpuClass, team_a: Tenant, charlie: User, dana: User
+) -> None:
+    assert answer_to(charlie).status_code == 404
+    assert answer_to(dana, "team-x").status_code == 404
+    assert answer_to(dana).json()["classes"] == []
+
+
+def test_the_apis_queries_do_not_grow_with_classes_and_runs(
+    a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, dana: User
+) -> None:
+    mirrored.hardware_seen(a100.cluster)
+    make.grant(team_a, a100, units=2)
+    answer_to(dana)
+    with CaptureQueriesContext(connection) as few:
+        answer_to(dana)
+    for number in range(6):
+        one = make.gpu_class(a100.cluster, slug=f"c{number}")
+        make.grant(team_a, one, units=1)
+        ran(namespace_a, one, alice, waited=timedelta(0))
+        used(namespace_a, one, peak=1, total=60)
+    with CaptureQueriesContext(connection) as many:
+        answer_to(dana)
+    assert len(many) == len(few)
 
 
 # ---- words -------------------------------------------------------------------------------------------------------
