@@ -6,17 +6,13 @@ has a team there. The same request goes to the one and to the other in turn; not
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
-
-import psycopg
 
 from devcluster.bench import Bar, Context, Figure, benchmark
+from tests.perf._database import own_database
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -33,11 +29,10 @@ PATHS = {
 
 @benchmark("catalog", f"the catalog with {MANY} nodes over the catalog with {FEW}")
 def catalog(context: Context) -> Iterator[Figure]:
-    with _database(context.services["database_url"]) as url:
-        _set_up(url, context.services["redis_url"])
+    services = context.services
+    with own_database("catalog", database_url=services["database_url"], redis_url=services["redis_url"]):
         clients = _clusters()
         rounds = [{name: _round(clients, path) for name, path in PATHS.items()} for _ in range(ROUNDS)]
-        _close()
     for name in PATHS:
         pairs = [one[name] for one in rounds]
         yield Figure(f"{name}_p50", "ms", f"{FEW} nodes", pairs, Bar("ratio", 1.2))
@@ -96,37 +91,3 @@ def _now() -> object:
     from django.db.models.functions import Now
 
     return Now()
-
-
-def _set_up(database_url: str, redis_url: str) -> None:
-    os.environ |= {
-        "DJANGO_SETTINGS_MODULE": "portal.settings",
-        "SECRET_KEY": "a key for a benchmark only",
-        "NOTEBOOK_TOKEN_KEY": "a key for a benchmark only",
-        "DATABASE_URL": database_url,
-        "REDIS_URL": redis_url,
-        "LOG_LEVEL": "ERROR",
-    }
-    import django
-    from django.core.management import call_command
-
-    django.setup()
-    call_command("migrate", verbosity=0)
-
-
-def _close() -> None:
-    from django.db import connections
-
-    connections.close_all()
-
-
-@contextmanager
-def _database(url: str) -> Iterator[str]:
-    """An empty database beside the given one, dropped at the end."""
-    name = f"bench_catalog_{os.getpid()}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        try:
-            yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
