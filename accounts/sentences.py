@@ -24,6 +24,7 @@ SENTENCES = {
     "request.decided": "decided",
     "request.commented": "commented on",
     "request.asked_back": "asked back about",
+    "grant.reminded": "reminded the team of the last day of",
     "access.allowed": "gave the team access to",
     "access.ended": "ended the team's access to",
     "class.created": "prepared",

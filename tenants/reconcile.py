@@ -24,7 +24,7 @@ from cluster.models import AppliedObject, Cluster
 from cluster.specs import NamespaceSpec, QuotaCell
 from portal.due import DONE, Deadline, Outcome, owner_label, wake
 from portal.hints import page_hint
-from tenants import entitlements, queries
+from tenants import entitlements, queries, reminders
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.queries import grants
 
@@ -46,6 +46,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     now = queries.now()
     clock = queries.next_clock(now, tenant_id=row.tenant_id)
     held = grants.held(row.tenant_id, now)
+    reminders.send_due(row, held.bases, now)
     shares = queries.shares(row, held.in_force, keepable=held.keepable)
     live = _live_queue(row, kube)
     is_suspended = row.wanted == Wanted.SUSPENDED

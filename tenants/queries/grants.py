@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,14 +27,18 @@ class Held:
 
     in_force: dict[int, int]
     keepable: dict[int, int]
+    # Base grants in force.
+    bases: tuple[Grant, ...]
 
 
 def held(tenant_id: int, at: datetime) -> Held:
     """One query."""
-    by_class = {pk: own for (_, pk), own in _by_holder(_alive(at).filter(tenant_id=tenant_id)).items()}
+    rows = list(_alive(at).filter(tenant_id=tenant_id))
+    by_class = {pk: own for (_, pk), own in _by_holder(rows).items()}
     return Held(
         in_force={pk: units for pk, own in by_class.items() if (units := promises.in_force(own, at))},
         keepable={pk: promises.keepable(own, at) for pk, own in by_class.items()},
+        bases=tuple(one for one in rows if one.kind == Grant.Kind.BASE and at < one.period.upper),
     )
 
 
@@ -74,7 +78,7 @@ def _alive(at: datetime) -> QuerySet[Grant]:
     return Grant.objects.alias(over_at=OVER_AT).filter(period__startswith__lte=at, over_at__gt=at)
 
 
-def _by_holder(rows: QuerySet[Grant]) -> dict[tuple[int, int], list[Promise]]:
+def _by_holder(rows: Iterable[Grant]) -> dict[tuple[int, int], list[Promise]]:
     """(tenant, class) → its grants."""
     found: dict[tuple[int, int], list[Promise]] = {}
     for grant in rows:

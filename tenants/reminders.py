@@ -1,0 +1,74 @@
+"""Reminders before the end of a base grant, sent when a worker looks at the team's namespace anyway.
+
+Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
+earlier, or another follows it, and is not reminded of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.actions import deliver, record
+from accounts.actor import system
+from accounts.models import Event
+from accounts.queries import row_label
+from tenants import queries
+from tenants.models import Grant, Namespace, Tenant
+
+DAYS = (14, 7, 1)
+
+
+def days_due(starts: datetime, ends: datetime, at: datetime) -> int | None:
+    """The latest reminder whose moment has come; None before the first and after the end. Pure.
+
+    A moment before the grant's own start is none: who is granted three days need not hear of the fourteenth.
+    """
+    if at >= ends:
+        return None
+    return min((days for days in DAYS if starts < ends - timedelta(days=days) <= at), default=None)
+
+
+def send_due(namespace: Namespace, bases: Iterable[Grant], at: datetime) -> None:
+    """Each reminder once, however often and by however many this is called. No query while none is near."""
+    near = [grant.pk for grant in bases if days_due(grant.period.lower, grant.period.upper, at)]
+    if near:
+        _send(namespace, near, at)
+
+
+@transaction.atomic
+def _send(namespace: Namespace, grant_ids: list[int], at: datetime) -> None:
+    # Decisions lock the namespace too: what is read now stays so until our end.
+    tenant_id = (
+        Namespace.objects.select_for_update(no_key=True).values_list("tenant_id", flat=True).get(pk=namespace.pk)
+    )
+    tenant = Tenant.objects.get(pk=tenant_id)
+    bases = list(Grant.objects.filter(tenant=tenant, kind=Grant.Kind.BASE).select_related("gpu_class"))
+    begun = {(one.gpu_class_id, one.period.lower) for one in bases}
+    told = set(
+        Event.objects.filter(tenant=tenant.slug, verb="grant.reminded").values_list("row", "after__days"),
+    )
+    for grant in bases:
+        days = days_due(grant.period.lower, grant.period.upper, at)
+        is_followed = (grant.gpu_class_id, grant.period.upper) in begun
+        if grant.pk in grant_ids and days and not is_followed and (row_label(grant), days) not in told:
+            _remind(tenant, grant, days)
+
+
+def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
+    ends, runs_until = grant.period.upper, grant.period.upper + grant.grace
+    event = record(system("reminder"), "grant.reminded", grant, tenant=tenant.slug, after={"days": days, "ends": ends})
+    deliver(
+        event,
+        queries.managers_of(tenant),
+        subject=f"{grant.gpu_class.name} of {tenant.name} ends on {ends:%d %b %Y}",
+        body=(
+            f"The grant of {grant.units} units of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
+            f"Nothing new starts on it afterwards. What runs then goes on until {runs_until:%d %b %Y, %H:%M %Z} and is "
+            "not taken back for other teams before. Volumes and what is on them stay.\n\n"
+            f"Renew it with one click: {settings.PORTAL_URL}/teams/{tenant.slug}/grants"
+        ),
+    )
