@@ -47,6 +47,8 @@ from tenants.queries.requests import LineRow
 
 PAGE_SIZE = 25
 KINDS = ((QuotaLine.Kind.BASE, "New total"), (QuotaLine.Kind.BOOST, "Boost on top"))
+SENT = "Your request was sent; approvers are told."
+DONE_BY_RULE = "Done: less than before needs nobody's decision."
 # Units of the boost in the example beside the field.
 BOOST_EXAMPLE = 2
 
@@ -93,7 +95,8 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
                 filed = actions.file_request(
                     tenant, lines=lines, justification=form.cleaned_data["justification"], by=by
                 )
-                messages.success(request, "Your request was sent; approvers are told.")
+                is_pending = filed.lines.filter(state=QuotaLine.State.PENDING).exists()
+                messages.success(request, SENT if is_pending else DONE_BY_RULE)
                 return redirect("request", filed.pk)
             errors = form.line_errors()
     status = 422 if form.is_bound else 200

@@ -154,6 +154,16 @@ def test_withdrawing(filed: QuotaRequest, alice: User) -> None:
     assert again.status_code == 409
 
 
+def test_who_is_told_is_said_as_it_is(team_a: Tenant, limited: GpuClass, alice: User) -> None:
+    make.grant(team_a, limited, units=4)
+    client = as_(alice)
+    less = typed({limited.slug: 2}, until_date=timezone.localdate() + timedelta(days=9))
+    given_back = client.post("/teams/team-a/requests/new", less, follow=True)
+    assert "Done: less than before needs nobody&#x27;s decision." in given_back.text
+    assert "approvers are told" not in given_back.text
+    assert "approvers are told" in client.post("/teams/team-a/requests/new", typed({limited.slug: 9}), follow=True).text
+
+
 # ---- boosts ------------------------------------------------------------------------------------------------------
 
 
