@@ -19,7 +19,7 @@ class GrantRow:
     """`state`: now, later, or grace (it is over, what runs goes on until `runs_until`).
 
     `request`: which decided it, None for a grant that came without one. `follows`: the total of the base grant that
-    begins when or after this one ends, None without one. `facts`: the class as a renewal sees it, None when the team
+    begins when or after this one ends, None without one; `is_continued`: at once. `facts`: the class as a renewal sees it, None when the team
     may not ask for it. `refusal`: why this person may not renew it; the page fills it in.
     """
 
@@ -35,6 +35,7 @@ class GrantRow:
     state: str
     request: int | None
     follows: int | None
+    is_continued: bool
     facts: policy.ClassFacts | None
     refusal: Refusal | None = None
 
@@ -138,5 +139,6 @@ def _row(grant: Grant, grants: Sequence[Grant], facts: dict[str, policy.ClassFac
         state="later" if starts > at else "grace" if ends <= at else "now",
         request=grant.line.request_id if grant.line else None,
         follows=following.units if following else None,
+        is_continued=following is not None and following.period.lower == ends,
         facts=facts.get(grant.gpu_class.slug),
     )

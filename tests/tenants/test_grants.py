@@ -99,9 +99,9 @@ def test_renewal_is_one_click_and_a_request_like_any_other(
     team_a: Tenant, a100: GpuClass, alice: User, dana: User
 ) -> None:
     grant = make.grant(team_a, a100, units=4)
-    page = signed_in(alice).post(f"/teams/team-a/grants/{grant.pk}/renew", follow=True)
+    answer = signed_in(alice).post(f"/teams/team-a/grants/{grant.pk}/renew", follow=True)
     filed = QuotaRequest.objects.get()
-    assert page.redirect_chain[-1][0] == f"/requests/{filed.pk}"
+    assert answer.redirect_chain[-1][0] == f"/requests/{filed.pk}"
     [line] = filed.lines.all()
     assert (line.asked_units, line.kind, line.gpu_class) == (4, QuotaLine.Kind.BASE, a100)
     assert line.asked_from == grant.period.upper
@@ -123,7 +123,10 @@ def test_renewal_is_one_click_and_a_request_like_any_other(
     [first, second] = last_days.grant_rows(team_a, at=queries.now())
     assert (first.ends, first.follows) == (second.starts, 4)
     assert second.request == filed.pk
-    assert "A total of 4 is granted after it already." in text(signed_in(alice).get("/teams/team-a/grants"))
+    page = text(signed_in(alice).get("/teams/team-a/grants"))
+    assert "a total of 4 cards is granted from then on" in page
+    assert "What runs then counts for the total of 4 cards that follows." in page
+    assert "A total of 4 is granted after it already." in page
 
 
 def test_a_member_or_a_grant_of_a_class_that_goes_is_told_why_not(
