@@ -19,8 +19,9 @@ class GrantRow:
     """`state`: now, later, or grace (it is over, what runs goes on until `runs_until`).
 
     `request`: which decided it, None for a grant that came without one. `follows`: the total of the base grant that
-    begins when or after this one ends, None without one; `is_continued`: at once. `facts`: the class as a renewal sees it, None when the team
-    may not ask for it. `refusal`: why this person may not renew it; the page fills it in.
+    begins when or after this one ends, None without one; `is_continued`: it begins at once. `facts`: the class as a
+    renewal sees it, None when the team may not ask for it. `refusal`: why this person may not renew it; the page fills
+    it in.
     """
 
     pk: int
