@@ -283,6 +283,22 @@ def test_nobody_gets_in_by_no_door(filed: QuotaRequest, people: dict[str, User],
     assert rows() == before
 
 
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+def test_every_door_keeps_the_same_facts_with_a_decision(
+    filed: QuotaRequest, people: dict[str, User], verb: str
+) -> None:
+    kept = {}
+    for door, ask in doors(verb).items():
+        with undone():
+            assert ask(verb, filed, people["approver"]) == DONE
+            kept[door] = set(QuotaLine.objects.get().facts)
+    assert kept["page"] == kept["API"] == kept["command"]
+    with undone():
+        by_action(verb, filed, people["approver"])
+        own = set(QuotaLine.objects.get().facts)
+    assert own < kept["page"]
+
+
 def test_the_table_has_every_outcome() -> None:
     """Otherwise the test above could agree about nothing."""
     cells = list(itertools.product(VERBS, PEOPLE, STATES))

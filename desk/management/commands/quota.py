@@ -1,11 +1,12 @@
 """`manage.py quota …`: requests and namespaces from a shell, under the rules of the page.
 
-Who acts is said by `--as EMAIL`: what that person may not do on the page is refused here in the same sentence.
+Who acts is said by `--as EMAIL`: what that person may not do on the page is refused here in the same sentence. Here,
+since a decision keeps what apps above tenants have measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -16,6 +17,7 @@ from django.utils import timezone
 from accounts.actor import Actor, system
 from accounts.models import User
 from accounts.paging import page_of, parse_limit
+from desk.queries.facts import measured
 from portal.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
 from tenants import actions, thread
 from tenants.decisions import Decision, OverPromise
@@ -23,6 +25,7 @@ from tenants.forms import end_of, start_of
 from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked
 from tenants.queries import requests
+from tenants.queries.asks import classes_of
 from tenants.queries.requests import LineRow, RequestRow
 
 STATES = [str(state) for state in QuotaLine.State]
@@ -63,7 +66,9 @@ class Command(BaseCommand):
         deny.add_argument("--reason", required=True, help="the team reads it")
         _acting(verbs.add_parser("withdraw", help="take back what is pending")).add_argument("pk", type=int)
         for verb, told in (("suspend", "nothing new starts"), ("resume", "start again"), ("close", "everything goes")):
-            _acting(verbs.add_parser(verb, help=f"of a team: {told}")).add_argument("tenant")
+            wanted = _acting(verbs.add_parser(verb, help=f"of a team: {told}"))
+            wanted.add_argument("tenant")
+            wanted.add_argument("--because", default="", metavar="TEXT", help="its owners and managers read it")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         try:
@@ -127,7 +132,11 @@ class Command(BaseCommand):
         by = _person(options["as"])
         row = _to_decide(options["pk"], by)
         units = dict(_edit(text) for text in options["line"]) or {line.pk: None for line in row.to_decide}
-        decisions = [Decision(pk, approve=True, units=to, reason=options["reason"]) for pk, to in units.items()]
+        facts = _measured(row)
+        decisions = [
+            Decision(pk, approve=True, units=to, reason=options["reason"], measured=facts.get(pk, {}))
+            for pk, to in units.items()
+        ]
         because = options["over_promise"]
         over_promise = OverPromise(because is not None, because or "")
         self._tell(actions.decide(row.pk, decisions, by=by, over_promise=over_promise), by)
@@ -135,7 +144,11 @@ class Command(BaseCommand):
     def _deny(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
         row = _to_decide(options["pk"], by)
-        decisions = [Decision(line.pk, approve=False, reason=options["reason"]) for line in row.to_decide]
+        facts = _measured(row)
+        decisions = [
+            Decision(line.pk, approve=False, reason=options["reason"], measured=facts[line.pk])
+            for line in row.to_decide
+        ]
         self._tell(actions.decide(row.pk, decisions, by=by), by)
 
     def _withdraw(self, options: dict[str, Any]) -> None:
@@ -147,7 +160,7 @@ class Command(BaseCommand):
         tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=options["tenant"])
         with transaction.atomic():
             rows = [
-                actions.set_wanted(row.pk, to=WANTED[verb], by=by)
+                actions.set_wanted(row.pk, to=WANTED[verb], because=options["because"], by=by)
                 for row in Namespace.objects.filter(tenant=tenant).order_by("pk")
             ]
         for row in rows:
@@ -181,6 +194,12 @@ def _to_decide(pk: int, by: Actor) -> RequestRow:
     if not row.to_decide:
         refuse_if(row.refusal or row.lines[0].refusal)
     return row
+
+
+def _measured(row: RequestRow) -> dict[int, Mapping[str, Any]]:
+    """By line: what the decision keeps, as from the page."""
+    found = measured(row.tenant, classes_of(QuotaRequest.objects.get(pk=row.pk))).plain
+    return {line.pk: found[line.gpu_class_id] for line in row.lines}
 
 
 def _date(text: str, field: str) -> date:
