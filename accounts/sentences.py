@@ -50,6 +50,7 @@ SENTENCES = {
     "team.withdrawn": "no longer asks for the team",
     "team.decided": "decided about the team",
     "bundle.changed": "changed the bundle",
+    "trial.begun": "began the trial",
 }
 
 

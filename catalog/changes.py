@@ -39,6 +39,7 @@ FIELDS = {
     "resource": "counted as",
     "retiring_message": "message",
     "runs_until": "what runs may go on until",
+    "starter": "may be tried without a team",
     "terms_version": "version of the terms",
     "units_per_workload": "units per workload",
     "visibility": "who may see it",
@@ -106,6 +107,8 @@ def _text(name: str, value: Any, known: Collection[str]) -> str:
         return NOTHING
     if name == "successor" and value not in known:
         return "another class"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if name in VALUES:
         return VALUES[name].get(value, str(value))
     if isinstance(value, dict):

@@ -91,6 +91,8 @@ def _shown(one: Field, value: Any) -> str:
     match value:
         case None:
             return "empty"
+        case bool():
+            return "true" if value else "false"
         case Decimal():
             return f"{value.normalize():f}"
         case datetime():

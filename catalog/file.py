@@ -49,7 +49,7 @@ class Field:
     """`default` REQUIRED: an entry without it is refused. `choices` empty: any text."""
 
     name: str
-    kind: Literal["text", "integer", "decimal", "date", "moment", "labels", "tolerations", "names"]
+    kind: Literal["text", "integer", "decimal", "truth", "date", "moment", "labels", "tolerations", "names"]
     default: Any = REQUIRED
     choices: tuple[str, ...] = ()
     length_max: int | None = None
@@ -184,7 +184,7 @@ class _Reader:
             if raw is None or is_quoted:
                 raise ValueError
             return parse(raw)
-        except (ValueError, ArithmeticError):
+        except (ValueError, ArithmeticError, KeyError):
             shown = f"'{raw}' in quotes" if raw is not None and is_quoted else _what(node)
             self.say(path, f"{expected} is expected here, not {shown}.", node)
 
@@ -273,9 +273,14 @@ def _moment(raw: str) -> datetime:
     return found.astimezone(UTC)
 
 
+def _truth(raw: str) -> bool:
+    return {"true": True, "false": False}[raw]
+
+
 _SCALARS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "integer": ("A whole number from 0", _integer),
     "decimal": ("A number such as 2.50", _decimal),
+    "truth": ("'true' or 'false'", _truth),
     "date": ("A date such as 2027-03-31", date.fromisoformat),
     "moment": ("A moment with its zone, such as 2027-03-31T18:00:00Z,", _moment),
 }

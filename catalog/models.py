@@ -89,6 +89,8 @@ class GpuClass(models.Model):
     # Named teams: tenants.ClassAccess.
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.EVERYONE)
 
+    starter = models.BooleanField(default=False, help_text="Who is in no team yet may try one unit of it")
+
     life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     retiring_message = models.CharField(max_length=300, blank=True, default="")

@@ -27,6 +27,7 @@ _LEFT_OUT = ("id", "cluster", "slug", "held_since", "held_until", "held_reason")
 _KINDS: dict[type[models.Field], Any] = {
     models.PositiveIntegerField: "integer",
     models.DecimalField: "decimal",
+    models.BooleanField: "truth",
     models.DateField: "date",
     models.DateTimeField: "moment",
 }

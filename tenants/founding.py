@@ -13,19 +13,22 @@ from django.utils.text import slugify
 
 from accounts.actions import deliver, record
 from accounts.actor import Actor
+from accounts.models import User
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from portal.errors import Refused, get_or_refuse, refuse_if
+from cluster.names import short_hash
+from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from portal.transitions import move
 from tenants import actions, founding_policy, policy, queries
 from tenants.decisions import Decision, OverPromise
 from tenants.founding_policy import BundleUnits
-from tenants.models import Bundle, BundleLine, QuotaRequest, TeamRequest, Tenant
+from tenants.models import Bundle, BundleLine, Grant, QuotaRequest, TeamRequest, Tenant
 from tenants.policy import Asked
 from tenants.queries import founding
 from tenants.teams import found_tenant
 
 State = TeamRequest.State
+TRIAL_PURPOSE = "To try the portal."
 
 
 @transaction.atomic
@@ -125,6 +128,39 @@ def _grant_bundle(
     ]
     subject = f"Your team {tenant.name} is founded"
     return actions.decide(request.pk, decisions, by=by, over_promise=over_promise, subject=subject)
+
+
+# ---- trying ------------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def try_portal(*, by: Actor) -> Tenant:
+    """A team of the person's own with one unit of a starter class for eight hours, once; granted by the rule "starter".
+
+    Raises Refused: not_found (404) where no class is marked starter, tried_before, has_team, no_trial_now (409).
+    """
+    person = User.objects.select_for_update(of=("self",)).get(pk=by.person.pk)  # one at a time: once is the rule
+    now = queries.now()
+    trial = founding.trial(by, at=now)
+    if trial is None:
+        raise Refused(NOT_FOUND)
+    refuse_if(trial.refusal)
+    slug = f"try-{slugify(person.name)[:20].strip('-_') or 'me'}-{short_hash(person.email)}".replace("_", "-")
+    tenant = found_tenant(slug=slug, name=f"Trial of {person.name}"[:80], owner=person, purpose=TRIAL_PURPOSE, by=by)
+    asked = Asked(trial.gpu_class.slug, 1, now, now + founding.TRIAL)
+    facts = queries.class_facts(tenant, [asked.gpu_class], at=now)
+    request = actions.put_request(tenant, [asked], facts, justification=TRIAL_PURPOSE, filed_by=person, now=now)
+    try:
+        actions.decide_by_rule(request, rule=founding.STARTER, subject="Your trial has begun")
+    except Refused as refused:
+        # Somebody was promised the last unit while we waited for the class; there is nothing to tick here.
+        if refused.code != "over_promised":
+            raise
+        raise Refused(founding_policy.gone_meanwhile(trial.gpu_class.name)) from refused
+    # Eight hours are the whole of it.
+    Grant.objects.filter(line__request=request).update(grace=timedelta(0))
+    record(by, "trial.begun", tenant, tenant=slug, after={"class": trial.gpu_class.slug, "hours": trial.hours})
+    return tenant
 
 
 # ---- bundles -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from accounts.edge import actor
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
 from tenants import founding, founding_policy, policy
+from tenants.api import TenantSerializer
 from tenants.decisions import OverPromise
 from tenants.models import TeamRequest
 from tenants.queries import founding as teams
@@ -162,6 +163,20 @@ class TeamRequestWithdraw(APIView):
     def post(self, request: Request, pk: int) -> Response:
         by = actor(request)
         return Response(_shown(founding.withdraw_team_request(pk, by=by), by))
+
+
+class Trials(APIView):
+    required_scope = Scope.REQUEST
+
+    @extend_schema(
+        operation_id="trials_begin",
+        summary="Try the portal: a team of my own with one unit of a starter class for eight hours, once",
+        request=None,
+        responses={201: TenantSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        tenant = founding.try_portal(by=actor(request))
+        return Response(TenantSerializer(tenant).data, status=status.HTTP_201_CREATED)
 
 
 def _shown(row: TeamRequest, by: Actor) -> dict[str, Any]:

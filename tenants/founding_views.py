@@ -44,6 +44,14 @@ def team_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @login_required
+@require_POST
+def try_portal(request: HttpRequest) -> HttpResponse:
+    tenant = founding.try_portal(by=actor(request))
+    messages.success(request, "Your trial has begun: it takes a few seconds until everything is there.")
+    return redirect("tenant-home", tenant.slug)
+
+
+@login_required
 @require_GET
 def team_request(request: HttpRequest, pk: int) -> HttpResponse:
     by = actor(request)

@@ -224,6 +224,7 @@ def start_page(
         "teams_asked": asked,
         "is_team_asked": any(row.state == TeamRequest.State.PENDING for row in asked),
         "bundles": bundles,
+        "trial": founding.trial(by, at=queries.now()),
         "team_form": team_form or TeamForm(bundles=bundles),
     }
     return render(request, "tenants/start.html", context, status=status)

@@ -7,22 +7,27 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_objects
 
 from accounts.actor import Actor
 from accounts.models import Role, User
 from catalog import queries as catalog
 from catalog.models import GpuClass
+from cluster.models import Cluster
 from cluster.names import dns_label
 from portal.errors import Refusal
 from tenants import queries
-from tenants.founding_policy import SLUG_TAKEN, TeamFacts, may_decide_team
-from tenants.models import ApproverFor, Bundle, BundleLine, Namespace, TeamRequest, Tenant
+from tenants.founding_policy import SLUG_TAKEN, TeamFacts, may_decide_team, may_try, trial_refusal
+from tenants.models import ApproverFor, Bundle, BundleLine, Namespace, QuotaLine, TeamRequest, Tenant
 from tenants.policy import Excess
 from tenants.promises import Promise
 from tenants.queries import joining
 from tenants.queries.curves import PromiseCurve, promise_curve
 
+TRIAL = timedelta(hours=8)
+# The rule by which a trial is granted.
+STARTER = "starter"
 OWN_MAX = 5
 NEW_MAX = 25
 
@@ -149,6 +154,46 @@ def deciders(bundle: Bundle) -> list[User]:
     others = BundleLine.objects.filter(~Exists(of_class), bundle=bundle)
     approvers = User.objects.filter(is_active=True, roles__contains=[Role.APPROVER])
     return list(approvers.filter(Exists(theirs.filter(gpu_class=None)) | ~Exists(others)).order_by("pk"))
+
+
+# ---- trying ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One unit of a starter class for some hours; `refusal`: why this person cannot have it now."""
+
+    gpu_class: GpuClass
+    unit: str
+    hours: int
+    refusal: Refusal | None
+
+
+def trial(by: Actor, *, at: datetime) -> Trial | None:
+    """None where no class is marked starter. Of several the first one that has a unit to promise."""
+    cluster = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
+    open_to_all = Q(life_cycle=GpuClass.LifeCycle.ACTIVE, visibility=GpuClass.Visibility.EVERYONE)
+    classes = list(GpuClass.objects.filter(open_to_all, cluster=cluster, starter=True).order_by("slug"))
+    if not classes:
+        return None
+    limits = catalog.promise_limits(classes)
+    promise = Promise(1, at, at + TRIAL)
+    excesses = {
+        one.pk: queries.excess_of(0, one, promise, is_base=True, limit=limits[one.pk], at=at) for one in classes
+    }
+    chosen = next((one for one in classes if excesses[one.pk] is None), classes[0])
+    refusal = trial_may(by) or trial_refusal(excesses[chosen.pk])
+    return Trial(chosen, catalog.unit_of(chosen), int(TRIAL.total_seconds() // 3600), refusal)
+
+
+def trial_may(by: Actor) -> Refusal | None:
+    """Two queries."""
+    team = Tenant.objects.filter(memberships__user=by.user).values_list("name", flat=True).first()
+    tried = QuotaLine.objects.filter(rule=STARTER, request__filed_by=by.user)
+    return may_try(by, team=team or "", has_tried=tried.exists())
+
+
+# ---- names -------------------------------------------------------------------------------------------------------
 
 
 def taken(slug: str) -> Refusal | None:
