@@ -18,7 +18,7 @@ from portal.errors import get_or_refuse, refuse
 from tenants import founding, founding_policy, policy
 from tenants.api import TenantSerializer
 from tenants.decisions import OverPromise
-from tenants.models import TeamRequest
+from tenants.models import Bundle, TeamRequest
 from tenants.queries import founding as teams
 
 STATES = [str(state) for state in TeamRequest.State]
@@ -82,8 +82,12 @@ class TeamDecisionSerializer(serializers.Serializer[Any]):
     over_promise_reason = serializers.CharField(default="", allow_blank=True, max_length=policy.REASON_MAX)
 
 
-class Bundles(APIView):
+class Bundles(generics.GenericAPIView[Bundle]):
     required_scope = Scope.READ
+    serializer_class = BundleSerializer
+    filter_backends = ()
+    keyset = ("position", "name")
+    queryset = Bundle.objects.none()  # for the schema
 
     @extend_schema(
         operation_id="bundles_list",
@@ -91,7 +95,8 @@ class Bundles(APIView):
         responses=BundleSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        return Response(BundleSerializer(teams.bundle_rows(teams.bundles()), many=True).data)
+        rows = teams.bundle_rows(self.paginate_queryset(teams.bundles()) or [])
+        return self.get_paginated_response(BundleSerializer(rows, many=True).data)
 
 
 class TeamRequests(generics.GenericAPIView[TeamRequest]):

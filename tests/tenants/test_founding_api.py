@@ -27,7 +27,7 @@ def wish(bundle: Bundle, unique: str) -> dict[str, str]:
 
 
 def test_ask_see_and_decide(wish: dict[str, str], a100: GpuClass, alice: User, charlie: User, dana: User) -> None:
-    [offered] = caller(charlie, Scope.READ).get("/api/v1/bundles").json()
+    [offered] = caller(charlie, Scope.READ).get("/api/v1/bundles").json()["items"]
     assert offered == {
         "name": "Training",
         "summary": "",
