@@ -113,6 +113,7 @@ def facts(lines: Collection[LineRow], figures: Mapping[int, Figures], measured: 
         row("Promised to all teams", "promised"),
         row("May be promised", "limit"),
         row("Allocatable in the cluster", "allocatable"),
+        row("In use by everybody now", "in_use"),
         row("Free this minute", "free"),
     ]
     rows += [{"name": name, "values": [values[pk] for pk in columns]} for name, values in measured.rows]

@@ -245,12 +245,13 @@ class Figures:
     """One class for one tenant, as an approver sees it. None: the mirror does not know.
 
     `limit`: units that may be promised at one time (staff's limit, else allocatable). `promised`: in force now, all
-    tenants together.
+    tenants together. `used`: by the tenant; `in_use`: by everybody, now.
     """
 
     held: int
     used: int | None
     allocatable: int | None
+    in_use: int | None
     free: int | None
     promised: int
     limit: int | None
@@ -271,6 +272,7 @@ def figures(tenant: Tenant, classes: Collection[GpuClass], *, at: datetime) -> d
             held=held.get(gpu_class.pk, 0),
             used=used.get(gpu_class.pk),
             allocatable=(capacity := capacities[gpu_class.pk]).allocatable,
+            in_use=capacity.used,
             free=capacity.free,
             promised=promised.get(gpu_class.pk, 0),
             limit=capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit,

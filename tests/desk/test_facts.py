@@ -193,6 +193,19 @@ def test_all_of_it_takes_four_queries(
         facts.measured(team_a, [a100, mig])
 
 
+def test_the_pool_is_told_apart_from_the_team(
+    a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User, dana: User
+) -> None:
+    def busy(name: str, namespace: str, **card: int) -> dict[str, Any]:
+        return mirrored.pod(name, node="a100-1", namespace=namespace, gpu_class=a100.slug, **card)
+
+    one, two = {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 2}
+    mirrored.hardware_seen(a100.cluster, Pod=[busy("a", namespace_a.name, **one), busy("b", "team-b", **two)])
+    found = told(page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), dana))
+    assert (found["Used by this team now"], found["In use by everybody now"]) == (["1"], ["3"])
+    assert (found["Allocatable in the cluster"], found["Free this minute"]) == (["16"], ["13"])
+
+
 # ---- kept with the decision --------------------------------------------------------------------------------------
 
 
