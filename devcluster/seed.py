@@ -182,6 +182,8 @@ def _catalog() -> None:
 
 
 def _offer_bundles(olga: Actor) -> None:
+    """And a share to be tried without a team, once: who takes that back finds it so after the next start."""
+    from catalog import actions
     from catalog.models import GpuClass
     from tenants import founding
     from tenants.models import Bundle
@@ -195,6 +197,8 @@ def _offer_bundles(olga: Actor) -> None:
         "slice": open_to_all.filter(sharing=none).exclude(partition="none"),
         "card": open_to_all.filter(sharing=none, partition="none"),
     }
+    if (share := kinds["share"].order_by("memory_mib", "slug").first()) and not Bundle.objects.exists():
+        actions.edit_class(share.pk, by=olga, starter=True)
     for position, (name, summary, days, parts) in enumerate(BUNDLES, start=1):
         found = [(kinds[kind].order_by("memory_mib", "slug").first(), units) for kind, units in parts]
         lines = [(one.slug, units) for one, units in found if one is not None]

@@ -44,3 +44,4 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
     }
     limits = promise_limits([line.gpu_class for lines in offered.values() for line in lines])
     assert all(line.units <= (limits[line.gpu_class_id] or 0) for lines in offered.values() for line in lines)
+    assert [one.slug for one in GpuClass.objects.filter(starter=True)] == ["a100-sxm4-80gb-1g-10gb-time-sliced"]
