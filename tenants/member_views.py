@@ -117,6 +117,10 @@ def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
             messages.success(request, f"{row.user.name} {said}.")
             return redirect("team", tenant)
     context = _team_context(tenant, by, MemberForm()) | {"answer_form": form, "answered": pk}
+    waiting = context["waiting"]
+    if waiting is None or all(row.pk != pk for row in waiting.joins):
+        # Somebody answered meanwhile: it stands in no list any more, beside which its error could.
+        messages.error(request, str(next(iter(form.errors.values()))[0]))
     return render(request, "tenants/team.html", context, status=422)
 
 
