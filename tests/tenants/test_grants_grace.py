@@ -107,20 +107,20 @@ def test_who_takes_units_back_takes_them_from_who_borrowed_and_not_from_a_grace(
     admin: Api,
 ) -> None:
     """Team C borrowed what team B had not used, before team A's job began: of two borrowers the later would go."""
-    GpuClass.objects.filter(pk=a100.pk).update(borrowing_limit=4)
+    GpuClass.objects.filter(pk=a100.pk).update(borrowing_limit=1)
     namespace_c = make.tenant(a100.cluster, slug="team-c", namespace=f"team-c-{unique}").namespaces.get()
-    grant = make.grant(team_a, a100, units=4)
-    make.grant(namespace_b.tenant, a100, units=4)
+    grant = make.grant(team_a, a100, units=1)
+    make.grant(namespace_b.tenant, a100, units=1)
     look()
     for neighbour in (namespace_b, namespace_c):
         reconcile.namespace(neighbour, Deadline(), kube=kube_worker)
-    launch(kube_worker, a100, namespace_c, name="lent", units=4)
+    launch(kube_worker, a100, namespace_c, name="lent", units=1)
     wait_until(lambda: look() and "lent-1" in admitted(admin, namespace_c))
-    launch(kube_worker, a100, namespace_a, name="train", units=4)
+    launch(kube_worker, a100, namespace_a, name="train", units=1)
     wait_until(lambda: look() and "train-1" in admitted(admin, namespace_a))
     end(grant)
-    wait_until(lambda: look() and kept(admin, namespace_a) == "4")
-    launch(kube_worker, a100, namespace_b, name="own", units=4)
+    wait_until(lambda: look() and kept(admin, namespace_a) == "1")
+    launch(kube_worker, a100, namespace_b, name="own", units=1)
     wait_until(lambda: "own-1" in admitted(admin, namespace_b), story=lambda: waits_for(admin, namespace_b, "own-1"))
     assert admitted(admin, namespace_c) == {}
     assert "train-1" in admitted(admin, namespace_a)
