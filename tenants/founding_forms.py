@@ -39,7 +39,7 @@ class TeamForm(forms.Form):
         super().__init__(*args, **kwargs)
         field = self.fields["bundle"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [(bundle.name, f"{bundle.name}: {contents(bundle)}. {bundle.summary}".strip()) for bundle in bundles]
+        field.choices = [(one.name, f"{one.name}: {contents(one)}. {one.summary}".strip()) for one in bundles]
 
 
 class TeamDecisionForm(FormWithLines):

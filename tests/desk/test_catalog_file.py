@@ -49,8 +49,8 @@ def full(cluster: Cluster, team_a: Tenant, a100: GpuClass) -> GpuClass:
     """A catalog in which every kind of field is used."""
     other = make.gpu_class(cluster, slug="h100", name="H100", node_labels=LABELS, price_per_unit_hour="2.5")
     GpuClass.objects.filter(pk=a100.pk).update(
-        visibility="named", terms_version=2, terms="Be kind.\nAlways.\n", eligibility="Vision", promise_limit=12, starter=True,
-        interconnect="nvlink", interconnect_note="nvidia-smi topo", interconnect_on="2026-11-01",
+        visibility="named", terms_version=2, terms="Be kind.\nAlways.\n", eligibility="Vision", promise_limit=12,
+        interconnect="nvlink", interconnect_note="nvidia-smi topo", interconnect_on="2026-11-01", starter=True,
     )  # fmt: skip
     ClassAccess.objects.create(tenant=team_a, gpu_class=a100)
     ends = timezone.now() + timedelta(days=30)
