@@ -1,4 +1,4 @@
-"""What every page needs: navigation, teams, theme. One small query, two more for approvers."""
+"""What every page needs: navigation, teams, theme. One small query, some more for approvers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from accounts.actor import Actor
 from accounts.models import Role, User
 from portal import theme
 from tenants.models import Tenant
-from tenants.queries import requests
+from tenants.queries import founding, requests
 
 # Which entry of the navigation a page belongs to, by the page's name in the URL map.
 SECTIONS = {
@@ -109,7 +109,8 @@ def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavI
         pages.append(("Requests", reverse("requests", args=[team.slug]), None))
         pages.append(("Team", reverse("team", args=[team.slug]), None))
     if user.has_role(Role.APPROVER):
-        pages.append(("Inbox", reverse("inbox"), requests.inbox(Actor(user=user, via="page")).count()))
+        by = Actor(user=user, via="page")
+        pages.append(("Inbox", reverse("inbox"), requests.inbox(by).count() + founding.waiting(by).count()))
     if user.roles:
         pages.append(("History", reverse("history"), None))
     if user.has_role(Role.OPERATOR):

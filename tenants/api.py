@@ -198,20 +198,20 @@ class RequestDecide(APIView):
         responses=RequestSerializer,
     )
     def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
         asked = DecisionSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        by = actor(request)
         values = asked.validated_data
         decided = actions.decide(
             pk,
-            self._decisions(pk, values["lines"], by),
+            self._decisions(found, values["lines"]),
             by=by,
             over_promise=OverPromise(values["over_promise"], values["over_promise_reason"]),
         )
         return Response(_shown(decided, by))
 
-    def _decisions(self, pk: int, lines: list[dict[str, Any]], by: Actor) -> list[Decision]:
-        found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+    def _decisions(self, found: QuotaRequest, lines: list[dict[str, Any]]) -> list[Decision]:
         measured = self.measure(found.tenant, classes_of(found)).plain if self.measure else {}
         class_ids = dict(found.lines.values_list("pk", "gpu_class_id"))
         return [_decision(line, measured.get(class_ids.get(line["id"], 0), {})) for line in lines]

@@ -140,6 +140,7 @@ def test_a_stranger_gets_404_everywhere(filed: dict[str, Any], limited: GpuClass
     assert [answer.status_code for answer in answers] == [404] * 5
     assert client.get("/api/v1/requests").json()["items"] == []
     assert client.get("/api/v1/tenants").json()["items"] == []
+    assert post(caller(charlie), f"/api/v1/requests/{filed['id']}/decide", {"lines": "nonsense"}).status_code == 404
 
 
 def test_a_line_of_another_request_is_not_found(filed: dict[str, Any], dana: User) -> None:
