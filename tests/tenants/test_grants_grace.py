@@ -79,12 +79,13 @@ def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothi
     admin: Api,
 ) -> None:
     """All four cards of the node are team A's; from the end of its grant on they are team B's."""
+    # Another test's pods may still be leaving the node, and nobody wakes a queue for that.
+    wait_until(lambda: all(pod["spec"].get("nodeName") != "intel-xe" for pod in admin.list("v1/pods")), within_s=60)
     grant = make.grant(team_a, xe, units=4)
     look()
     for name in ("one", "two", "three", "four", "waits"):
         launch(kube_worker, xe, namespace_a, name=name)
-    # Another test's pods may still be leaving the node.
-    wait_until(lambda: look() and len(admitted(admin, namespace_a)) == 4, within_s=60)
+    wait_until(lambda: look() and len(admitted(admin, namespace_a)) == 4)
     running = set(admitted(admin, namespace_a))
 
     end(grant)
