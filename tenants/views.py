@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Min
+from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -343,12 +343,13 @@ def inbox(request: HttpRequest) -> HttpResponse:
     waiting = requests.inbox(by, tenant=chosen)
     page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
     rows = requests.request_rows(page.items, by=by)
-    all_waiting = requests.inbox(by)
+    all_waiting = requests.inbox(by) if chosen else waiting
+    summed = waiting.aggregate(total=Count("pk"), oldest_at=Min("filed_at"))
     facts = queries.pool_figures({line.gpu_class_id for row in rows for line in row.pending})
     context = {
         "rows": [shown.request_row(row, facts) for row in rows],
-        "total": waiting.count(),
-        "oldest_at": waiting.aggregate(at=Min("filed_at"))["at"],
+        "total": summed["total"],
+        "oldest_at": summed["oldest_at"],
         "next_cursor": page.next_cursor,
         "tenant_filter": chosen,
         "tenants_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
