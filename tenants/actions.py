@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
@@ -44,6 +43,7 @@ from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import requests
 from tenants.teams import create_tenant as create_tenant
+from tenants.telling import address, hint_pages
 from tenants.thread import comment_request as comment_request
 
 State = QuotaLine.State
@@ -75,12 +75,12 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
         event,
         queries.approvers_of(class_ids, tenant=tenant) if class_ids else (),
         subject=f"{tenant.name} asks for quota",
-        body=f"{justification.strip()}\n\n" + _page(f"/requests/{request.pk}"),
+        body=f"{justification.strip()}\n\n" + address(f"/requests/{request.pk}"),
     )
     if by_rule:
         decisions = [Decision(pk, approve=True) for pk in sorted(by_rule)]
         _decide(request, decisions, OverPromise(), by=system(f"rule {rules.DECREASE}"), rule=rules.DECREASE, subject="")
-    _hint_pages(tenant)
+    hint_pages(tenant)
     return request
 
 
@@ -129,7 +129,7 @@ def withdraw(request_id: int, *, by: Actor) -> QuotaRequest:
         raise refuse("already_decided", "No line of this request is pending any more; nothing was changed.", status=409)
     Plan.objects.filter(request=request).update(due_at=None)
     record(by, "request.withdrawn", request, tenant=request.tenant.slug, after={"lines": moved})
-    _hint_pages(request.tenant)
+    hint_pages(request.tenant)
     return request
 
 
@@ -330,7 +330,7 @@ def _after_decision(
         event,
         [request.filed_by, *queries.managers_of(tenant)],
         subject=subject or f"Decided: quota for {tenant.name}",
-        body=letters.decided(answers) + _page(f"/requests/{request.pk}"),
+        body=letters.decided(answers) + address(f"/requests/{request.pk}"),
     )
 
 
@@ -365,17 +365,8 @@ def set_wanted(namespace_id: int, *, to: str, because: str = "", by: Actor) -> N
         event,
         queries.managers_of(tenant),
         subject=letters.wanted(tenant.name, to),
-        body=f"{because}\n\n{_page(f'/teams/{tenant.slug}')}".lstrip(),
+        body=f"{because}\n\n{address(f'/teams/{tenant.slug}')}".lstrip(),
     )
     page_hint(namespace.name)
     namespace.refresh_from_db()
     return namespace
-
-
-def _hint_pages(tenant: Tenant) -> None:
-    for name in tenant.namespaces.values_list("name", flat=True):
-        page_hint(name)
-
-
-def _page(path: str) -> str:
-    return f"{settings.PORTAL_URL}{path}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.text import slugify
@@ -26,6 +25,7 @@ from tenants.models import Bundle, BundleLine, Grant, QuotaRequest, TeamRequest,
 from tenants.policy import Asked
 from tenants.queries import founding
 from tenants.teams import found_tenant
+from tenants.telling import address
 
 State = TeamRequest.State
 TRIAL_PURPOSE = "To try the portal."
@@ -47,7 +47,7 @@ def ask_for_team(*, name: str, purpose: str, bundle: str, slug: str = "", by: Ac
         raise Refused(founding_policy.NO_BUNDLE)
     row = TeamRequest.objects.create(user=by.person, name=name, slug=slug, purpose=purpose, bundle=chosen)
     event = record(by, "team.asked", row, after={"slug": slug, "purpose": purpose, "bundle": chosen.name})
-    body = f"{purpose}\n\nBundle: {chosen.name}\n\n" + _page(f"/team-requests/{row.pk}")
+    body = f"{purpose}\n\nBundle: {chosen.name}\n\n" + address(f"/team-requests/{row.pk}")
     people = [person for person in founding.deciders(chosen) if person.pk != by.user_id]
     deliver(event, people, subject=f"{by.name} asks for a team: {name}", body=body)
     return row
@@ -93,7 +93,7 @@ def decide_team(
         move(TeamRequest, row.pk, to=State.DENIED, **decided)
         event = record(by, "team.decided", row, after={"approved": False, "reason": reason})
         subject = f"Your team {row.name} was not approved"
-        deliver(event, [row.user], subject=subject, body=f"{reason}\n\n" + _page("/start"))
+        deliver(event, [row.user], subject=subject, body=f"{reason}\n\n" + address("/start"))
     else:
         refuse_if(founding_policy.may_found(facts, units or ()))
         refuse_if(policy.slug_refusal(slug) or founding.taken(slug))
@@ -211,7 +211,3 @@ def put_bundle(
     )
     record(by, "bundle.changed", row, after={**values, "lines": dict(lines)})
     return row
-
-
-def _page(path: str) -> str:
-    return f"{settings.PORTAL_URL}{path}"

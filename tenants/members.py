@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -13,10 +12,10 @@ from accounts.actions import deliver, deliver_to_address, record
 from accounts.actor import Actor
 from accounts.models import User
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
-from portal.hints import page_hint
 from portal.transitions import move
 from tenants import policy, queries
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
+from tenants.telling import address, hint_pages
 
 INVITATION_LIFE = timedelta(days=30)
 
@@ -45,8 +44,8 @@ def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Members
     # Who asked as well, or was invited before the account was made, has the answer.
     _pending_joins(tenant, user).update(state=JoinRequest.State.ACCEPTED, decided_by=by.user, decided_at=timezone.now())
     _pending_invitations(email).filter(tenant=tenant).update(state=Invitation.State.ACCEPTED, ended_at=timezone.now())
-    deliver(event, [user], subject=f"You are {role} of {tenant.name}", body=_page(f"/teams/{tenant.slug}"))
-    _hint_pages(tenant)
+    deliver(event, [user], subject=f"You are {role} of {tenant.name}", body=address(f"/teams/{tenant.slug}"))
+    hint_pages(tenant)
     return membership
 
 
@@ -66,7 +65,7 @@ def _invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
         f"{by.name} invites you to {tenant.name} as {role}. Sign in with this address until {until} and accept; if you "
         "have no account yet, ask for one where you work.\n\n"
     )
-    deliver_to_address(event, email, subject=f"Invitation to {tenant.name}", body=text + _page("/start"))
+    deliver_to_address(event, email, subject=f"Invitation to {tenant.name}", body=text + address("/start"))
     return row
 
 
@@ -103,8 +102,8 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
         before={"user": member.user.email, "role": before},
         after={"role": role},
     )
-    deliver(event, [member.user], subject=f"You are {role} of {tenant.name}", body=_page(f"/teams/{tenant.slug}"))
-    _hint_pages(tenant)
+    deliver(event, [member.user], subject=f"You are {role} of {tenant.name}", body=address(f"/teams/{tenant.slug}"))
+    hint_pages(tenant)
     return member
 
 
@@ -125,7 +124,7 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
     email = gone.user.email
     gone.delete()
     record(by, "member.removed", tenant, tenant=tenant.slug, before={"user": email, "role": gone.role})
-    _hint_pages(tenant)
+    hint_pages(tenant)
 
 
 @transaction.atomic
@@ -148,11 +147,11 @@ def answer_join(
     after = {"user": row.user.email, "accepted": accept, **({"role": role} if accept else {"reason": reason})}
     event = record(by, "join.answered", tenant, tenant=tenant.slug, after=after)
     if accept:
-        subject, body = f"You are {role} of {tenant.name}", _page(f"/teams/{tenant.slug}")
+        subject, body = f"You are {role} of {tenant.name}", address(f"/teams/{tenant.slug}")
     else:
-        subject, body = f"{tenant.name} did not let you in", f"{reason}\n\n" + _page("/start")
+        subject, body = f"{tenant.name} did not let you in", f"{reason}\n\n" + address("/start")
     deliver(event, [row.user], subject=subject, body=body)
-    _hint_pages(tenant)
+    hint_pages(tenant)
     row.refresh_from_db()
     return row
 
@@ -171,9 +170,9 @@ def ask_to_join(tenant_slug: str, *, message: str, by: Actor) -> JoinRequest:
     row = JoinRequest.objects.create(tenant=tenant, user=by.person, message=message)
     event = record(by, "join.asked", tenant, tenant=tenant.slug, after={"user": by.person.email, "message": message})
     told = f"{message}\n\n" if message else ""
-    body = told + _page(f"/teams/{tenant.slug}/members")
+    body = told + address(f"/teams/{tenant.slug}/members")
     deliver(event, queries.managers_of(tenant), subject=f"{by.name} asks to join {tenant.name}", body=body)
-    _hint_pages(tenant)
+    hint_pages(tenant)
     return row
 
 
@@ -197,8 +196,8 @@ def accept_invitation(invitation_id: int, *, by: Actor) -> Membership:
     event = record(by, "invitation.accepted", row.tenant, tenant=row.tenant.slug, after=after)
     if row.invited_by is not None:
         subject = f"{by.name} is {row.role} of {row.tenant.name} now"
-        deliver(event, [row.invited_by], subject=subject, body=_page(f"/teams/{row.tenant.slug}/members"))
-    _hint_pages(row.tenant)
+        deliver(event, [row.invited_by], subject=subject, body=address(f"/teams/{row.tenant.slug}/members"))
+    hint_pages(row.tenant)
     return membership
 
 
@@ -242,12 +241,3 @@ def _among(members: list[Membership], user_id: int) -> Membership:
 
 def _owners(members: list[Membership]) -> int:
     return sum(member.role == Membership.Role.OWNER for member in members)
-
-
-def _hint_pages(tenant: Tenant) -> None:
-    for name in tenant.namespaces.values_list("name", flat=True):
-        page_hint(name)
-
-
-def _page(path: str) -> str:
-    return f"{settings.PORTAL_URL}{path}"

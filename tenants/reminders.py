@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.actions import deliver, record
@@ -18,6 +17,7 @@ from accounts.models import Event
 from accounts.queries import row_label
 from tenants import queries
 from tenants.models import Grant, Namespace, Tenant
+from tenants.telling import address
 
 DAYS = (14, 7, 1)
 
@@ -69,6 +69,6 @@ def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
             f"The grant of {grant.units} units of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
             f"Nothing new starts on it afterwards. What runs then goes on until {runs_until:%d %b %Y, %H:%M %Z} and is "
             "not taken back for other teams before. Volumes and what is on them stay.\n\n"
-            f"Renew it with one click: {settings.PORTAL_URL}/teams/{tenant.slug}/grants"
+            f"Renew it with one click: {address(f'/teams/{tenant.slug}/grants')}"
         ),
     )

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.actions import deliver, record
 from accounts.actor import Actor
 from accounts.models import User
 from portal.errors import Refusal, get_or_refuse, refuse_if
-from portal.hints import page_hint
 from tenants import policy, queries
 from tenants.models import QuotaLine, QuotaRequest, RequestComment
+from tenants.telling import address, hint_pages
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,9 @@ def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: 
         event,
         [person for person in _concerned(request) if person.pk != by.user_id],
         subject=f"{by.name} {asks} request #{request.pk} of {request.tenant.name}",
-        body=f"{text}\n\n{settings.PORTAL_URL}/requests/{request.pk}",
+        body=f"{text}\n\n" + address(f"/requests/{request.pk}"),
     )
-    for name in request.tenant.namespaces.values_list("name", flat=True):
-        page_hint(name)
+    hint_pages(request.tenant)
     return row
 
 
