@@ -25,6 +25,7 @@ SENTENCES = {
     "request.commented": "commented on",
     "request.asked_back": "asked back about",
     "grant.reminded": "reminded the team of the last day of",
+    "grant.ended": "saw the end of",
     "access.allowed": "gave the team access to",
     "access.ended": "ended the team's access to",
     "class.created": "prepared",

@@ -257,7 +257,7 @@ class Grant(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.units} {self.gpu_class_id} for {self.tenant_id}"
+        return f"{self.units} of {self.gpu_class}"
 
 
 constraint_sentence(

@@ -47,6 +47,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     clock = queries.next_clock(now, tenant_id=row.tenant_id)
     held = grants.held(row.tenant_id, now)
     reminders.send_due(row, held.bases, now)
+    reminders.tell_ends(row, held.ended)
     shares = queries.shares(row, held.in_force, keepable=held.keepable)
     live = _live_queue(row, kube)
     is_suspended = row.wanted == Wanted.SUSPENDED

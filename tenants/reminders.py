@@ -1,4 +1,5 @@
-"""Reminders before the end of a base grant, sent when a worker looks at the team's namespace anyway.
+"""Reminders before the end of a base grant, and word of the end, sent when a worker looks at the team's namespace
+anyway.
 
 Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
 earlier, or another follows it, and is not reminded of.
@@ -6,7 +7,7 @@ earlier, or another follows it, and is not reminded of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -16,7 +17,7 @@ from accounts.actor import system
 from accounts.models import Event
 from accounts.queries import row_label
 from tenants import queries
-from tenants.models import Grant, Namespace, Tenant
+from tenants.models import Grant, Namespace, QuotaLine, Tenant
 from tenants.telling import address
 
 DAYS = (14, 7, 1)
@@ -41,11 +42,7 @@ def send_due(namespace: Namespace, bases: Iterable[Grant], at: datetime) -> None
 
 @transaction.atomic
 def _send(namespace: Namespace, grant_ids: list[int], at: datetime) -> None:
-    # Decisions lock the namespace too: what is read now stays so until our end.
-    tenant_id = (
-        Namespace.objects.select_for_update(no_key=True).values_list("tenant_id", flat=True).get(pk=namespace.pk)
-    )
-    tenant = Tenant.objects.get(pk=tenant_id)
+    tenant = _locked(namespace)
     bases = list(Grant.objects.filter(tenant=tenant, kind=Grant.Kind.BASE).select_related("gpu_class"))
     begun = {(one.gpu_class_id, one.period.lower) for one in bases}
     told = set(
@@ -56,6 +53,61 @@ def _send(namespace: Namespace, grant_ids: list[int], at: datetime) -> None:
         is_followed = (grant.gpu_class_id, grant.period.upper) in begun
         if grant.pk in grant_ids and days and not is_followed and (row_label(grant), days) not in told:
             _remind(tenant, grant, days)
+
+
+def tell_ends(namespace: Namespace, ended: Collection[Grant]) -> None:
+    """Each end once; one query when all was told. An end that a decision brought about was told with the decision."""
+    told = Event.objects.filter(verb="grant.ended", row__in=[row_label(one) for one in ended]).values_list(
+        "row", flat=True
+    )
+    untold = [one.pk for one in ended if row_label(one) not in set(told)] if ended else []
+    if untold:
+        _tell(namespace, untold)
+
+
+@transaction.atomic
+def _tell(namespace: Namespace, grant_ids: list[int]) -> None:
+    tenant = _locked(namespace)
+    grants = Grant.objects.filter(pk__in=grant_ids).select_related("gpu_class").order_by("pk")
+    told = set(Event.objects.filter(tenant=tenant.slug, verb="grant.ended").values_list("row", flat=True))
+    for grant in grants:
+        if row_label(grant) in told:
+            continue
+        end = grant.period.upper
+        followers = Grant.objects.filter(tenant=tenant, gpu_class=grant.gpu_class, kind=Grant.Kind.BASE)
+        released = QuotaLine.objects.filter(
+            tenant=tenant, gpu_class=grant.gpu_class, state=QuotaLine.State.APPROVED, decided_from=end
+        )
+        is_told = grant.kind == Grant.Kind.BASE and (
+            followers.filter(period__startswith=end).exists() or released.exists()
+        )
+        event = record(
+            system("clock"), "grant.ended", grant, tenant=tenant.slug, after={"units": grant.units, "ended": end}
+        )
+        if not is_told:
+            _deliver_end(event, tenant, grant)
+
+
+def _deliver_end(event: Event, tenant: Tenant, grant: Grant) -> None:
+    what = "boost" if grant.kind == Grant.Kind.BOOST else "grant"
+    end, runs_until = grant.period.upper, grant.period.upper + grant.grace
+    deliver(
+        event,
+        queries.managers_of(tenant),
+        subject=f"The {what} of {grant.gpu_class.name} for {tenant.name} has ended",
+        body=(
+            f"The {what} of {grant.units} units of {grant.gpu_class.name} ended on {end:%d %b %Y, %H:%M %Z}.\n"
+            f"Nothing new starts on it. What ran at its end goes on until {runs_until:%d %b %Y, %H:%M %Z} and is not "
+            "taken back for other teams before. Volumes and what is on them stay.\n\n"
+            f"What the team holds now: {address(f'/teams/{tenant.slug}/grants')}"
+        ),
+    )
+
+
+def _locked(namespace: Namespace) -> Tenant:
+    """Decisions lock the namespace too: what is read then stays so until the end of the transaction."""
+    rows = Namespace.objects.select_for_update(no_key=True).values_list("tenant_id", flat=True)
+    return Tenant.objects.get(pk=rows.get(pk=namespace.pk))
 
 
 def _remind(tenant: Tenant, grant: Grant, days: int) -> None:

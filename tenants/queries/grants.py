@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
+from django.db.models import DateTimeField, ExpressionWrapper, F, Q, QuerySet
 from django.db.models.functions import Upper
 
 from catalog.models import GpuClass
@@ -20,6 +20,9 @@ from tenants.promises import Promise
 # When nothing is left of a grant: its end and its grace.
 OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
 
+# Whoever has no grace hears of the end all the same, also after a night without a worker.
+HEARD_OF = timedelta(days=1)
+
 
 @dataclass(frozen=True)
 class Held:
@@ -29,16 +32,19 @@ class Held:
     keepable: dict[int, int]
     # Base grants in force.
     bases: tuple[Grant, ...]
+    # Grants whose end has come, for as long as their grace lasts and a day at least.
+    ended: tuple[Grant, ...]
 
 
 def held(tenant_id: int, at: datetime) -> Held:
     """One query."""
-    rows = list(_alive(at).filter(tenant_id=tenant_id))
+    rows = list(_alive(at, or_ended_since=at - HEARD_OF).filter(tenant_id=tenant_id))
     by_class = {pk: own for (_, pk), own in _by_holder(rows).items()}
     return Held(
         in_force={pk: units for pk, own in by_class.items() if (units := promises.in_force(own, at))},
         keepable={pk: promises.keepable(own, at) for pk, own in by_class.items()},
         bases=tuple(one for one in rows if one.kind == Grant.Kind.BASE and at < one.period.upper),
+        ended=tuple(one for one in rows if one.period.upper <= at),
     )
 
 
@@ -73,9 +79,10 @@ def _used(cluster: Cluster, class_ids: Collection[int]) -> dict[tuple[int, int],
     return found
 
 
-def _alive(at: datetime) -> QuerySet[Grant]:
+def _alive(at: datetime, *, or_ended_since: datetime | None = None) -> QuerySet[Grant]:
     """In force, or over and in their grace."""
-    return Grant.objects.alias(over_at=OVER_AT).filter(period__startswith__lte=at, over_at__gt=at)
+    rows = Grant.objects.alias(over_at=OVER_AT).filter(period__startswith__lte=at)
+    return rows.filter(Q(over_at__gt=at) | Q(period__endswith__gt=or_ended_since or at))
 
 
 def _by_holder(rows: Iterable[Grant]) -> dict[tuple[int, int], list[Promise]]:

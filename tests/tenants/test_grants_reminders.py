@@ -106,6 +106,45 @@ def test_a_boost_and_another_teams_grant_are_not_reminded_of(
     assert remind(namespace_a) == []
 
 
+def tell(namespace: Namespace) -> list[str]:
+    """Subjects and recipients of what is sent by one look."""
+    before = set(Delivery.objects.values_list("pk", flat=True))
+    reminders.tell_ends(namespace, held(namespace.tenant_id, timezone.now()).ended)
+    sent = Delivery.objects.exclude(pk__in=before).order_by("pk")
+    return [f"{row.subject}: {row.user.email}" for row in sent if row.user]
+
+
+@pytest.mark.parametrize("grace", [timedelta(0), 3 * DAY])
+@pytest.mark.parametrize("kind", [Grant.Kind.BASE, Grant.Kind.BOOST])
+def test_an_end_is_told_once(
+    team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kind: Grant.Kind, grace: timedelta
+) -> None:
+    now = timezone.now()
+    grant = make.grant(team_a, a100, units=2, since=now - 30 * DAY, until=now + DAY, kind=kind)
+    Grant.objects.update(grace=grace)
+    assert tell(namespace_a) == []
+    move_end(grant, in_days=-0.001)
+    word = "boost" if kind == Grant.Kind.BOOST else "grant"
+    assert tell(namespace_a) == [f"The {word} of {a100.name} for Team A has ended: alice@example.org"]
+    assert tell(namespace_a) == []
+    event = Event.objects.get(verb="grant.ended")
+    assert (event.tenant, event.name, event.after["units"]) == ("team-a", f"2 of {a100}", 2)
+
+
+def test_an_end_long_ago_is_told_no_more(team_a: Tenant, a100: GpuClass, namespace_a: Namespace) -> None:
+    ending(team_a, a100, in_days=-1.1)
+    assert tell(namespace_a) == []
+
+
+def test_an_end_that_a_decision_brought_about_is_recorded_and_not_told_again(
+    team_a: Tenant, a100: GpuClass, namespace_a: Namespace
+) -> None:
+    grant = ending(team_a, a100, in_days=-0.01)
+    make.grant(team_a, a100, units=1, since=grant.period.upper)
+    assert tell(namespace_a) == []
+    assert Event.objects.filter(verb="grant.ended").count() == 1
+
+
 @pytest.mark.usefixtures("clean_cluster")
 def test_the_worker_reminds_when_it_looks_at_the_namespace(
     team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube
@@ -114,3 +153,11 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
     for _ in range(2):
         reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
     assert [row.subject.split(" ends on ")[0] for row in Delivery.objects.all()] == [f"{a100.name} of Team A"]
+
+
+@pytest.mark.usefixtures("clean_cluster")
+def test_the_worker_tells_of_an_end(team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> None:
+    ending(team_a, a100, in_days=-0.01)
+    for _ in range(2):
+        reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+    assert [row.subject for row in Delivery.objects.all()] == [f"The grant of {a100.name} for Team A has ended"]
