@@ -1,0 +1,89 @@
+"""When is more justified by what was measured: every bound, on both sides of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from tenants.rule_policy import RANGES, Bounds, IncreaseFacts, bounds_refusals, increase_refusal, justification
+
+BOUNDS = Bounds()
+USED = IncreaseFacts("A100", held=4, base=4, asked=6, days=30, peak=4, mean=3.2, seen_share=0.99, waited_share=0.25)
+
+
+def test_what_was_used_and_waited_for_justifies_more() -> None:
+    assert increase_refusal(USED, BOUNDS) is None
+    assert justification(USED) == (
+        "Of 4 held, 4 were in use at the peak of the last 30 days and 3.2 in the mean, 25 % of the runs waited."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"base": 0, "held": 2}, "no running total"),
+        ({"asked": 7}, "7 of A100 instead of 4 is a growth of more than 50 %: up to 6 is within bounds"),
+        # A boost is no total that grows.
+        ({"asked": 6, "base": 2, "held": 4}, "6 of A100 instead of 2 is a growth of more than 50 %: up to 3"),
+        ({"asked": 9, "base": 8, "held": 8, "peak": 8, "mean": 8}, "A total of 9 of A100 is more than the 8"),
+        ({"days": 93}, "93 days of A100 are more than the 92"),
+        ({"peak": 3.5}, "At the peak of the last 30 days 3.5 of 4 A100 were in use, less than 90 %"),
+        ({"mean": 1.99}, "In the mean of the last 30 days 1.99 of 4 A100 were in use, less than 50 %"),
+        ({"seen_share": 0.799}, "looked at in 79.9 % of the last 30 days, less than 80 %"),
+        ({"waited_share": 0.0999}, "9.9 % of the runs on A100 waited over a minute"),
+        ({"peak": None}, "is unknown"),
+        ({"mean": None}, "is unknown"),
+        ({"seen_share": None}, "looked at in an unknown share"),
+        ({"waited_share": None}, "started nothing on A100"),
+    ],
+)
+def test_what_does_not(changes: dict[str, Any], sentence: str) -> None:
+    refusal = increase_refusal(replace(USED, **changes), BOUNDS)
+    assert refusal is not None
+    assert refusal.code == "not_justified"
+    assert sentence in refusal.message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"asked": 4},  # as much as before, for longer
+        {"asked": 2, "base": 1, "held": 1, "peak": 1, "mean": 1},  # one more is always small enough
+        {"asked": 8, "base": 6, "held": 6, "peak": 5.4, "mean": 3},
+        {"days": 92},
+        {"seen_share": 0.8},
+        {"waited_share": 0.1},
+    ],
+)
+def test_on_the_bound_is_within_it(changes: dict[str, Any]) -> None:
+    assert increase_refusal(replace(USED, **changes), BOUNDS) is None
+
+
+def test_a_share_on_the_bound_is_not_lost_to_rounding() -> None:
+    assert increase_refusal(replace(USED, seen_share=0.29), replace(BOUNDS, seen_percent_min=29)) is None
+
+
+def test_a_bound_of_nothing_asks_for_nothing() -> None:
+    loose = replace(BOUNDS, waited_percent_min=0, mean_percent_min=0)
+    assert increase_refusal(replace(USED, waited_share=None, mean=0), loose) is None
+    # But that nobody looked is no bound.
+    assert increase_refusal(replace(USED, mean=None), loose) is not None
+
+
+def test_what_is_shipped_is_possible() -> None:
+    assert bounds_refusals(asdict(BOUNDS)) == {}
+    assert set(RANGES) == set(asdict(BOUNDS))
+
+
+@pytest.mark.parametrize("field", list(RANGES))
+def test_each_bound_has_its_range(field: str) -> None:
+    least, most, words = RANGES[field]
+    for value in (least - 1, most + 1, None, True, "5"):
+        found = bounds_refusals(asdict(BOUNDS) | {field: value})
+        assert list(found) == [field]
+        assert found[field].field == field
+        assert f"{words} is a whole number from {least:,} to {most:,}" in found[field].message
+    for value in (least, most):
+        assert bounds_refusals(asdict(BOUNDS) | {field: value}) == {}
