@@ -26,6 +26,7 @@ from tenants.member_models import JoinRequest as JoinRequest
 from tenants.member_models import Membership as Membership
 
 GRACE = timedelta(hours=24)
+GRACE_MAX = timedelta(days=14)
 
 
 class TenantQuerySet(models.QuerySet["Tenant"]):
@@ -160,6 +161,8 @@ class QuotaLine(models.Model):
     class Kind(models.TextChoices):
         BASE = "base", "new total"
         BOOST = "boost", "boost"
+        # Filed by staff: a lower total from a date on, until the end of the grant that it cuts.
+        RECLAIM = "reclaim", "taking back"
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"
@@ -173,13 +176,15 @@ class QuotaLine(models.Model):
     request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="lines")
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="lines")
-    kind = models.CharField(max_length=5, choices=Kind, default=Kind.BASE)
+    kind = models.CharField(max_length=7, choices=Kind, default=Kind.BASE)
     asked_units = models.PositiveIntegerField()
     asked_from = models.DateTimeField()
     asked_until = models.DateTimeField()
     decided_units = models.PositiveIntegerField(null=True, blank=True)
     decided_from = models.DateTimeField(null=True, blank=True)
     decided_until = models.DateTimeField(null=True, blank=True)
+    # Of the grant that the decision makes.
+    decided_grace = models.DurationField(null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
@@ -203,6 +208,11 @@ class QuotaLine(models.Model):
                     decided_units__isnull=False, decided_from__isnull=False, decided_until__gt=models.F("decided_from")
                 ),
                 name="line_decided_period",
+            ),
+            models.CheckConstraint(
+                condition=Q(decided_grace__isnull=True)
+                | Q(decided_grace__gte=timedelta(0), decided_grace__lte=GRACE_MAX),
+                name="line_decided_grace",
             ),
         ]
 
