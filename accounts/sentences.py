@@ -37,6 +37,7 @@ SENTENCES = {
     "proposal.restored": "restored the proposal",
     "tenant.created": "founded",
     "namespace.changed": "changed the namespace",
+    "namespace.refused": "refused a part of",
     "member.added": "added a member to",
     "member.removed": "removed a member from",
     "member.changed": "changed a member's role in",

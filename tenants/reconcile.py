@@ -24,7 +24,7 @@ from cluster.models import AppliedObject, Cluster
 from cluster.specs import NamespaceSpec, QuotaCell
 from portal.due import DONE, Deadline, Outcome, owner_label, wake
 from portal.hints import page_hint
-from tenants import entitlements, queries, reminders
+from tenants import entitlements, queries, refusals, reminders
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.queries import grants
 
@@ -57,6 +57,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     if not _is_ours(row):
         first = _send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
         # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
+        refusals.tell_new(row, first)
         catalog.refuse_to_settle(row.cluster, owner_label(row), first, clock=clock)
     done = _converge(row, spec, live, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
@@ -66,6 +67,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     if is_kept_anew:
         # What runs in a grace has changed, and with it what is left to lend.
         wake(Pool, Pool.objects.filter(cluster=row.cluster).values_list("pk", flat=True))
+    refusals.tell_new(row, done)
     catalog.refuse_to_settle(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_coming = any(_is_coming(share) for share in shares)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.models import Event
 from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
 from cluster.manifests.namespace import PLAIN_GROUP
@@ -125,6 +126,7 @@ def test_a_foreign_object_is_reported_and_keeps_the_queue_closed_until_it_is_gon
     assert told.value.clock == grant.period.upper, "the grant's end is not postponed by it"
     row = AppliedObject.objects.get(kind="ServiceAccount", namespace=namespace_a.name)
     assert row.result == AppliedObject.Result.FOREIGN
+    assert Event.objects.get(verb="namespace.refused").after["objects"] == ["ServiceAccount gpu-portal"]
     assert "left alone" in row.text
     assert admin.get(KINDS["ServiceAccount"], "gpu-portal", namespace=namespace_a.name) == before
     assert stop_policy(admin, namespace_a) == "Hold"
