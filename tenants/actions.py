@@ -29,6 +29,7 @@ from tenants.access import disallow_team as disallow_team
 from tenants.decisions import Decision as Decision
 from tenants.decisions import OverPromise as OverPromise
 from tenants.decisions import Settled, refusal, settle
+from tenants.life import set_wanted as set_wanted
 from tenants.members import accept_invitation as accept_invitation
 from tenants.members import add_member as add_member
 from tenants.members import answer_join as answer_join
@@ -339,34 +340,3 @@ def _answer(one: Settled) -> dict[str, Any]:
     if not one.decision.approve:
         return {**common, "approved": False}
     return {**common, "approved": True, "units": one.units, "from": one.starts, "until": one.ends}
-
-
-# ---- namespaces --------------------------------------------------------------------------------------------------
-
-
-@transaction.atomic
-def set_wanted(namespace_id: int, *, to: str, because: str = "", by: Actor) -> Namespace:
-    """Suspend (nothing new starts), resume or close (everything goes). Closing is not taken back. Owners and managers
-    are told why. Raises Refused: not_found (404), not_allowed (403), closed (409).
-    """
-    namespace = get_or_refuse(Namespace.objects.visible_to(by).select_related("tenant"), pk=namespace_id)
-    refuse_if(policy.may_operate(by))
-    before, because = namespace.wanted, " ".join(because.split())[: policy.REASON_MAX]
-    if before == to != Namespace.Wanted.CLOSED:
-        return namespace
-    rows = Namespace.objects.filter(pk=namespace.pk).exclude(wanted=Namespace.Wanted.CLOSED)
-    if not rows.update(wanted=Namespace.Wanted(to)):
-        raise refuse("closed", "This namespace is being closed already.", status=409)
-    touch(Namespace, namespace.pk)
-    tenant = namespace.tenant
-    after = {"wanted": to, **({"because": because} if because else {})}
-    event = record(by, "namespace.changed", namespace, tenant=tenant.slug, before={"wanted": before}, after=after)
-    deliver(
-        event,
-        queries.managers_of(tenant),
-        subject=letters.wanted(tenant.name, to),
-        body=f"{because}\n\n{address(f'/teams/{tenant.slug}')}".lstrip(),
-    )
-    page_hint(namespace.name)
-    namespace.refresh_from_db()
-    return namespace
