@@ -5,31 +5,27 @@ What Kueue has admitted is read from the queue itself, not from the mirror: prov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from catalog import reconcile as catalog
 from catalog.models import Pool
 from catalog.reconcile import Promises
-from cluster import live_queue
-from cluster.apply import OWNER_LABEL, Converged, Manifest, converge, delete_owned
+from cluster.apply import Converged, Manifest, converge
 from cluster.dry_run import Planned, dry_run
-from cluster.kube import Kube, NotFound
+from cluster.kube import Kube
 from cluster.live_queue import LiveQueue
 from cluster.manifests import namespace as manifests
 from cluster.models import AppliedObject, Cluster
 from cluster.specs import NamespaceSpec, QuotaCell
 from portal.due import DONE, Deadline, Outcome, owner_label, wake
 from portal.hints import page_hint
-from tenants import entitlements, queries, refusals, reminders
+from tenants import entitlements, queries, reconcile_close, refusals, reminders
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.queries import grants
+from tenants.sending import SOON_S, applied, queue_of, send
 
-# Looking again while something is on its way: Workloads ending, a namespace terminating.
-SOON_S = 3.0
 # Who makes a flavor wakes all namespaces; this is for a wake-up that was lost, and for a flavor that leaves when its
 # last work ends, in days maybe. A flavor that cannot be made must not keep every namespace busy.
 FLAVOR_AGAIN_S = 60.0
@@ -42,26 +38,26 @@ Wanted = Namespace.Wanted
 
 def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     if row.wanted == Wanted.CLOSED:
-        return _close(row, deadline, kube=kube)
+        return reconcile_close.close(row, deadline, kube=kube)
     now = queries.now()
     clock = queries.next_clock(now, tenant_id=row.tenant_id)
     held = grants.held(row.tenant_id, now)
     reminders.send_due(row, held.bases, now)
     reminders.tell_ends(row, held.ended)
     shares = queries.shares(row, held.in_force, keepable=held.keepable)
-    live = _live_queue(row, kube)
+    live = queue_of(row, kube)
     is_suspended = row.wanted == Wanted.SUSPENDED
     # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
     spec = queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
     spec = replace(spec, wakes=entitlements.wakes(shares, live, now))
     if not _is_ours(row):
-        first = _send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
+        first = send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
         # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
         refusals.tell_new(row, first)
         catalog.refuse_to_settle(row.cluster, owner_label(row), first, clock=clock)
     done = _converge(row, spec, live, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
-        done = _send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
+        done = send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
     page_hint(row.name)
     is_kept_anew = any(kind == "Cohort" for kind, _, _ in (*done.sent, *done.deleted))
     if is_kept_anew:
@@ -84,12 +80,12 @@ def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: De
 
     Before any of it, what keeps running work from being reclaimed when the queue's numbers fall under it.
     """
-    kept = _send(row, manifests.grace_cohort(spec), deadline, kube=kube, is_all=False).sent if spec.grace else ()
+    kept = send(row, manifests.grace_cohort(spec), deadline, kube=kube, is_all=False).sent if spec.grace else ()
     if spec.cells is not None and live.cells:
         lowered = entitlements.lowered(spec.cells, live)
         if lowered != spec.cells and any(_is_lower(cell, live) for cell in lowered):
-            _send(row, [manifests.cluster_queue(spec, lowered)], deadline, kube=kube, is_all=False)
-    done = _send(row, manifests.objects(spec), deadline, kube=kube)
+            send(row, [manifests.cluster_queue(spec, lowered)], deadline, kube=kube, is_all=False)
+    done = send(row, manifests.objects(spec), deadline, kube=kube)
     return replace(done, sent=(*kept, *done.sent))
 
 
@@ -98,88 +94,17 @@ def _is_lower(cell: QuotaCell, live: LiveQueue) -> bool:
     return now is not None and (cell.nominal < now.nominal or (cell.borrowing_limit or 0) < (now.borrowing_limit or 0))
 
 
-def _send(
-    row: Namespace, wanted: Sequence[Manifest], deadline: Deadline, *, kube: Kube, is_all: bool = True
-) -> Converged:
-    return converge(
-        kube=kube,
-        cluster_id=row.cluster_id,
-        owner=owner_label(row),
-        manifests=wanted,
-        deadline=deadline,
-        delete_unwanted=is_all,
-    )
-
-
-def _live_queue(row: Namespace, kube: Kube) -> LiveQueue:
-    """The queue as it is; absent when it was never made or is somebody else's (converge will say so)."""
-    if row.cluster.queue_system != Cluster.QueueSystem.KUEUE:
-        return live_queue.ABSENT
-    try:
-        answer = kube.get("ClusterQueue", name=row.name)
-    except NotFound:
-        return live_queue.ABSENT
-    return live_queue.read(answer.body) if answer.labels.get(OWNER_LABEL) == owner_label(row) else live_queue.ABSENT
-
-
 def _is_ours(row: Namespace) -> bool:
-    return _applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED).exists()
-
-
-def _applied(row: Namespace) -> QuerySet[AppliedObject]:
-    return AppliedObject.objects.filter(cluster_id=row.cluster_id, owner=owner_label(row))
+    return applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED).exists()
 
 
 def _all_applied(row: Namespace) -> bool:
-    rows = _applied(row)
+    rows = applied(row)
     return not rows.exclude(result=AppliedObject.Result.APPLIED).exists()
 
 
 def _is_coming(share: entitlements.Share) -> bool:
     return bool(share.flavor and not share.is_flavor_ready and (share.in_force or share.borrowing_limit))
-
-
-def _close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Hold → Jobs → their Workloads → LocalQueue → ClusterQueue → namespace, one step at a look.
-
-    In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
-    """
-    soon = Outcome(again_in_s=SOON_S, is_applied=False)
-    page_hint(row.name)
-    live = _live_queue(row, kube)
-    if live is not live_queue.ABSENT:
-        if live.is_terminating:
-            return soon
-        if live.is_open:
-            spec = queries.namespace_spec(row, queries.shares(row, {}), live, is_held=True)
-            _send(row, [manifests.cluster_queue(spec, spec.cells or ())], deadline, kube=kube, is_all=False)
-        for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
-            deadline.check()
-            kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
-        # What was admitted a moment before the hold shows with the next look.
-        if live.is_open or live.admitted or live.pending:
-            return soon
-        deadline.check()
-        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["LocalQueue"])
-        deadline.check()
-        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["ClusterQueue", "Cohort"])
-        return soon
-    return soon if _namespace_remains(row, deadline, kube=kube) else DONE
-
-
-def _namespace_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
-    """Its row stays until it is gone, so that the page can show what blocks it; the rest goes with it."""
-    ours = _applied(row).filter(kind="Namespace").first()
-    if ours is not None and ours.uid:
-        deadline.check()
-        kube.delete("Namespace", name=row.name, uid=ours.uid)
-        try:
-            if kube.get("Namespace", name=row.name).uid == ours.uid:
-                return True
-        except NotFound:
-            pass
-    _applied(row).delete()
-    return False
 
 
 # ---- Plan --------------------------------------------------------------------------------------------------------
@@ -196,7 +121,7 @@ def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     for line in lines:
         before = units.get(line.gpu_class_id, 0) if line.kind == QuotaLine.Kind.BOOST else 0
         units[line.gpu_class_id] = before + line.asked_units
-    live = _live_queue(target, kube)
+    live = queue_of(target, kube)
     is_held = target.wanted != Wanted.ACTIVE
     shares = queries.shares(target, units, keepable=held.keepable, planned=True)
     spec = queries.namespace_spec(target, shares, live, is_held=is_held)
