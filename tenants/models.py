@@ -18,12 +18,14 @@ from portal.due import Due
 from portal.errors import constraint_sentence
 
 # Rows of their own module, for those who look for them here.
+from tenants.deputy_models import Deputy as Deputy
 from tenants.founding_models import Bundle as Bundle
 from tenants.founding_models import BundleLine as BundleLine
 from tenants.founding_models import TeamRequest as TeamRequest
 from tenants.member_models import Invitation as Invitation
 from tenants.member_models import JoinRequest as JoinRequest
 from tenants.member_models import Membership as Membership
+from tenants.rule_models import Rule as Rule
 
 GRACE = timedelta(hours=24)
 GRACE_MAX = timedelta(days=14)
@@ -291,16 +293,6 @@ class RequestComment(models.Model):
 
     def __str__(self) -> str:
         return f"comment of {self.author_id} on request #{self.request_id}"
-
-
-class Rule(models.Model):
-    """What is decided without a person while it is on; `name` is one of tenants/rules.py."""
-
-    name = models.CharField(max_length=20, unique=True)
-    is_on = models.BooleanField(default=True)
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Plan(Due):
