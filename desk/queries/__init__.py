@@ -16,7 +16,8 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster import queries as mirror
 from portal.quota_bar import plural
-from tenants.models import Grant, Namespace, Tenant
+from tenants.models import Namespace, Tenant
+from tenants.queries import grants
 from workloads import queries as workloads
 from workloads.models import Workload
 from workloads.phase import ON_A_NODE, WAITING, Phase
@@ -30,7 +31,9 @@ ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 
 @dataclass(frozen=True)
 class Holding:
-    """One class for one team, in whole units. `used` includes `borrowed`."""
+    """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
+    ended, which go on until `grace_until`.
+    """
 
     name: str
     slug: str
@@ -39,8 +42,10 @@ class Holding:
     granted: int
     used: int
     borrowed: int
+    in_grace: int
     queued: int
     ends_at: datetime | None
+    grace_until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -121,27 +126,34 @@ def first_team(by: Actor) -> Tenant | None:
 
 
 def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding]:
-    granted: dict[int, int] = {}
+    now = timezone.now()
+    held = grants.held(namespace.tenant_id, now)
+    granted = held.in_force
     ends: dict[int, datetime] = {}
-    for grant in Grant.objects.filter(tenant_id=namespace.tenant_id, period__contains=timezone.now()):
-        granted[grant.gpu_class_id] = granted.get(grant.gpu_class_id, 0) + grant.units
+    for grant in held.running:
         ends[grant.gpu_class_id] = min(ends.get(grant.gpu_class_id, grant.period.upper), grant.period.upper)
     used, queued = _units(rows)
     is_held = Q(pk__in=granted) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
-    return [
-        Holding(
-            name=one.name,
-            slug=one.slug,
-            note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
-            unit=catalog.unit_of(one),
-            granted=granted.get(one.pk, 0),
-            used=used.get(one.slug, 0),
-            borrowed=max(0, used.get(one.slug, 0) - granted.get(one.pk, 0)),
-            queued=queued.get(one.slug, 0),
-            ends_at=ends.get(one.pk),
+    found = []
+    for one in GpuClass.objects.filter(is_held).order_by("slug"):
+        own, runs = granted.get(one.pk, 0), used.get(one.slug, 0)
+        in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
+        found.append(
+            Holding(
+                name=one.name,
+                slug=one.slug,
+                note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
+                unit=catalog.unit_of(one),
+                granted=own,
+                used=runs,
+                borrowed=max(0, runs - own - in_grace),
+                in_grace=in_grace,
+                queued=queued.get(one.slug, 0),
+                ends_at=ends.get(one.pk),
+                grace_until=held.grace_until(one.pk) if in_grace else None,
+            )
         )
-        for one in GpuClass.objects.filter(is_held).order_by("slug")
-    ]
+    return found
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:

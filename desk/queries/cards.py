@@ -196,7 +196,7 @@ def _team(item: Item, viewer: Viewer) -> str:
     name = viewer.tenant.name
     waits = f", {item.queued} {'waits' if item.queued == 1 else 'wait'}" if item.queued else ""
     if item.granted or item.used:
-        borrowed = max(0, (item.used or 0) - item.granted)
+        borrowed = item.borrowed
         more = f", {borrowed} of them borrowed" if borrowed else ""
         used = (
             f"{item.used} of {item.granted} used" if item.used is not None else f"{item.granted} granted, use unknown"

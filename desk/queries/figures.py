@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from django.db.models import Sum
 from django.utils import timezone
 
 from catalog.models import GpuClass
 from catalog.queries.capacity import Capacity, capacities, used_by_namespace
 from cluster.models import Cluster
-from tenants.models import Grant, Namespace
+from tenants.models import Namespace
+from tenants.queries.grants import Own, own_units
 from workloads.queries.waiting import waiting_units
 
 # Slices of the cards that there are; weights are stored with four digits, and 1/7 is not 0.1429.
@@ -24,9 +24,9 @@ _ROUNDING = Fraction(1, 20_000)
 class Figures:
     """One class in its own units. `promised`: in force now, all teams. `queued`: of work that waits for quota.
 
-    `borrowed`: what teams use beyond what they were promised. `cards`: free units of a MIG class as physical cards,
-    None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`: by namespace, of which a
-    person sees their own.
+    `borrowed`: what teams use beyond what they were promised and beyond what may go on in a grace. `cards`: free units
+    of a MIG class as physical cards, None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`
+    and `borrowed_by`: by namespace, of which a person sees their own.
     """
 
     capacity: Capacity
@@ -37,6 +37,7 @@ class Figures:
     weight: Fraction
     is_shared: bool
     used_by: Mapping[str, int] | None
+    borrowed_by: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -62,21 +63,23 @@ class Totals:
 def figures(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, Figures]:
     """By class id. Seven queries, whatever the number of classes, teams and nodes."""
     capacity = capacities(cluster, classes)
-    promised = _promised(classes)
+    own = own_units([one.pk for one in classes], timezone.now())
     # Where capacity is known, so is everything that it is made of.
     used = used_by_namespace(cluster, classes) if any(one.is_known for one in capacity.values()) else None
     teams = dict(Namespace.objects.filter(cluster=cluster).values_list("name", "tenant_id"))
     queued = waiting_units(cluster)
+    borrowed = {one.pk: _borrowed(used[one.pk] if used else {}, own.get(one.pk, {}), teams) for one in classes}
     return {
         one.pk: Figures(
             capacity=capacity[one.pk],
-            promised=sum(promised.get(one.pk, {}).values()),
+            promised=sum(team.in_force for team in own.get(one.pk, {}).values()),
             queued=None if queued is None else queued.get(one.slug, 0),
-            borrowed=None if used is None else _borrowed(used[one.pk], promised.get(one.pk, {}), teams),
+            borrowed=None if used is None else sum(borrowed[one.pk].values()),
             cards=_cards(one, capacity[one.pk]),
             weight=weight_of(one),
             is_shared=one.sharing != GpuClass.Sharing.NONE,
             used_by=None if used is None else used[one.pk],
+            borrowed_by=borrowed[one.pk],
         )
         for one in classes
     }
@@ -144,21 +147,14 @@ def _total(pairs: Collection[tuple[Figures, _Own | None]]) -> Total:
     )
 
 
-def _promised(classes: Collection[GpuClass]) -> dict[int, dict[int, int]]:
-    """Class id → tenant id → units in force now. One query."""
-    rows = Grant.objects.filter(gpu_class__in=[one.pk for one in classes], period__contains=timezone.now())
-    found: dict[int, dict[int, int]] = {}
-    for row in rows.values("gpu_class_id", "tenant_id").annotate(total=Sum("units")):
-        found.setdefault(row["gpu_class_id"], {})[row["tenant_id"]] = row["total"]
-    return found
-
-
-def _borrowed(used: Mapping[str, int], promised: Mapping[int, int], teams: Mapping[str, int]) -> int:
-    by_team: dict[int, int] = {}
+def _borrowed(used: Mapping[str, int], own: Mapping[int, Own], teams: Mapping[str, int]) -> dict[str, int]:
+    """By namespace, of those that borrow; a team has one in a cluster."""
+    found = {}
     for namespace, units in used.items():
         if namespace in teams:
-            by_team[teams[namespace]] = by_team.get(teams[namespace], 0) + units
-    return sum(max(0, units - promised.get(team, 0)) for team, units in by_team.items())
+            team = own.get(teams[namespace])
+            found[namespace] = units - (team.keepable if team else 0)
+    return {namespace: units for namespace, units in found.items() if units > 0}
 
 
 def _cards(one: GpuClass, capacity: Capacity) -> Fraction | None:

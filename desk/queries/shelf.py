@@ -28,7 +28,8 @@ NODES_SHOWN = 6
 @dataclass(frozen=True)
 class Item:
     """One class. Units of the viewer's team: `granted` now, `admitted` and `queued` of its runs, `used` by its pods on
-    nodes (None: nobody knows); all 0 without a team. `never`: why nothing of it can start there, whoever asks.
+    nodes (None: nobody knows), of these `borrowed`; all 0 without a team. `never`: why nothing of it can start there,
+    whoever asks.
     """
 
     gpu_class: GpuClass
@@ -38,6 +39,7 @@ class Item:
     admitted: int
     queued: int
     used: int | None
+    borrowed: int
     nodes: FirstNodes
     never: Refusal | None
     held: str
@@ -116,6 +118,7 @@ def _item(one: GpuClass, figures: Figures, theirs: _Theirs, nodes: FirstNodes, k
         admitted=theirs.admitted.get(one.slug, 0),
         queued=theirs.queued.get(one.slug, 0),
         used=None if figures.used_by is None else figures.used_by.get(theirs.namespace, 0),
+        borrowed=figures.borrowed_by.get(theirs.namespace, 0),
         nodes=nodes,
         never=never_starts(one, theirs.most.get(one.pk, 0)),
         held=life_cycle.hold(one, now=timezone.now()),

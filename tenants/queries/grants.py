@@ -30,10 +30,18 @@ class Held:
 
     in_force: dict[int, int]
     keepable: dict[int, int]
-    # Base grants in force.
-    bases: tuple[Grant, ...]
+    running: tuple[Grant, ...]
     # Grants whose end has come, for as long as their grace lasts and a day at least.
     ended: tuple[Grant, ...]
+
+    @property
+    def bases(self) -> tuple[Grant, ...]:
+        return tuple(one for one in self.running if one.kind == Grant.Kind.BASE)
+
+    def grace_until(self, class_id: int) -> datetime | None:
+        """When the last grace of the class is over, of those that have begun; None where none was given."""
+        ends = (one.period.upper + one.grace for one in self.ended if one.gpu_class_id == class_id)
+        return max(ends, default=None)
 
 
 def held(tenant_id: int, at: datetime) -> Held:
@@ -43,9 +51,25 @@ def held(tenant_id: int, at: datetime) -> Held:
     return Held(
         in_force={pk: units for pk, own in by_class.items() if (units := promises.in_force(own, at))},
         keepable={pk: promises.keepable(own, at) for pk, own in by_class.items()},
-        bases=tuple(one for one in rows if one.kind == Grant.Kind.BASE and at < one.period.upper),
+        running=tuple(one for one in rows if at < one.period.upper),
         ended=tuple(one for one in rows if one.period.upper <= at),
     )
+
+
+@dataclass(frozen=True)
+class Own:
+    """Units of one team and class at an instant; `keepable`: as many may go on running (see promises.keepable)."""
+
+    in_force: int
+    keepable: int
+
+
+def own_units(class_ids: Collection[int], at: datetime) -> dict[int, dict[int, Own]]:
+    """Class id → tenant id → its units. One query."""
+    found: dict[int, dict[int, Own]] = {}
+    for (tenant_id, pk), own in _by_holder(_alive(at).filter(gpu_class__in=class_ids)).items():
+        found.setdefault(pk, {})[tenant_id] = Own(promises.in_force(own, at), promises.keepable(own, at))
+    return found
 
 
 def taken_units(cluster: Cluster, at: datetime) -> dict[int, int]:

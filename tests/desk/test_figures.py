@@ -94,6 +94,19 @@ def test_what_one_team_does_not_use_is_not_set_off_against_what_another_borrows(
     assert (found.capacity.used, found.borrowed, found.promised) == (6, 3, 9)
 
 
+def test_what_runs_on_in_a_grace_is_not_borrowed(a100: GpuClass, team_a: Tenant, namespace_a: Namespace) -> None:
+    now = timezone.now()
+    make.grant(team_a, a100, units=1, since=now - timedelta(days=2))
+    ended = make.grant(
+        team_a, a100, units=2, since=now - timedelta(days=1), until=now - timedelta(hours=1), kind=Grant.Kind.BOOST
+    )
+    pods = [pod_of(namespace_a.name, a100.slug, f"pod-{number}", f"a100-{number}") for number in (1, 2)]
+    mirrored.hardware_seen(a100.cluster, Pod=pods)
+    assert (of(a100).capacity.used, of(a100).borrowed, of(a100).promised) == (4, 1, 1)
+    Grant.objects.filter(pk=ended.pk).update(grace=timedelta(0))
+    assert of(a100).borrowed == 3
+
+
 def test_queued_is_what_waits_for_quota(a100: GpuClass, namespace_a: Namespace, alice: User) -> None:
     mirrored.hardware_seen(a100.cluster)
     reserved = [{"type": "QuotaReserved", "status": "True"}]

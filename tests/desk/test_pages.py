@@ -69,6 +69,17 @@ def test_borrowed_is_what_runs_beyond_the_grant(
     assert queries.home(namespace_a).holdings[0].borrowed == 1
 
 
+def test_what_runs_on_in_a_grace_is_shown_with_its_end(
+    alice: User, namespace_a: Namespace, a100: GpuClass, team_a: Tenant
+) -> None:
+    now = timezone.now()
+    ended = make.grant(team_a, a100, units=1, since=now - timedelta(days=1), until=now - timedelta(hours=1))
+    running.make_ready(running.workload(namespace_a, a100, by=alice))
+    holding = queries.home(namespace_a).holdings[0]
+    assert (holding.granted, holding.used, holding.in_grace, holding.borrowed) == (0, 1, 1, 0)
+    assert holding.grace_until == ended.period.upper + ended.grace
+
+
 def test_what_runs_is_shown_and_counted_with_the_class_it_was_started_with(
     team: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User
 ) -> None:
