@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 from django.db import connection
@@ -60,11 +61,20 @@ class MemberHours:
 
 def usage_of(tenant: Tenant, classes: Collection[GpuClass], *, since: datetime, at: datetime) -> dict[int, Usage]:
     """By class id, from the hour of `since` until `at`. Two queries."""
+    return {pk: found for (_, pk), found in usage_of_teams([tenant.pk], classes, since=since, at=at).items()}
+
+
+def usage_of_teams(
+    tenant_ids: Collection[int], classes: Collection[GpuClass], *, since: datetime, at: datetime
+) -> dict[tuple[int, int], Usage]:
+    """By tenant and class id, of each of them; otherwise as `usage_of`. Two queries."""
     start = since.replace(minute=0, second=0, microsecond=0)
-    samples = UsageSample.objects.filter(namespace__tenant=tenant, gpu_class__in=classes, hour__gte=start)
+    samples = UsageSample.objects.filter(namespace__tenant__in=tenant_ids, gpu_class__in=classes, hour__gte=start)
     used = {
-        row["gpu_class_id"]: row
-        for row in samples.values("gpu_class_id").annotate(peak=Max("units_max"), total=Sum("units_sum"))
+        (row["namespace__tenant_id"], row["gpu_class_id"]): row
+        for row in samples.values("namespace__tenant_id", "gpu_class_id").annotate(
+            peak=Max("units_max"), total=Sum("units_sum")
+        )
     }
     hours = UsageHour.objects.filter(cluster__in={one.cluster_id for one in classes}, hour__gte=start)
     seen = {
@@ -72,25 +82,33 @@ def usage_of(tenant: Tenant, classes: Collection[GpuClass], *, since: datetime, 
     }
     period = (at - start) / timedelta(minutes=1)
     found = {}
-    for one in classes:
+    for tenant_id, one in product(tenant_ids, classes):
+        key = (tenant_id, one.pk)
         minutes = seen.get(one.cluster_id)
         if minutes is None:
-            found[one.pk] = Usage(None, None, 0.0, None)
+            found[key] = Usage(None, None, 0.0, None)
             continue
-        theirs = used.get(one.pk, {"peak": 0, "total": 0})
+        theirs = used.get(key, {"peak": 0, "total": 0})
         share = min(1.0, minutes["total"] / period)
-        found[one.pk] = Usage(theirs["peak"], theirs["total"] / minutes["total"], share, minutes["first"])
+        found[key] = Usage(theirs["peak"], theirs["total"] / minutes["total"], share, minutes["first"])
     return found
 
 
 def waits_of(tenant: Tenant, classes: Iterable[GpuClass], *, since: datetime, at: datetime) -> dict[int, Wait]:
     """By class id, of runs as they were launched. One query."""
+    return {pk: found for (_, pk), found in waits_of_teams([tenant.pk], classes, since=since, at=at).items()}
+
+
+def waits_of_teams(
+    tenant_ids: Collection[int], classes: Iterable[GpuClass], *, since: datetime, at: datetime
+) -> dict[tuple[int, int], Wait]:
+    """By tenant and class id, of each of them; otherwise as `waits_of`. One query."""
     slugs = {one.slug: one.pk for one in classes}
-    values: list[Any] = [tenant.pk, since, at, LONG_WAIT, list(slugs)]
+    values: list[Any] = [list(tenant_ids), since, at, LONG_WAIT, list(slugs)]
     with connection.cursor() as cursor:
         cursor.execute(_WAITS, values)
-        found = {slugs[slug]: Wait(runs, waited, median) for slug, runs, waited, median in cursor.fetchall()}
-    return {pk: found.get(pk, Wait(0, 0, None)) for pk in slugs.values()}
+        found = {(team, slugs[slug]): Wait(*of_runs) for team, slug, *of_runs in cursor.fetchall()}
+    return {key: found.get(key, Wait(0, 0, None)) for key in product(tenant_ids, slugs.values())}
 
 
 def hours_by_member(tenant: Tenant, *, since: datetime, at: datetime) -> list[MemberHours]:
@@ -115,16 +133,16 @@ def _round(hours: Decimal) -> float:
 # Where nothing queues, a run is given its units when it starts.
 _WAITS = f"""
 WITH asked AS (
-    SELECT run.spec ->> 'gpu_class' AS slug, run.requested_at,
+    SELECT workload.tenant_id, run.spec ->> 'gpu_class' AS slug, run.requested_at,
            coalesce(run.admitted_at, run.started_at) AS given_at, run.ended_at
       FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
-     WHERE workload.tenant_id = %s AND run.requested_at >= %s
+     WHERE workload.tenant_id = ANY(%s) AND run.requested_at >= %s
 )
-SELECT slug, count(*),
+SELECT tenant_id, slug, count(*),
        count(*) FILTER (WHERE coalesce(given_at, ended_at, %s) - requested_at > %s),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM given_at - requested_at)::float8)
            FILTER (WHERE given_at IS NOT NULL)
-  FROM asked WHERE slug = ANY(%s) GROUP BY slug"""
+  FROM asked WHERE slug = ANY(%s) GROUP BY tenant_id, slug"""
 
 _HOURS = f"""
 SELECT person.id, person.name, sum(spent.hours)
