@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
@@ -30,6 +30,7 @@ from tenants.decisions import Decision as Decision
 from tenants.decisions import OverPromise as OverPromise
 from tenants.decisions import Settled, refusal, settle
 from tenants.life import set_wanted as set_wanted
+from tenants.line_policy import in_line
 from tenants.members import accept_invitation as accept_invitation
 from tenants.members import add_member as add_member
 from tenants.members import answer_join as answer_join
@@ -42,7 +43,7 @@ from tenants.members import withdraw_join as withdraw_join
 from tenants.models import Grant, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
-from tenants.queries import requests
+from tenants.queries import reclaims, requests
 from tenants.teams import create_tenant as create_tenant
 from tenants.telling import address, hint_pages
 from tenants.thread import comment_request as comment_request
@@ -97,7 +98,7 @@ def put_request(
     """The rows of a request, each line asked of its class by slug; in the transaction of a verb that records it."""
     for index, asked in enumerate(lines):
         known = facts.get(asked.gpu_class)
-        refuse_if(_in_line(index, policy.line_refusal(asked, known.facts if known else None, now=now)))
+        refuse_if(in_line(index, policy.line_refusal(asked, known.facts if known else None, now=now)))
     request = QuotaRequest.objects.create(tenant=tenant, filed_by=filed_by, justification=justification)
     QuotaLine.objects.bulk_create(
         QuotaLine(
@@ -114,22 +115,27 @@ def put_request(
     return request
 
 
-def _in_line(index: int, found: Refusal | None) -> Refusal | None:
-    return replace(found, field=f"lines[{index}].{found.field}") if found else None
-
-
 @transaction.atomic
 def withdraw(request_id: int, *, by: Actor) -> QuotaRequest:
     """Take back every pending line. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
     standing = queries.standing(by, request.tenant)
-    refuse_if(policy.may_withdraw(by, standing, filed_by=request.filed_by_id))
+    is_reclaim = request.lines.filter(kind=QuotaLine.Kind.RECLAIM).exists()
+    refuse_if(policy.may_withdraw(by, standing, filed_by=request.filed_by_id, is_reclaim=is_reclaim))
     pending = QuotaLine.objects.filter(request=request, state=State.PENDING).order_by("pk")
     moved = pending.update(state=State.WITHDRAWN, decided_at=queries.now(), decided_by=by.user)
     if not moved:
         raise refuse("already_decided", "No line of this request is pending any more; nothing was changed.", status=409)
     Plan.objects.filter(request=request).update(due_at=None)
-    record(by, "request.withdrawn", request, tenant=request.tenant.slug, after={"lines": moved})
+    event = record(by, "request.withdrawn", request, tenant=request.tenant.slug, after={"lines": moved})
+    if is_reclaim:
+        deliver(
+            event,
+            queries.managers_of(request.tenant),
+            subject=f"Taking back units of {request.tenant.name} is withdrawn",
+            body=f"{by.name} withdrew what was not decided; those grants stay as they are.\n\n"
+            + address(f"/requests/{request.pk}"),
+        )
     hint_pages(request.tenant)
     return request
 
@@ -192,11 +198,14 @@ def _decide(
         met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, decides)
         refuse_if(None if rule else policy.may_decide(by, met))
         refuse_if(policy.may_grant(standing) if decision.approve else None)
-        settled.append(settle(line, decision, now))
-        refuse_if(_in_line(index, refusal(settled[-1], now)))
+        one = settle(line, decision, now)
+        if one.is_reclaim:
+            one = one.cutting(reclaims.base_at(line.tenant_id, line.gpu_class_id, one.starts))
+        refuse_if(in_line(index, refusal(one, gpu_class.name, now)))
+        settled.append(one)
     figures = queries.figures(request.tenant, list(classes.values()), at=now)
     for index, one in enumerate(settled):
-        refuse_if(_in_line(index, _growth(one, classes[one.line.gpu_class_id], figures)))
+        refuse_if(in_line(index, _growth(one, classes[one.line.gpu_class_id], figures)))
     excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
     refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
     for one in settled:
@@ -216,7 +225,7 @@ def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
 
 
 def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figures]) -> Refusal | None:
-    if not one.decision.approve:
+    if not one.decision.approve or one.is_reclaim:
         return None
     facts = policy.ClassFacts(
         gpu_class.slug,
@@ -236,7 +245,7 @@ def _excesses(tenant: Tenant, approved: list[Settled], classes: dict[int, GpuCla
             tenant.pk,
             classes[one.line.gpu_class_id],
             Promise(one.units, one.starts, one.ends),
-            is_base=one.line.kind == QuotaLine.Kind.BASE,
+            is_base=one.is_total,
             limit=limits[one.line.gpu_class_id],
             at=now,
         )
@@ -268,18 +277,20 @@ def _carry_out(
         decided_units=one.units,
         decided_from=one.starts,
         decided_until=one.ends,
+        decided_grace=one.grace if one.units else None,
         **decided,
     )
-    if line.kind == QuotaLine.Kind.BASE:
+    if one.is_total:
         _end_running(line, one)
     # A new total of nothing is the end of the running grant, and no grant of its own.
     if one.units:
         Grant.objects.create(
             tenant_id=line.tenant_id,
             gpu_class_id=line.gpu_class_id,
-            kind=line.kind,
+            kind=Grant.Kind.BASE if one.is_total else Grant.Kind.BOOST,
             units=one.units,
             period=DateTimeTZRange(one.starts, one.ends),
+            grace=one.grace,
             line=line,
         )
 
@@ -336,7 +347,9 @@ def _after_decision(
 
 
 def _answer(one: Settled) -> dict[str, Any]:
-    common = {"line": one.line.pk, "class": one.line.gpu_class.slug, "reason": one.decision.reason}
+    line = one.line
+    common = {"line": line.pk, "class": line.gpu_class.slug, "kind": line.kind, "reason": one.decision.reason}
     if not one.decision.approve:
         return {**common, "approved": False}
-    return {**common, "approved": True, "units": one.units, "from": one.starts, "until": one.ends}
+    dates = {"from": one.starts, "until": one.ends, "grace_hours": one.grace // timedelta(hours=1)}
+    return {**common, "approved": True, "units": one.units, **dates}

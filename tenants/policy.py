@@ -48,6 +48,8 @@ class ClassFacts:
     held: int = 0
     is_pending: bool = False
     successor: str = ""
+    # What is pending would take units back.
+    is_reclaimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,15 @@ class Asked:
     starts: datetime
     ends: datetime
     kind: str = "base"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One line of taking back as typed: the lower total from `starts` until the end of the grant that it cuts."""
+
+    gpu_class: str
+    units: int
+    starts: datetime
 
 
 @dataclass(frozen=True)
@@ -181,12 +192,12 @@ def may_file(by: Actor, standing: Standing) -> Refusal | None:
 
 
 def may_comment(
-    by: Actor, standing: Standing, *, is_approver: bool, asks_back: bool, is_pending: bool
+    by: Actor, standing: Standing, *, is_approver: bool, asks_back: bool, is_pending: bool, is_filer: bool = False
 ) -> Refusal | None:
     """`is_approver`: of a class in it. Members talk about their team's requests; asking back is an approver's."""
     if refusal := scope_refusal(by, Scope.DECIDE if asks_back else Scope.REQUEST):
         return refusal
-    if not asks_back and (standing.role or is_approver):
+    if not asks_back and (standing.role or is_approver or is_filer):
         return None
     if not is_approver or standing.role:
         text = "Comments are for the team and for who decides about one of the classes."
@@ -212,6 +223,9 @@ def may_see_inbox(by: Actor) -> Refusal | None:
 
 def class_refusal(facts: ClassFacts) -> Refusal | None:
     """Can nothing at all be asked of this class now? The form shows why instead of a field."""
+    if facts.is_reclaimed:
+        text = f"Units of {facts.name} may be taken back; that is decided first. Say under that request what you need."
+        return Refusal("already_pending", text, "gpu_class", status=409)
     if facts.is_pending:
         text = f"Your team already waits for a decision about {facts.name}; withdraw that line first or wait for it."
         return Refusal("already_pending", text, "gpu_class", status=409)
@@ -254,7 +268,7 @@ def growth_refusal(facts: ClassFacts, *, kind: str, units: int) -> Refusal | Non
     return Refusal("class_retiring", text, "units", status=409)
 
 
-def request_refusal(lines: Collection[Asked], justification: str) -> Refusal | None:
+def request_refusal(lines: Collection[Asked | Taken], justification: str) -> Refusal | None:
     if not 1 <= len(lines) <= LINES_MAX:
         return Refusal("bad_lines", f"A request has 1 to {LINES_MAX} lines.", "lines")
     if len({line.gpu_class for line in lines}) < len(lines):
@@ -265,10 +279,16 @@ def request_refusal(lines: Collection[Asked], justification: str) -> Refusal | N
     return None
 
 
-def may_withdraw(by: Actor, standing: Standing, *, filed_by: int) -> Refusal | None:
+def may_withdraw(by: Actor, standing: Standing, *, filed_by: int, is_reclaim: bool = False) -> Refusal | None:
+    """`is_reclaim`: it takes units back, which the team cannot undo by itself."""
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
-    if by.user is None or by.user_id == filed_by or standing.role in MANAGING:
+    if by.user is None or by.user_id == filed_by:
+        return None
+    if is_reclaim:
+        text = "Taking back is withdrawn by who filed it. The team says under the request what it needs."
+        return Refusal("not_allowed", text, status=403)
+    if standing.role in MANAGING:
         return None
     return Refusal("not_allowed", "A request is withdrawn by who filed it, or by an owner or manager.", status=403)
 

@@ -56,6 +56,7 @@ def may_comment(by: Actor, request: QuotaRequest, *, asks_back: bool = False) ->
         is_approver=lines.exists(),
         asks_back=asks_back,
         is_pending=request.lines.filter(state=QuotaLine.State.PENDING).exists(),
+        is_filer=request.filed_by_id == by.user_id,
     )
 
 

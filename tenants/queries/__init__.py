@@ -218,9 +218,8 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
         .distinct()
     )
     held = units_in_force(tenant.pk, at)
-    pending = set(
-        QuotaLine.objects.filter(tenant=tenant, state=QuotaLine.State.PENDING).values_list("gpu_class_id", flat=True)
-    )
+    lines = QuotaLine.objects.filter(tenant=tenant, state=QuotaLine.State.PENDING)
+    pending = dict(lines.values_list("gpu_class_id", "kind"))
     return {
         found.slug: AskedClass(
             found.pk,
@@ -231,6 +230,7 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
                 held.get(found.pk, 0),
                 found.pk in pending,
                 catalog.successor_of(found),
+                is_reclaimed=pending.get(found.pk) == QuotaLine.Kind.RECLAIM,
             ),
         )
         for found in classes
