@@ -54,6 +54,7 @@ SENTENCES = {
     "team.decided": "decided about the team",
     "bundle.changed": "changed the bundle",
     "trial.begun": "began the trial",
+    "rule.changed": "changed the rule",
 }
 
 

@@ -31,6 +31,7 @@ from tenants.decisions import OverPromise as OverPromise
 from tenants.decisions import Settled, refusal, settle
 from tenants.life import set_wanted as set_wanted
 from tenants.line_policy import in_line
+from tenants.measured import Measure
 from tenants.members import accept_invitation as accept_invitation
 from tenants.members import add_member as add_member
 from tenants.members import answer_join as answer_join
@@ -56,8 +57,11 @@ LOCK_TIMEOUT = "2s"
 
 
 @transaction.atomic
-def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str, by: Actor) -> QuotaRequest:
-    """Ask for new totals and boosts. Approvers of the classes are told; a worker tries what would change (Plan).
+def file_request(
+    tenant_slug: str, *, lines: Sequence[Asked], justification: str, by: Actor, measure: Measure | None = None
+) -> QuotaRequest:
+    """Ask for new totals and boosts. Rules that are on decide at once; for the rest approvers of the classes are told,
+    and a worker tries what would change (Plan). `measure`: every door hands it in.
 
     Raises Refused: not_found (404), not_allowed (403), already_pending, closed (409), the rest 422 with its field.
     """
@@ -71,7 +75,7 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
     touch(Plan, plan.pk)
     event = record(by, "request.filed", request, tenant=tenant.slug, after={"lines": [asdict(line) for line in lines]})
     filed = list(QuotaLine.objects.filter(request=request).order_by("pk"))
-    by_rule = {line.pk for line in rules.decreases(tenant, filed, at=now)}
+    by_rule = rules.decide_filed(request, filed, measure=measure, at=now, decide=_decide)
     class_ids = [line.gpu_class_id for line in filed if line.pk not in by_rule]
     deliver(
         event,
@@ -79,9 +83,6 @@ def file_request(tenant_slug: str, *, lines: Sequence[Asked], justification: str
         subject=f"{tenant.name} asks for quota",
         body=f"{justification.strip()}\n\n" + address(f"/requests/{request.pk}"),
     )
-    if by_rule:
-        decisions = [Decision(pk, approve=True) for pk in sorted(by_rule)]
-        _decide(request, decisions, OverPromise(), by=system(f"rule {rules.DECREASE}"), rule=rules.DECREASE, subject="")
     hint_pages(tenant)
     return request
 
@@ -170,7 +171,7 @@ def decide(
 def decide_by_rule(request: QuotaRequest, *, rule: str, subject: str) -> QuotaRequest:
     """Its pending lines as asked, in the transaction of a verb that asked the rule; never more than there is."""
     pending = request.lines.filter(state=State.PENDING).order_by("pk").values_list("pk", flat=True)
-    decisions = [Decision(pk, approve=True) for pk in pending]
+    decisions = [Decision(pk, approve=True, measured={"rule": {"name": rule}}) for pk in pending]
     return _decide(request, decisions, OverPromise(), by=system(f"rule {rule}"), rule=rule, subject=subject)
 
 

@@ -10,9 +10,10 @@ from django.http import HttpRequest
 
 from accounts.edge import actor
 from portal.errors import refusal_beside
-from tenants import access, policy, rules
+from tenants import access, policy
 from tenants.founding_admin import BundleAdmin as BundleAdmin
-from tenants.models import ClassAccess, Rule
+from tenants.models import ClassAccess
+from tenants.rule_admin import RuleAdmin as RuleAdmin
 
 
 class AccessForm(forms.ModelForm):
@@ -80,29 +81,3 @@ class AccessAdmin(admin.ModelAdmin):
 
     def _may_operate(self, request: HttpRequest) -> bool:
         return request.user.is_authenticated and policy.may_operate(actor(request)) is None
-
-
-@admin.register(Rule)
-class RuleAdmin(admin.ModelAdmin):
-    """Which rules there are is said by the code; staff turn them on and off."""
-
-    list_display = ("name", "is_on")
-    readonly_fields = ("name",)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return request.user.is_authenticated and policy.may_operate(actor(request)) is None
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
-        rules.switch(obj.name, is_on=obj.is_on, by=actor(request))

@@ -131,6 +131,9 @@ class TenantDetailSerializer(TenantSerializer):
 
 
 class Requests(generics.GenericAPIView[QuotaRequest]):
+    """`measure`: what a rule may rest on; the URL map hands it in."""
+
+    measure: Measure | None = None
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     serializer_class = RequestSerializer
@@ -171,6 +174,7 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
             lines=[_asked(line) for line in values["lines"]],
             justification=values["justification"],
             by=by,
+            measure=self.measure,
         )
         address = request.build_absolute_uri(reverse("api-request", args=[filed.pk]))
         return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers={"Location": address})

@@ -14,7 +14,8 @@ from django.views.decorators.http import require_GET, require_POST
 from accounts.edge import actor
 from portal.errors import get_or_refuse
 from tenants import grants, policy, queries
-from tenants.models import Grant, Tenant
+from tenants.measured import Measure
+from tenants.models import Grant, QuotaLine, Tenant
 from tenants.queries import last_days
 
 
@@ -39,7 +40,8 @@ def grant_list(request: HttpRequest, tenant: str) -> HttpResponse:
 
 @login_required
 @require_POST
-def grant_renew(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
-    filed = grants.renew(tenant, pk, by=actor(request))
-    messages.success(request, "The renewal was asked for; approvers are told.")
+def grant_renew(request: HttpRequest, tenant: str, pk: int, measure: Measure) -> HttpResponse:
+    filed = grants.renew(tenant, pk, by=actor(request), measure=measure)
+    is_pending = filed.lines.filter(state=QuotaLine.State.PENDING).exists()
+    messages.success(request, "The renewal was asked for; approvers are told." if is_pending else "Renewed by rule.")
     return redirect("request", filed.pk)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from accounts.actor import Actor
 from portal.errors import NOT_FOUND, Refusal, Refused, get_or_refuse, refuse_if
 from tenants import actions, policy, queries
+from tenants.measured import Measure
 from tenants.models import Grant, QuotaRequest, Tenant
 from tenants.policy import Asked
 from tenants.queries import last_days
 from tenants.queries.last_days import GrantRow
 
 
-def renew(tenant_slug: str, grant_id: int, *, by: Actor) -> QuotaRequest:
-    """Ask for the same units from the grant's end on, for as long again. Approvers decide it as any request.
+def renew(tenant_slug: str, grant_id: int, *, by: Actor, measure: Measure | None = None) -> QuotaRequest:
+    """Ask for the same units from the grant's end on, for as long again. It is decided as any request.
 
     Raises Refused: not_found (404), not_allowed (403), closed, is_over, has_follower, class_retiring, already_pending
     (409), and whatever `file_request` refuses.
@@ -30,6 +31,7 @@ def renew(tenant_slug: str, grant_id: int, *, by: Actor) -> QuotaRequest:
         lines=[_as_before(row)],
         justification=f"Renewal of the grant that ends on {row.ends:%d %b %Y}.{before}",
         by=by,
+        measure=measure,
     )
 
 

@@ -48,7 +48,7 @@ from tenants.queries.requests import LineRow
 PAGE_SIZE = 25
 KINDS = ((QuotaLine.Kind.BASE, "New total"), (QuotaLine.Kind.BOOST, "Boost on top"))
 SENT = "Your request was sent; approvers are told."
-DONE_BY_RULE = "Done: less than before needs nobody's decision."
+DONE_BY_RULE = "Done: a rule decided it at once."
 # Units of the boost in the example beside the field.
 BOOST_EXAMPLE = 2
 
@@ -78,7 +78,7 @@ def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
+def request_new(request: HttpRequest, tenant: str, measure: Measure) -> HttpResponse:
     by = actor(request)
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
     refuse_if(policy.may_file(by, queries.standing(by, team)))
@@ -93,7 +93,7 @@ def request_new(request: HttpRequest, tenant: str) -> HttpResponse:
             form.name_lines([line.gpu_class for line in lines])
             with refusal_beside(form):
                 filed = actions.file_request(
-                    tenant, lines=lines, justification=form.cleaned_data["justification"], by=by
+                    tenant, lines=lines, justification=form.cleaned_data["justification"], by=by, measure=measure
                 )
                 is_pending = filed.lines.filter(state=QuotaLine.State.PENDING).exists()
                 messages.success(request, SENT if is_pending else DONE_BY_RULE)

@@ -1,4 +1,4 @@
-"""What is decided without a person."""
+"""What is decided without a person: decreases, and the switch."""
 
 from __future__ import annotations
 
@@ -85,9 +85,10 @@ def test_only_the_lines_that_give_back_are_decided(
 
 def test_staff_turn_a_rule_off(granted: Grant, alice: User, olga: User) -> None:
     with pytest.raises(Refused, match="Only operators"):
-        rules.switch("decrease", is_on=False, by=page(alice))
-    rules.switch("decrease", is_on=False, by=page(olga))
-    assert Event.objects.get(verb="rule.switched").after == {"is_on": False}
+        rules.change("decrease", is_on=False, by=page(alice))
+    rules.change("decrease", is_on=False, by=page(olga))
+    rules.change("decrease", is_on=False, by=page(olga))
+    assert Event.objects.get(verb="rule.changed").after == {"is_on": False}
     filed = file(alice, Asked(granted.gpu_class.slug, 2, NOW, days(30)))
     assert filed.lines.get().state == "pending"
 
@@ -98,7 +99,7 @@ def test_the_admin_turns_it_off_through_the_action(rule: Rule, olga: User) -> No
     assert client.post(f"/admin/tenants/rule/{rule.pk}/change/", {}).status_code == 302
     rule.refresh_from_db()
     assert not rule.is_on
-    assert Event.objects.filter(verb="rule.switched").count() == 1
+    assert Event.objects.filter(verb="rule.changed").count() == 1
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,10 @@ class Command(BaseCommand):
         for text in options["line"]:
             slug, units, kind = _wish(text)
             lines.append(Asked(slug, units, starts, ends, kind))
-        self._tell(actions.file_request(options["tenant"], lines=lines, justification=options["because"], by=by), by)
+        filed = actions.file_request(
+            options["tenant"], lines=lines, justification=options["because"], by=by, measure=measured
+        )
+        self._tell(filed, by)
 
     def _approve(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
