@@ -125,11 +125,25 @@ class Namespace(Due):
     wanted = models.CharField(max_length=10, choices=Wanted, default=Wanted.ACTIVE)
     # The instant for which the quota in the cluster was computed; grants are in force from and until instants.
     applied_as_of = models.DateTimeField(null=True, blank=True)
+    # Closed: what runs goes on until `closes_at`, volumes are kept until `volumes_until`; then everything goes, and
+    # since `gone_at` nothing of it is in the cluster.
+    closes_at = models.DateTimeField(null=True, blank=True)
+    volumes_until = models.DateTimeField(null=True, blank=True)
+    gone_at = models.DateTimeField(null=True, blank=True)
+    # Somebody's trial: closed by rule when it was not used for a while (tenants/idle.py).
+    is_trial = models.BooleanField(default=False, db_default=False)
 
     objects = NamespaceQuerySet.as_manager()
 
     class Meta(Due.Meta):
-        constraints = [models.UniqueConstraint("cluster", "name", name="namespace_name_once")]
+        constraints = [
+            models.UniqueConstraint("cluster", "name", name="namespace_name_once"),
+            models.CheckConstraint(
+                condition=Q(wanted="closed", closes_at__isnull=False, volumes_until__gte=models.F("closes_at"))
+                | (~Q(wanted="closed") & Q(closes_at=None, volumes_until=None, gone_at=None)),
+                name="namespace_closed_with_its_instants",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -21,7 +21,7 @@ from cluster.models import AppliedObject, Cluster
 from cluster.specs import NamespaceSpec, QuotaCell
 from portal.due import DONE, Deadline, Outcome, owner_label, wake
 from portal.hints import page_hint
-from tenants import entitlements, queries, reconcile_close, refusals, reminders
+from tenants import entitlements, idle, queries, reconcile_close, refusals, reminders
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.queries import grants
 from tenants.sending import SOON_S, applied, queue_of, send
@@ -37,16 +37,17 @@ Wanted = Namespace.Wanted
 
 
 def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    if row.wanted == Wanted.CLOSED:
-        return reconcile_close.close(row, deadline, kube=kube)
     now = queries.now()
-    clock = queries.next_clock(now, tenant_id=row.tenant_id)
+    if row.closes_at is not None and row.closes_at <= now:
+        return reconcile_close.close(row, deadline, kube=kube)
+    moments = (queries.next_clock(now, tenant_id=row.tenant_id), row.closes_at, idle.look(row, now))
+    clock = min((at for at in moments if at is not None), default=None)
     held = grants.held(row.tenant_id, now)
     reminders.send_due(row, held.bases, now)
     reminders.tell_ends(row, held.ended)
     shares = queries.shares(row, held.in_force, keepable=held.keepable)
     live = queue_of(row, kube)
-    is_suspended = row.wanted == Wanted.SUSPENDED
+    is_suspended = row.wanted != Wanted.ACTIVE
     # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
     spec = queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
     spec = replace(spec, wakes=entitlements.wakes(shares, live, now))

@@ -1,49 +1,95 @@
-"""Takes what a closed namespace has in the cluster away, one step at a look, in an order in which nothing hangs."""
+"""Takes what a closed team has in the cluster away, one step at a look, in an order in which nothing hangs.
+
+Hold → Jobs → their Workloads → LocalQueue → ClusterQueue; then the volumes are kept alone until their day; then the
+namespace. When each begins is in the row (`closes_at`, `volumes_until`): the clock is the row's, there is no job.
+"""
 
 from __future__ import annotations
 
+from catalog import reconcile as catalog
 from cluster import live_queue
+from cluster import queries as mirror
 from cluster.apply import delete_owned
 from cluster.kube import Kube, NotFound
+from cluster.manifests import kept
 from cluster.manifests import namespace as manifests
 from cluster.models import AppliedObject
 from portal.due import DONE, Deadline, Outcome, owner_label
 from portal.hints import page_hint
-from tenants import queries
+from tenants import closing, queries
 from tenants.models import Namespace
 from tenants.sending import SOON_S, applied, queue_of, send
 
+CLAIM = "PersistentVolumeClaim"
+SOON = Outcome(again_in_s=SOON_S, is_applied=False)
+Result = AppliedObject.Result
+
 
 def close(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Hold → Jobs → their Workloads → LocalQueue → ClusterQueue → namespace, one step at a look.
-
-    In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
+    """`row.closes_at` has come. In any other order something hangs: a queue with work cannot go, and work without a
+    queue cannot end.
     """
-    soon = Outcome(again_in_s=SOON_S, is_applied=False)
+    now = queries.now()
+    if not closing.carry_out(row, now):
+        return SOON
     page_hint(row.name)
+    if _queue_remains(row, deadline, kube=kube):
+        return SOON
+    claims = _claims(row)
+    if claims != 0 and row.volumes_until is not None and row.volumes_until > now and _is_ours(row):
+        closing.remind_of_volumes(row, now, claims=claims or 0)
+        return _keep(row, deadline, kube=kube)
+    if _namespace_remains(row, deadline, kube=kube):
+        return SOON
+    closing.set_gone(row, now)
+    return DONE
+
+
+def _queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
     live = queue_of(row, kube)
-    if live is not live_queue.ABSENT:
-        if live.is_terminating:
-            return soon
-        if live.is_open:
-            spec = queries.namespace_spec(row, queries.shares(row, {}), live, is_held=True)
-            send(row, [manifests.cluster_queue(spec, spec.cells or ())], deadline, kube=kube, is_all=False)
-        for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
+    if live.is_terminating:
+        return True
+    if live.is_open:
+        spec = queries.namespace_spec(row, queries.shares(row, {}), live, is_held=True)
+        send(row, [manifests.cluster_queue(spec, spec.cells or ())], deadline, kube=kube, is_all=False)
+    for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
+        deadline.check()
+        kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
+    if live is live_queue.ABSENT:
+        return False
+    # What was admitted a moment before the hold shows with the next look.
+    if not (live.is_open or live.admitted or live.pending):
+        for kinds in (["LocalQueue"], ["ClusterQueue", "Cohort"]):
             deadline.check()
-            kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
-        # What was admitted a moment before the hold shows with the next look.
-        if live.is_open or live.admitted or live.pending:
-            return soon
-        deadline.check()
-        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["LocalQueue"])
-        deadline.check()
-        delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=["ClusterQueue", "Cohort"])
-        return soon
-    return soon if _namespace_remains(row, deadline, kube=kube) else DONE
+            delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=kinds)
+    return True
+
+
+def _claims(row: Namespace) -> int | None:
+    """How many volumes there are. None: some may be there that we did not send, and the mirror does not know."""
+    sent = AppliedObject.objects.filter(cluster=row.cluster, kind=CLAIM, namespace=row.name)
+    ours = set(sent.filter(result=Result.APPLIED).values_list("name", flat=True))
+    if not mirror.is_known(row.cluster_id, CLAIM):
+        return len(ours) or None
+    return len(ours | {one.name for one in mirror.objects(row.cluster_id, kind=CLAIM, namespace=row.name)})
+
+
+def _is_ours(row: Namespace) -> bool:
+    """A namespace that was never made, or is somebody else's, keeps nothing of ours."""
+    return applied(row).filter(kind="Namespace").exclude(uid="").exclude(result=Result.FOREIGN).exists()
+
+
+def _keep(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """Nothing but the claims, in a namespace in which nothing runs."""
+    clock = closing.clock(row, queries.now())
+    spec = queries.namespace_spec(row, queries.shares(row, {}), live_queue.ABSENT, is_held=True)
+    done = send(row, kept.objects(spec), deadline, kube=kube)
+    catalog.refuse_to_settle(row.cluster, owner_label(row), done, clock=clock)
+    return Outcome(again_in_s=SOON_S if done.terminating else None, clock=clock, is_applied=not done.terminating)
 
 
 def _namespace_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
-    """Its row stays until it is gone, so that the page can show what blocks it; the rest goes with it."""
+    """Its row stays until it is gone; the rest goes with it. What blocks it is in the mirror (queries/stuck.py)."""
     ours = applied(row).filter(kind="Namespace").first()
     if ours is not None and ours.uid:
         deadline.check()

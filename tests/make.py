@@ -50,6 +50,13 @@ def tenant(cluster: Cluster, *, slug: str, namespace: str = "") -> Tenant:
     return found
 
 
+def close(name: str = "", *, runs_for: timedelta = timedelta(0), keep: timedelta = timedelta(0)) -> None:
+    """Closed this moment, volumes and all, unless told otherwise; every team, or the one with this namespace."""
+    now = timezone.now()
+    rows = Namespace.objects.filter(name=name) if name else Namespace.objects.all()
+    rows.update(wanted=Namespace.Wanted.CLOSED, closes_at=now + runs_for, volumes_until=now + runs_for + keep)
+
+
 def member(of: Tenant, who: User, role: Membership.Role = Membership.Role.MEMBER) -> Membership:
     return Membership.objects.create(tenant=of, user=who, role=role)
 

@@ -39,6 +39,11 @@ def class_over(class_name: str, until: datetime, *, was_admitted: bool) -> Endin
     return Ending(STOPPED, "class_retired", text if was_admitted else f"{text} It had not started.")
 
 
+def team_closed(*, was_admitted: bool) -> Ending:
+    text = "The team was closed."
+    return Ending(STOPPED, "team_closed", text if was_admitted else f"{text} It had not started.")
+
+
 def stopped(was_admitted: bool) -> Ending:
     return Ending(STOPPED, "stopped", "Stopped." if was_admitted else "Stopped while it waited in the queue.")
 

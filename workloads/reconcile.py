@@ -71,22 +71,24 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
-    is_closed = run.namespace_wanted == Namespace.Wanted.CLOSED or _is_class_over(run)
-    if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_closed:
+    is_over = _has_come(run.closes_at) or _has_come(run.runs_until)
+    if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_over:
         return _stop(work, run)
     is_sent = ("Job", names.run_name(workload.name, run.number)) in work.sent
     outcome = _follow(work, run) if is_sent else _create(work, run)
-    return replace(outcome, clock=outcome.clock or run.runs_until)
+    ends = (outcome.clock, run.runs_until, run.closes_at)
+    return replace(outcome, clock=min((at for at in ends if at is not None), default=None))
 
 
-def _is_class_over(run: Any) -> bool:
-    """Its class was retired, and what runs on it might go on until a moment that has come."""
-    return run.runs_until is not None and run.runs_until <= timezone.now()
+def _has_come(end: datetime | None) -> bool:
+    """Its class was retired, or its team is closed, and what runs might go on until that moment."""
+    return end is not None and end <= timezone.now()
 
 
-# As text: somebody waits for the first look at a run. `runs_until` is None while the class stays.
+# As text: somebody waits for the first look at a run. None while the team is not closed: `closes_at`; while the class
+# stays: `runs_until`.
 _ALIVE = f"""
-SELECT {columns(Run, "run")}, namespace.wanted AS namespace_wanted, namespace.cluster_id, class.name AS class_name,
+SELECT {columns(Run, "run")}, namespace.closes_at, namespace.cluster_id, class.name AS class_name,
        CASE WHEN class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') THEN class.runs_until END
        AS runs_until
   FROM {Run._meta.db_table} run
@@ -209,8 +211,12 @@ def _stop(work: _Work, run: Run) -> Outcome:
 
 
 def _stopped(run: Any, otherwise: ending.Ending) -> ending.Ending:
-    """A person's stop stays a person's, even when the class ends while it goes on."""
-    if run.stop_requested_at is not None or not _is_class_over(run):
+    """A person's stop stays a person's, even when the team is closed or the class ends while it goes on."""
+    if run.stop_requested_at is not None:
+        return otherwise
+    if _has_come(run.closes_at):
+        return ending.team_closed(was_admitted=run.admitted_at is not None)
+    if not _has_come(run.runs_until):
         return otherwise
     return ending.class_over(run.class_name, run.runs_until, was_admitted=run.admitted_at is not None)
 

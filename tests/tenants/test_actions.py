@@ -171,7 +171,7 @@ def test_a_plan_is_tried_again_when_another_request_of_the_team_is_decided(
 def test_operators_suspend_resume_and_close(namespace_a: Namespace, olga: User) -> None:
     for to in ("suspended", "active", "closed"):
         before = namespace_a.generation
-        namespace_a = actions.set_wanted(namespace_a.pk, to=to, by=page(olga))
+        namespace_a = actions.set_wanted(namespace_a.pk, to=to, grace_hours=0, by=page(olga))
         assert (namespace_a.wanted, namespace_a.generation) == (to, before + 1)
     with pytest.raises(Refused) as refused:
         actions.set_wanted(namespace_a.pk, to="active", by=page(olga))
@@ -190,7 +190,7 @@ def test_nothing_is_granted_to_a_team_that_is_being_closed(
 ) -> None:
     GpuClass.objects.update(promise_limit=8)
     request = file(team_a, alice, asked(a100))
-    Namespace.objects.update(wanted=Namespace.Wanted.CLOSED)
+    make.close()
     with pytest.raises(Refused) as refused:
         actions.decide(request.pk, [actions.Decision(request.lines.get().pk, approve=True)], by=page(dana))
     assert refused.value.code == "closed"

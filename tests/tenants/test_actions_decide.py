@@ -208,7 +208,7 @@ def test_a_closed_team_gets_nothing_but_its_answer(
     team_a: Tenant, namespace_a: Namespace, limited: GpuClass, alice: User, dana: User
 ) -> None:
     request = file(team_a, alice, asked(limited, 2))
-    Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
+    make.close(namespace_a.name)
     with pytest.raises(Refused) as refused:
         approve(request, dana)
     assert refused.value.code == "closed"

@@ -17,7 +17,7 @@ from accounts.actor import Actor
 from accounts.models import Delivery, Event, User
 from portal.errors import Refused
 from tenants import actions
-from tenants.models import Invitation, JoinRequest, Membership, Namespace, Tenant
+from tenants.models import Invitation, JoinRequest, Membership, Tenant
 from tenants.queries import joining
 from tests import make
 
@@ -248,7 +248,7 @@ def test_asking_twice_is_asking_once(join: JoinRequest, charlie: User) -> None:
 
 def test_members_and_closed_teams_are_not_asked(team_a: Tenant, bob: User, charlie: User) -> None:
     assert refused(lambda: actions.ask_to_join("team-a", message="", by=page(bob)))[0] == "already_member"
-    Namespace.objects.update(wanted=Namespace.Wanted.CLOSED)
+    make.close()
     assert refused(lambda: actions.ask_to_join("team-a", message="", by=page(charlie)))[0] == "closed"
     assert joining.teams_found(page(charlie), "team") == []
 
@@ -285,5 +285,5 @@ def test_a_team_whose_owners_are_gone_is_known(team_a: Tenant, alice: User) -> N
     assert joining.without_owner() == []
     User.objects.filter(pk=alice.pk).update(is_active=False)
     assert joining.without_owner() == [team_a]
-    Namespace.objects.update(wanted=Namespace.Wanted.CLOSED)
+    make.close()
     assert joining.without_owner() == []

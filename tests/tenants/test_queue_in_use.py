@@ -123,7 +123,7 @@ def test_closing_ends_what_runs_and_leaves_nothing(
     job = manifests.job(spec(a100, namespace_a, name="train"))
     create_once(kube=kube_worker, cluster_id=a100.cluster_id, owner="workloads.workload.1", manifest=job)
     wait_until(lambda: reserved(admin, namespace_a) == 1)
-    Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
+    make.close(namespace_a.name)
 
     wait_until(lambda: look() == DONE, within_s=60, every_s=0.5)
     assert admin.find("v1/namespaces", namespace_a.name) is None

@@ -233,7 +233,7 @@ def test_closing_takes_the_queue_then_the_namespace_and_then_rests(
 ) -> None:
     make.grant(team_a, a100, units=2)
     provision()
-    want(namespace_a, Namespace.Wanted.CLOSED)
+    make.close(namespace_a.name)
     assert provision().again_in_s == reconcile.SOON_S
     assert stop_policy(admin, namespace_a) == "Hold"
     wait_until(lambda: provision() == DONE)

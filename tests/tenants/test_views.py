@@ -386,7 +386,7 @@ def test_who_comes_second_is_told_that_it_is_decided(filed: QuotaRequest, dana: 
 def test_a_closed_teams_request_is_denied_by_page_and_leaves_the_inbox(
     filed: QuotaRequest, namespace_a: Namespace, dana: User
 ) -> None:
-    Namespace.objects.filter(pk=namespace_a.pk).update(wanted=Namespace.Wanted.CLOSED)
+    make.close(namespace_a.name)
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}")
     refused = client.post(f"/requests/{filed.pk}/decide", shown_in(page))

@@ -13,6 +13,7 @@ from devcluster.api import Api
 from portal.due import Deadline
 from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
+from tests import make
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import run_of
 from workloads import actions
@@ -37,7 +38,7 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
     actions.launch("team-a", replace(job, name="unsent"), by=by_alice)
     Workload.objects.filter(name="unsent").update(due_at=None)
 
-    Namespace.objects.update(wanted=Namespace.Wanted.CLOSED)
+    make.close()
 
     def is_closed() -> bool:
         namespace_a.refresh_from_db()
@@ -48,10 +49,13 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
     Workload.objects.filter(name="unsent").update(due_at=Now())
     worker(lambda: not Run.objects.filter(ended_at=None).exists(), within_s=60)
 
-    assert {name: run_of(name).outcome for name in ("runs", "waits", "unsent")} == {
-        "runs": "stopped",
-        "waits": "stopped",
-        "unsent": "stopped",
+    ends = {name: run_of(name) for name in ("runs", "waits", "unsent")}
+    assert {(end.outcome, end.reason) for end in ends.values()} == {("stopped", "team_closed")}
+    not_started = "The team was closed. It had not started."
+    assert {name: end.message for name, end in ends.items()} == {
+        "runs": "The team was closed.",
+        "waits": not_started,
+        "unsent": not_started,
     }
     worker(lambda: not Workload.objects.exclude(due_at=None).exists())
     assert not Workload.objects.exclude(error_code="").exists()

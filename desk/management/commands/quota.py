@@ -19,9 +19,11 @@ from accounts.models import User
 from accounts.paging import page_of, parse_limit
 from desk.queries.facts import measured
 from portal.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
-from tenants import actions, thread
+from tenants import actions, grants, life, thread
+from tenants.closing_letters import moment
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import end_of, start_of
+from tenants.life_policy import GRACE_HOURS, KEEP_DAYS
 from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked
 from tenants.queries import requests
@@ -37,7 +39,7 @@ WANTED = {
 
 
 class Command(BaseCommand):
-    help = "List, show, file, decide and withdraw requests for quota; suspend, resume and close teams."
+    help = "List, show, file, decide and withdraw requests for quota, renew grants; suspend, resume and close teams."
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
@@ -69,6 +71,16 @@ class Command(BaseCommand):
             wanted = _acting(verbs.add_parser(verb, help=f"of a team: {told}"))
             wanted.add_argument("tenant")
             wanted.add_argument("--because", default="", metavar="TEXT", help="its owners and managers read it")
+            if verb == "close":
+                wanted.add_argument(
+                    "--grace-hours", type=int, default=GRACE_HOURS, metavar="N", help="so long what runs goes on"
+                )
+                wanted.add_argument(
+                    "--keep-days", type=int, default=KEEP_DAYS, metavar="N", help="so long volumes are kept after that"
+                )
+        renew = _acting(verbs.add_parser("renew", help="ask for a grant again, from its end on, for as long"))
+        renew.add_argument("tenant")
+        renew.add_argument("pk", type=int, help="of the grant")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         try:
@@ -161,13 +173,21 @@ class Command(BaseCommand):
     def _set_wanted(self, options: dict[str, Any], verb: str) -> None:
         by = _person(options["as"])
         tenant = get_or_refuse(Tenant.objects.visible_to(by), slug=options["tenant"])
+        terms = {name: options[name] for name in ("grace_hours", "keep_days") if name in options}
         with transaction.atomic():
             rows = [
-                actions.set_wanted(row.pk, to=WANTED[verb], because=options["because"], by=by)
+                life.set_wanted(row.pk, to=WANTED[verb], because=options["because"], by=by, **terms)
                 for row in Namespace.objects.filter(tenant=tenant).order_by("pk")
             ]
         for row in rows:
             self.stdout.write(f"{row.name} of {tenant.slug} shall be {row.wanted}.")
+            if row.closes_at is not None and row.volumes_until is not None:
+                until = moment(row.volumes_until)
+                self.stdout.write(f"What runs ends on {moment(row.closes_at)}, volumes are kept until {until}.")
+
+    def _renew(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        self._tell(grants.renew(options["tenant"], options["pk"], by=by), by)
 
 
 def sentence(refusal: Refusal) -> str:
