@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 # Short leases, so that a row whose worker died is taken up again within the test's time.
-SHORT = {"LEASE_S": 4, "RECONCILE_BUDGET_S": 2, "KUBE_TIMEOUT_S": 1.5}
+SHORT = {"LEASE_S": 6, "RECONCILE_BUDGET_S": 2, "KUBE_TIMEOUT_S": 1.5}
 DIED = 9
 OVERLAP = 17
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,11 @@ from cluster.models import Cluster
 from devcluster.api import Api
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
-from tests.plugin import read_services
+from tests.plugin import SERVICES_VARIABLE, read_services
+from tests.waiting import wait_until
+
+# The simulated hardware has one of it.
+SCARCE = "nvidia.com/mig-1g.10gb.me"
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +68,20 @@ def kube_watcher(services: dict[str, Any]) -> Kube:
 def unique(request: pytest.FixtureRequest) -> str:
     """Eight characters that no other test, now or in a process beside this one, has: for names in the cluster."""
     return hashlib.sha256(f"{request.node.nodeid} {os.getpid()}".encode()).hexdigest()[:8]
+
+
+@pytest.fixture
+def whole_hardware(admin: Api) -> Iterator[None]:
+    """For tests that need the one unit of a scarce resource: one at a time, and after the pods of the one before."""
+    with Path(os.environ[SERVICES_VARIABLE]).with_suffix(".turn").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        wait_until(lambda: not any(map(_holds_scarce, admin.list("v1/pods"))), within_s=60, what="the unit is free")
+        yield
+
+
+def _holds_scarce(pod: dict[str, Any]) -> bool:
+    sizes = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
+    return any(SCARCE in limits for limits in sizes)
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ def told(admin: Api, namespace: Namespace) -> str:
     return "\n".join(map(str, lines))
 
 
+@pytest.mark.usefixtures("whole_hardware")
 def test_every_proposal_can_be_granted_queued_and_launched_as_it_is(
     cluster: Cluster,
     team_a: Tenant,

@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from devcluster.processes import free_port
 from tests.deploy.conftest import DEADLINE_S, until
 from tests.deploy.shipped import DEPLOY
 
@@ -128,12 +129,6 @@ class Gateway:
 
     def portal(self, path: str, **more: Any) -> Answer:
         return self.ask(f"portal.test:{self.port}", path, **more)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

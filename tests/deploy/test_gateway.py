@@ -18,8 +18,9 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from devcluster.processes import free_port
 from tests.deploy.conftest import DEADLINE_S, until
-from tests.deploy.gateway import TOKEN, Gateway, Recorder, caddy, free_port, serving
+from tests.deploy.gateway import TOKEN, Gateway, Recorder, caddy, serving
 
 Json = dict[str, Any]
 

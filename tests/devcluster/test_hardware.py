@@ -112,6 +112,8 @@ def test_loading_again_repairs_and_leaves_other_nodes_alone(admin: Api, unique: 
         admin.delete("v1/nodes", f"own-{unique}")
 
 
+@pytest.mark.timeout(240)
+@pytest.mark.usefixtures("whole_hardware")
 def test_the_one_slice_with_media_engines_is_given_once(admin: Api, namespace: str):
     for name in ("first", "second"):
         admin.create(gpu_pod(namespace, name, container=asks("nvidia.com/mig-1g.10gb.me")))

@@ -198,8 +198,14 @@ def test_a_program_that_the_image_does_not_have_is_a_start_error(admin, namespac
 def test_an_image_that_is_missing_is_pulled_in_vain(admin, namespace, seen):
     admin.create(notebook(namespace, image="missing/lab:1"))
     wait_until(lambda: state(seen()).get("waiting", {}).get("reason") == "ErrImagePull")
-    wait_until(lambda: state(seen()).get("waiting", {}).get("reason") == "ImagePullBackOff")
-    assert state(seen())["waiting"]["message"].startswith('Back-off pulling image "missing/lab:1": ErrImagePull: ')
+    told = 'Back-off pulling image "missing/lab:1": ErrImagePull: '
+    # The two take turns: both words of one look.
+    wait_until(
+        lambda: (
+            (waiting := state(seen()).get("waiting", {})).get("reason") == "ImagePullBackOff"
+            and waiting["message"].startswith(told)
+        )
+    )
     events = {(e["type"], e["reason"]) for e in admin.list("v1/events", namespace=namespace)}
     assert {("Warning", "Failed"), ("Normal", "BackOff")} <= events
     admin.delete("v1/pods", "lab", namespace=namespace)

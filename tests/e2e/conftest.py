@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
@@ -22,6 +22,8 @@ window.EventSource = class extends EventTarget {
   close() { window.openStreams -= 1; }
 };
 """
+# Its own 5 s are too few for a page that two test processes and a browser keep waiting.
+expect.set_options(timeout=20_000)
 QUIET = [
     "--no-sandbox",  # the container runs as root
     "--disable-gpu",

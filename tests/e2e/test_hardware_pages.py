@@ -92,7 +92,7 @@ def test_the_figures_of_a_class_are_fetched_again_by_themselves(
     expect(free).to_contain_text("8 of 8 cards")
     pod = mirrored.pod("p", node="mi300x", namespace="elsewhere", **held("amd.com/gpu", 5))
     mirrored.hardware_seen(cluster, Pod=[pod])
-    expect(free).to_contain_text("3 of 8 cards", timeout=12_000)
+    expect(free).to_contain_text("3 of 8 cards", timeout=20_000)
 
 
 def test_a_manifest_is_copied_whole(open_page: Callable[..., Page], catalog: dict[str, GpuClass], alice: User) -> None:

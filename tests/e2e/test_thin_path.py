@@ -20,6 +20,7 @@ from devcluster.api import Api
 from devcluster.portal import NAMES, Portal
 from devcluster.processes import Command, Supervisor
 from tests.plugin import database_url
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 CLASS = "a100-sxm4-80gb"
@@ -145,5 +146,10 @@ def test_from_asking_to_42_and_back(person: Callable[[str], Page], running: Runn
     alice.get_by_role("button", name="Stop", exact=True).first.click()
     expect(alice.get_by_text("Stopped").first).to_be_visible(timeout=STARTS_WITHIN_MS)
     assert admin.list("v1/pods", namespace="team-a") == []
-    alice.goto("/catalog")
-    expect(alice.locator(f"#{CLASS} dl.free").get_by_text("16 of 16")).to_be_visible()
+
+    def all_are_free() -> bool:
+        """Cards of other tests may still be on their way back."""
+        alice.goto("/catalog")
+        return alice.locator(f"#{CLASS} dl.free").get_by_text("16 of 16").is_visible()
+
+    wait_until(all_are_free, within_s=60, what="every card is free again")

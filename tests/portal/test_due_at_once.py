@@ -77,7 +77,7 @@ def test_who_claims_a_row_that_is_being_woken_sees_what_it_was_woken_for(cluster
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_die_at_random_never_overlap_and_lose_no_touch(cluster: Cluster, settings: LazySettings) -> None:
     """Eight threads drain three rows; half of the runs die before or after their effect; a ninth keeps touching."""
-    settings.LEASE_S = 0.2
+    settings.LEASE_S = 0.4
     rows = [due_row(cluster, f"team-{number}") for number in range(3)]
     locks = {row.pk: threading.Lock() for row in rows}
     applied = dict.fromkeys(locks, 0)
@@ -116,7 +116,7 @@ def test_workers_that_die_at_random_never_overlap_and_lose_no_touch(cluster: Clu
             due.touch(Namespace, rows[touches_left._value % 3].pk)
             over.wait(0.01)
         deadline = threading.Event()
-        for _ in range(600):
+        for _ in range(1200):
             if not Namespace.objects.exclude(observed_generation=F("generation"), leased_until=None).exists():
                 break
             deadline.wait(0.02)

@@ -16,6 +16,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
+from devcluster.processes import free_port
 from portal import health, hints, internal, metrics
 from tests import make
 from tests.portal.test_due import due_row
@@ -132,12 +133,6 @@ def test_requests_are_counted_by_route_and_never_by_path(client: Client, alice: 
 
 
 # ---- the internal port ---------------------------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ask(port: int, path: str) -> tuple[int, bytes]:

@@ -15,6 +15,8 @@ from portal.live import Live, Topic, event
 
 pytestmark = pytest.mark.asyncio
 TEAM_A = Topic("team-a")
+# A bound on what hangs, not on what is slow.
+PATIENCE_S = 20
 
 
 class Desk:
@@ -55,7 +57,7 @@ class Browser:
         return {"type": "http.disconnect"}
 
     async def next(self) -> bytes:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 message = await self.messages.get()
                 if message["type"] == "http.response.body":
@@ -63,7 +65,7 @@ class Browser:
 
     async def leave(self) -> None:
         self.gone.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await self.task
 
 
@@ -76,14 +78,14 @@ def desk() -> Desk:
 async def streams(desk: Desk) -> AsyncIterator[Live]:
     found = Live(redis_url=settings.REDIS_URL, render=desk.render, allowed=desk.allowed, versions=desk.version_of)
     await found.start()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await found.listening.wait()
     yield found
     await found.stop()
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -141,7 +143,7 @@ async def test_who_loses_the_right_is_closed_by_the_next_check(streams: Live, de
     await bob.next()
     desk.barred = {"bob"}
     await streams.check_access()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await bob.task
     assert not alice.task.done()
     await alice.leave()
@@ -162,7 +164,7 @@ async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Live, desk
         await streams.check_access()
     assert not alice.task.done()
     await streams.check_access()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await alice.task
 
 
@@ -182,7 +184,7 @@ async def test_what_is_gone_ends_the_stream(streams: Live, desk: Desk) -> None:
     await alice.next()
     del desk.shown["team-a"]
     await hint("team-a")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await alice.task
 
 
@@ -213,12 +215,12 @@ async def test_abandoned_connections_leave_nothing_behind(streams: Live) -> None
 
 
 async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Live) -> None:
-    waiting = asyncio.create_task(streams.changed("team-a", within_s=5))
+    waiting = asyncio.create_task(streams.changed("team-a", within_s=2 * PATIENCE_S))
     await until(lambda: "team-a" in streams._waiting)
     await hint("team-a")
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         await waiting
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         await streams.changed("team-a", within_s=0.05)
     assert streams._waiting == {}
 

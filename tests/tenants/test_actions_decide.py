@@ -330,7 +330,7 @@ def test_somebody_who_holds_the_class_for_long_makes_others_busy_not_stuck(
     refusal = to_refusal(raised.value)
     assert refusal is not None
     assert (refusal.code, refusal.status) == ("busy", 409)
-    assert timezone.now() - started < timedelta(seconds=5)
+    assert timezone.now() - started < timedelta(seconds=15), "the holder would have let go after 20"
     assert request.lines.get().state == State.PENDING
 
 

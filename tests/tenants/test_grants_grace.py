@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,6 +13,7 @@ from catalog import queries
 from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
 from cluster.models import Cluster
+from devcluster import hardware
 from devcluster.api import Api
 from portal.due import Deadline, Outcome
 from tenants import reconcile
@@ -22,6 +23,7 @@ from tests.queued import WORKLOADS, admitted, launch
 from tests.waiting import wait_until
 
 COHORTS = "kueue.x-k8s.io/v1beta2/cohorts"
+OWN = "test.example/own-node"
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
@@ -55,18 +57,22 @@ def waits_for(admin: Api, namespace: Namespace, job: str) -> str:
 
 
 @pytest.fixture
-def xe(cluster: Cluster, unique: str) -> GpuClass:
-    """The four cards of one node that hardly any other test wants."""
-    return make.gpu_class(
+def xe(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
+    """The four cards of a node of the test's own: nobody else's pods come there, or are still leaving it."""
+    labels = {OWN: unique}
+    node = hardware.node(f"xe-{unique}", devices={"gpu.intel.com/xe": 4}, labels=labels)
+    hardware.add(admin, node)
+    yield make.gpu_class(
         cluster,
         slug=f"xe-{unique}",
         name="Intel Xe",
         vendor="intel",
         product="",
         resource="gpu.intel.com/xe",
-        node_labels={"gpu.intel.com/device-id.0300-e211.present": "true"},
-        tolerations=[{"key": "gpu.intel.com/xe", "operator": "Exists", "effect": "NoSchedule"}],
+        node_labels=labels,
+        tolerations=[],
     )
+    admin.delete("v1/nodes", f"xe-{unique}")
 
 
 def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothing_new_starts(
@@ -79,8 +85,6 @@ def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothi
     admin: Api,
 ) -> None:
     """All four cards of the node are team A's; from the end of its grant on they are team B's."""
-    # Another test's pods may still be leaving the node, and nobody wakes a queue for that.
-    wait_until(lambda: all(pod["spec"].get("nodeName") != "intel-xe" for pod in admin.list("v1/pods")), within_s=60)
     grant = make.grant(team_a, xe, units=4)
     look()
     for name in ("one", "two", "three", "four", "waits"):
@@ -107,8 +111,7 @@ def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothi
     wait_until(lambda: "topology" in waits_for(admin, namespace_b, "second-1"))
     assert set(admitted(admin, namespace_a)) == set(left)
     end(grant, ago=grant.grace)
-    look()
-    assert kept(admin, namespace_a) is None
+    wait_until(lambda: look() and kept(admin, namespace_a) is None)
     wait_until(lambda: set(admitted(admin, namespace_b)) == {"first-1", "second-1"})
     assert set(admitted(admin, namespace_a)) < set(left)
 

@@ -81,6 +81,8 @@ def test_relabelled_nodes_get_a_new_flavor_while_the_old_one_is_in_use(
     assert cells(admin, namespace_a) == {before: "1", queries.flavor_name(a100): "1"}
 
 
+@pytest.mark.timeout(240)
+@pytest.mark.usefixtures("whole_hardware")
 def test_every_class_of_the_catalog_is_admitted_on_its_own_flavor_side_by_side(
     look: Callable[[], Outcome],
     team_a: Tenant,

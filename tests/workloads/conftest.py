@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,8 +17,9 @@ from catalog.models import GpuClass, Image, Pool
 from cluster import queries as mirror
 from cluster.kube import Kube
 from cluster.models import AppliedObject, Cluster
+from devcluster.processes import free_port
 from portal import due
-from portal.due import Deadline
+from portal.due import Deadline, TryLater
 from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
 from tests import make
@@ -91,7 +91,11 @@ def provision(namespace: Namespace, kube: Kube) -> None:
 
     def is_open() -> bool:
         namespace.refresh_from_db()
-        tenants.namespace(namespace, Deadline(), kube=kube)
+        try:
+            tenants.namespace(namespace, Deadline(), kube=kube)
+        except TryLater:
+            # A worker goes on where it was.
+            return False
         return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
 
     wait_until(is_open)
@@ -123,9 +127,7 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
 def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]) -> Iterator[Doors]:
     """One process for all tests: it holds no connection and no state of a test for longer than a few seconds."""
     log_path = tmp_path_factory.mktemp("doors") / "doors.log"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {
         **process_environment(),
         "PORTAL_KUBECONFIG": services["kubeconfigs"]["doors"],

@@ -7,6 +7,7 @@ import pytest
 from accounts import actions as accounts
 from accounts.actor import Actor
 from tenants.models import Tenant
+from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.doors_process import Doors
 from workloads import actions
@@ -30,11 +31,16 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     assert b"There is no pod to read from" in early
 
     worker(lambda: Run.objects.get().ready_at, within_s=60)
-    status, headers, text = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
+    # It answers before what it wrote has reached the file that the kubelet reads.
+    status, headers, _text = wait_until(
+        lambda: (
+            (told := doors.get("/live/logs/team-a/one?follow=0", authorization=bearer))
+            and (told if b"Jupyter Server" in told[2] else None)
+        )
+    )
     assert status == 200
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["content-security-policy"] == "default-src 'none'; sandbox"
-    assert b"Jupyter Server" in text
 
     _status, headers, fragment = doors.get("/live/logs/team-a/one", authorization=bearer, hx_request="true")
     assert headers["content-type"].startswith("text/html")
