@@ -11,6 +11,7 @@ from desk import api_catalog, api_usage
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
+from desk import inbox_views as inbox
 from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
@@ -95,6 +96,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
     path("health", desk.health, name="health"),
     path("history", history.everything, name="history"),
+    path("inbox", inbox.inbox, name="inbox"),
+    path("inbox/approve", inbox.decide, {"approve": True}, name="inbox-approve"),
+    path("inbox/deny", inbox.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", hardware.node_list, name="nodes"),
     path("nodes/<str:name>", hardware.node_page, name="node"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
@@ -113,7 +117,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/logs/<slug:tenant>/<slug:name>", workloads.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
     # quota and teams
-    path("inbox", tenants.inbox, name="inbox"),
     path("requests/<int:pk>", tenants.request_page, MEASURE, name="request"),
     path("requests/<int:pk>/comment", tenants.request_comment, MEASURE, name="request-comment"),
     path("requests/<int:pk>/decide", tenants.request_decide, MEASURE, name="request-decide"),

@@ -1,4 +1,4 @@
-"""Pages about quota: requests and the approver's inbox."""
+"""Pages about quota: asking for it, and one request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -40,7 +39,7 @@ from tenants.measured import Measure
 from tenants.models import Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
-from tenants.queries import Figures, founding, requests
+from tenants.queries import Figures, requests
 from tenants.queries.asks import asked_before, classes_of
 from tenants.queries.curves import PromiseCurve, promise_curve
 from tenants.queries.requests import LineRow
@@ -332,27 +331,3 @@ def _curves(
 def _as_asked(line: LineRow, at: datetime) -> Promise:
     """From now on: what a late decision would do."""
     return Promise(line.asked_units, max(line.asked_from, at), line.asked_until)
-
-
-@login_required
-@require_GET
-def inbox(request: HttpRequest) -> HttpResponse:
-    by = actor(request)
-    refuse_if(policy.may_see_inbox(by))
-    chosen = request.GET.get("team", "")
-    waiting = requests.inbox(by, tenant=chosen)
-    page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
-    rows = requests.request_rows(page.items, by=by)
-    all_waiting = requests.inbox(by) if chosen else waiting
-    summed = waiting.aggregate(total=Count("pk"), oldest_at=Min("filed_at"))
-    facts = queries.pool_figures({line.gpu_class_id for row in rows for line in row.pending})
-    context = {
-        "rows": [shown.request_row(row, facts) for row in rows],
-        "total": summed["total"],
-        "oldest_at": summed["oldest_at"],
-        "next_cursor": page.next_cursor,
-        "tenant_filter": chosen,
-        "tenants_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
-        **founding.inbox(by),
-    }
-    return render(request, "tenants/inbox.html", context)

@@ -56,7 +56,8 @@ document.addEventListener("input", (event) => {
 // ---- forms are sent once: a second click while the first is on its way does nothing ----------------------------
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.method !== "post" || form.hasAttribute("hx-post")) return;
+  // a button may make a POST of a form that is otherwise sent by GET
+  if ((event.submitter?.formMethod || form.method) !== "post" || form.hasAttribute("hx-post")) return;
   if (form.dataset.sent) event.preventDefault();
   form.dataset.sent = "yes";
 });
@@ -81,6 +82,29 @@ function closeMenus(except) {
 }
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
 
+// ---- keys of a list: [data-row] with a link [data-open] and perhaps a checkbox; a control with aria-keyshortcuts --
+// j and k move the focus to the next and previous link, x ticks, o opens (and Enter, on a checkbox too); a letter of
+// aria-keyshortcuts moves the focus to its control, which is then pressed as any other.
+function listKey(event) {
+  const rows = all("[data-row]");
+  if (!rows.length || one("dialog[open]")) return;
+  const row = document.activeElement.closest("[data-row]");
+  const step = { j: 1, k: -1 }[event.key];
+  if (step) {
+    const next = row ? rows.indexOf(row) + step : 0;
+    one("[data-open]", rows[Math.max(0, Math.min(next, rows.length - 1))]).focus();
+  } else if (event.key === "x" && row) {
+    one("[type=checkbox]", row)?.click();
+  } else if (row && (event.key === "o" || (event.key === "Enter" && event.target.matches("[type=checkbox]")))) {
+    one("[data-open]", row).click();
+  } else {
+    const control = all("[aria-keyshortcuts]").find((found) => found.getAttribute("aria-keyshortcuts") === event.key);
+    if (!control) return;
+    control.focus();
+  }
+  event.preventDefault();
+}
+
 // ---- keys: "/" searches, "?" helps, Escape closes menus --------------------------------------------------------
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
@@ -90,12 +114,14 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) return;
   if (event.key === "/" && one("#search")) {
     event.preventDefault();
     one("#search").focus();
   } else if (event.key === "?" && one("#keys") && !one("dialog[open]")) {
     one("#keys").showModal();
+  } else {
+    listKey(event);
   }
 });
 
@@ -202,6 +228,8 @@ if (window.htmx) {
   document.addEventListener("htmx:afterSwap", (event) => {
     showTimes(event.target);
     all(".term-log", event.target).forEach((log) => { log.scrollTop = log.scrollHeight; });
+    const said = one("[data-announce]", event.target);
+    if (said) announce(said.textContent.trim());
   });
   // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
   document.addEventListener("htmx:beforeSwap", (event) => {

@@ -1,0 +1,160 @@
+"""The approver's inbox: what waits in three groups, what a set of it would promise, and decisions about the set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Count, Min
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.paging import page_of
+from catalog.models import GpuClass
+from desk import bulk
+from desk.bulk import Answered
+from desk.queries import inbox as queries
+from desk.queries.inbox import Filter, InboxRow
+from desk.queries.ticked import ticked
+from portal.errors import refuse_if
+from tenants import policy, shown
+from tenants import queries as tenants
+from tenants.models import QuotaLine, Tenant
+from tenants.queries import founding, requests
+from tenants.triage import Group
+
+PAGE_SIZE = 50
+# Heading and why, in the order of the page.
+GROUPS = (
+    (Group.ONE_CLICK, "One click", "every fact is within the bounds, the plan is clean"),
+    (Group.CONFLICT, "Conflict", "as asked it does not fit, or the cluster refuses it"),
+    (Group.LOOK, "Look", "something is unknown or outside the bounds"),
+)
+NOTHING_TICKED = "Tick at least one request first; nothing was changed."
+KEYS = (
+    ("j", "next request"),
+    ("k", "previous request"),
+    ("x", "tick or untick the request"),
+    ("o", "open the request, as Enter does"),
+    ("a", "go to the button that approves what is ticked"),
+    ("d", "go to the button that denies what is ticked"),
+)
+
+
+@login_required
+@require_GET
+def inbox(request: HttpRequest) -> HttpResponse:
+    by = actor(request)
+    refuse_if(policy.may_see_inbox(by))
+    pks = _ticks(request.GET)
+    if request.GET.get("part") == "set":
+        return render(request, "desk/_inbox_set.html", {"set": _set(by, pks)})
+    return render(request, "desk/inbox.html", _context(request, by, pks, reason=request.GET.get("reason", "")))
+
+
+@login_required
+@require_POST
+def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
+    """The ticked requests as asked, each for itself. What was refused stays ticked."""
+    by = actor(request)
+    refuse_if(policy.may_see_inbox(by))
+    pks, reason = _ticks(request.POST), request.POST.get("reason", "").strip()
+    refusal = None if approve else policy.may_deny(reason=reason)
+    error = NOTHING_TICKED if not pks else refusal.message if refusal else ""
+    if error:
+        context = _context(request, by, pks, reason=reason)
+        return render(request, "desk/inbox.html", {**context, "error": error}, status=422)
+    answers = bulk.decide_each(pks, approve=approve, reason=reason, by=by)
+    done = "approved" if approve else "denied"
+    refused = [one for one in answers if one.refusal]
+    if not refused:
+        messages.success(request, f"{_names(answers)} {done}. The people who asked are told.")
+        return redirect(f"{reverse('inbox')}?{urlencode(_kept(request.POST))}")
+    context = _context(request, by, [one.pk for one in refused], reason=reason)
+    return render(request, "desk/inbox.html", {**context, "answers": answers, "done": done})
+
+
+def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: str) -> dict[str, Any]:
+    typed = request.POST if request.method == "POST" else request.GET
+    kept = _kept(typed)
+    chosen = Filter(kept.get("team", ""), kept.get("class", ""), kept.get("group", ""))
+    waiting = queries.waiting(by, chosen)
+    page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=typed.get("cursor"))
+    rows = queries.in_group(queries.inbox_rows(page.items, by=by), chosen.group)
+    all_waiting = requests.inbox(by)
+    summed = all_waiting.aggregate(total=Count("pk"), oldest_at=Min("filed_at"))
+    pool = tenants.pool_figures(
+        {line.gpu_class_id for row in rows for line in row.request.pending if line.gpu_class_id}
+    )
+    found = [_shown(row, pool, pks) for row in rows]
+    pending = QuotaLine.objects.filter(request__in=all_waiting, state=QuotaLine.State.PENDING)
+    return {
+        "rows": found,
+        "groups": [
+            {"key": key, "title": title, "why": why, "rows": [row for row in found if row["group"] == key]}
+            for key, title, why in GROUPS
+            if chosen.group in ("", key)
+        ],
+        "is_filtered": any(asdict(chosen).values()),
+        "chosen": chosen,
+        "kept": {**kept, **({"cursor": typed["cursor"]} if typed.get("cursor") else {})},
+        **summed,
+        "next_cursor": page.next_cursor,
+        "teams_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
+        "classes_to_filter": GpuClass.objects.filter(lines__in=pending).distinct().order_by("slug"),
+        "groups_to_filter": GROUPS,
+        "set": _set(by, pks),
+        "reason": reason,
+        "list_keys": KEYS,
+        **founding.inbox(by),
+    }
+
+
+def _shown(row: InboxRow, pool: dict[int, str], pks: Collection[int]) -> dict[str, Any]:
+    one = row.request
+    return {
+        **shown.request_row(one),
+        "lines": [
+            {
+                "name": line.name,
+                "kind": line.kind,
+                "asked": shown.asked(line),
+                "until": line.asked_until,
+                "facts": pool.get(line.gpu_class_id, ""),
+            }
+            for line in one.pending
+        ],
+        "justification": one.justification,
+        "decided": len(one.lines) - len(one.pending),
+        "group": row.triage.group,
+        "reasons": row.triage.reasons,
+        "is_ticked": one.pk in pks,
+    }
+
+
+def _set(by: Actor, pks: Collection[int]) -> Any:
+    """Of what waits for this person only; None when nothing is ticked."""
+    found = requests.inbox(by).filter(pk__in=pks) if pks else ()
+    return ticked(found, by=by) if found else None
+
+
+def _ticks(typed: QueryDict) -> list[int]:
+    """As many as a page has; what is no number names no request."""
+    texts = [text for text in typed.getlist("request") if text.isascii() and text.isdigit() and len(text) < 19]
+    return list(dict.fromkeys(map(int, texts)))[:PAGE_SIZE]
+
+
+def _kept(typed: QueryDict) -> dict[str, str]:
+    return {name: str(typed[name]) for name in ("team", "class", "group") if typed.get(name)}
+
+
+def _names(answers: Sequence[Answered]) -> str:
+    return ", ".join(f"#{one.pk}" for one in answers)

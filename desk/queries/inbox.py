@@ -1,0 +1,270 @@
+"""An approver's inbox: what waits, in which group and why, and what a set of it would promise together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Exists, Max, OuterRef, QuerySet
+
+from accounts.actor import Actor
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from portal.errors import Refusal
+from tenants import joint, policy
+from tenants import queries as tenants
+from tenants.joint import Change, Rivals
+from tenants.models import Grant, Namespace, Plan, QuotaLine, QuotaRequest
+from tenants.policy import Excess
+from tenants.promises import Promise, Step
+from tenants.queries import requests
+from tenants.queries.requests import LineRow, RequestRow
+from tenants.rule_policy import Bounds, IncreaseFacts
+from tenants.triage import LineFacts, PlanFacts, RequestFacts, Triage, triage
+from workloads.queries.usage import PERIOD, Usage, Wait, usage_of_teams, waits_of_teams
+
+ON_ITS_PAGE = "{name} is decided on the request's own page."
+IS_OVER = "The period that was asked for is over."
+State = QuotaLine.State
+# A team's class, by their ids.
+Holding = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Slugs of a team and of a class, a group; "" for all of them."""
+
+    team: str = ""
+    gpu_class: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class InboxRow:
+    request: RequestRow
+    triage: Triage
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What decisions about some classes stand on, at one instant. By class id: `steps`, what all teams are promised
+    from `at` on; `limits`, None: unknown. `totals`: of teams that wait, their base grants that are not over.
+    """
+
+    at: datetime
+    classes: Mapping[int, GpuClass]
+    limits: Mapping[int, int | None]
+    steps: Mapping[int, list[Step]]
+    totals: Mapping[Holding, list[Promise]]
+
+    def change(self, holding: Holding, kind: str, asked: Promise) -> Change | None:
+        """What approving does from now on, as a late decision would; None: its time is over."""
+        if asked.end <= self.at:
+            return None
+        late = Promise(asked.units, max(asked.start, self.at), asked.end)
+        return joint.change(late, replaced=() if kind == QuotaLine.Kind.BOOST else self.totals.get(holding, ()))
+
+    def excess(self, class_id: int, change: Change) -> Excess | None:
+        """No limit known: any growth is a promise in the dark."""
+        limit = self.limits[class_id]
+        found = joint.over(self.steps[class_id], change, limit or 0)
+        units = max((one.units for one in found), default=0)
+        return Excess(self.classes[class_id].name, units, limit) if units else None
+
+
+def waiting(by: Actor, chosen: Filter) -> QuerySet[QuotaRequest]:
+    """Oldest first is by id. The group is found when rows are read: it is computed, not stored."""
+    found = requests.inbox(by, tenant=chosen.team)
+    if not chosen.gpu_class:
+        return found
+    lines = QuotaLine.objects.filter(request=OuterRef("pk"), state=State.PENDING, gpu_class__slug=chosen.gpu_class)
+    return found.filter(Exists(lines))
+
+
+def inbox_rows(found: Collection[QuotaRequest], *, by: Actor) -> list[InboxRow]:
+    """In the given order. About twenty queries, whatever their number and that of the teams."""
+    rows = requests.request_rows(found, by=by)
+    at = tenants.now()
+    class_ids = {line.gpu_class_id for row in rows for line in row.pending if line.gpu_class_id}
+    asked = _pending(class_ids)
+    teams = {row.tenant.pk for row in rows}
+    ground = ground_of(class_ids, {tenant for tenant, _ in asked} | teams, at=at)
+    rivals = _rivals(ground, asked)
+    use = _use(teams, ground, at)
+    plans = _plans(rows, teams)
+    wanted = dict(Namespace.objects.filter(tenant__in=teams).values_list("tenant_id", "wanted"))
+    bounds = Bounds()
+    sorted_rows = []
+    for row in rows:
+        closed = policy.may_grant(policy.Standing("", wanted.get(row.tenant.pk, "active")))
+        lines = tuple(_line_facts(row, line, ground, rivals, use, closed) for line in row.pending)
+        facts = RequestFacts(row.pk, lines, plans.get(row.pk, PlanFacts(is_ready=False)), row.is_asked_back)
+        sorted_rows.append(InboxRow(row, triage(facts, bounds)))
+    return sorted_rows
+
+
+def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
+    """`group` "": all of them."""
+    return [row for row in rows if group in ("", str(row.triage.group))]
+
+
+# ---- what it stands on -------------------------------------------------------------------------------------------
+
+
+def ground_of(class_ids: Collection[int], tenant_ids: Collection[int], *, at: datetime) -> Ground:
+    """About five queries."""
+    classes = {one.pk: one for one in GpuClass.objects.filter(pk__in=class_ids).select_related("cluster", "successor")}
+    totals: dict[Holding, list[Promise]] = defaultdict(list)
+    running = Grant.objects.filter(
+        gpu_class__in=class_ids, tenant__in=tenant_ids, kind=Grant.Kind.BASE, period__endswith__gte=at
+    )
+    for grant in running:
+        totals[grant.tenant_id, grant.gpu_class_id].append(tenants.promise_of(grant))
+    limits = catalog.promise_limits(list(classes.values()))
+    return Ground(at, classes, limits, _steps(class_ids, at), totals)
+
+
+def _steps(class_ids: Collection[int], at: datetime) -> dict[int, list[Step]]:
+    """By class, what all teams are promised from `at` on. One query; its rows are the days on which that changes."""
+    found: dict[int, list[Step]] = {pk: [Step(at, 0)] for pk in class_ids}
+    with connection.cursor() as cursor:
+        cursor.execute(_STEPS, {"at": at, "classes": list(class_ids)})
+        for pk, edge, units in cursor.fetchall():
+            steps = found[pk]
+            step = Step(edge, steps[-1].units + units)
+            if edge == at:
+                steps[-1] = step
+            else:
+                steps.append(step)
+    return found
+
+
+_STEPS = f"""
+SELECT gpu_class_id, edge, sum(units)::bigint
+  FROM (
+    SELECT gpu_class_id, greatest(lower(period), %(at)s) AS edge, units FROM {Grant._meta.db_table}
+     WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
+    UNION ALL
+    SELECT gpu_class_id, upper(period), -units FROM {Grant._meta.db_table}
+     WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
+  ) edges
+ GROUP BY gpu_class_id, edge ORDER BY gpu_class_id, edge"""
+
+
+def _pending(class_ids: Collection[int]) -> dict[Holding, dict[str, Any]]:
+    """Every line that waits for these classes, whoever decides it. One of a class and team at a time."""
+    lines = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=class_ids)
+    lines = lines.exclude(tenant__namespaces__wanted=Namespace.Wanted.CLOSED)
+    fields = ("request_id", "tenant_id", "gpu_class_id", "kind", "asked_units", "asked_from", "asked_until")
+    return {(one["tenant_id"], one["gpu_class_id"]): one for one in lines.order_by("request_id").values(*fields)}
+
+
+def _rivals(ground: Ground, asked: Mapping[Holding, Mapping[str, Any]]) -> dict[Holding, Rivals]:
+    by_class: dict[int, dict[int, Change]] = defaultdict(dict)
+    for holding, one in asked.items():
+        promise = Promise(one["asked_units"], one["asked_from"], one["asked_until"])
+        if change := ground.change(holding, one["kind"], promise):
+            by_class[one["gpu_class_id"]][one["request_id"]] = change
+    found = {}
+    for class_id, changes in by_class.items():
+        limit = ground.limits[class_id]
+        if limit is not None:
+            for request_id, rivals in joint.rivals(ground.steps[class_id], changes, limit).items():
+                found[request_id, class_id] = rivals
+    return found
+
+
+def _use(teams: Collection[int], ground: Ground, at: datetime) -> dict[Holding, tuple[Usage, Wait]]:
+    classes = list(ground.classes.values())
+    usage = usage_of_teams(teams, classes, since=at - PERIOD, at=at)
+    waits = waits_of_teams(teams, classes, since=at - PERIOD, at=at)
+    return {holding: (one, waits[holding]) for holding, one in usage.items()}
+
+
+def _plans(rows: Collection[RequestRow], teams: Collection[int]) -> dict[int, PlanFacts]:
+    """A plan is of now when it was made after what it stands on: the request, and the team's last decision."""
+    last = dict(
+        QuotaLine.objects.filter(tenant__in=teams)
+        .values("tenant_id")
+        .annotate(at=Max("decided_at"))
+        .values_list("tenant_id", "at")
+    )
+    changed = {row.pk: max(filter(None, (row.filed_at, last.get(row.tenant.pk)))) for row in rows}
+    return {
+        plan.request_id: _plan_facts(plan, changed[plan.request_id])
+        for plan in Plan.objects.filter(request__in=changed)
+    }
+
+
+def _plan_facts(plan: Plan, changed_at: datetime) -> PlanFacts:
+    is_made = plan.made_at is not None and plan.made_at >= changed_at
+    refused = [one for one in plan.objects_planned if one["result"] == "refused"]
+    foreign = sum(one["code"] == "foreign" for one in refused)
+    return PlanFacts(
+        is_ready=is_made and plan.observed_generation >= plan.generation,
+        error=plan.error_text,
+        changed=sum(one["change"] != "same" for one in plan.objects_planned),
+        refused=len(refused) - foreign,
+        foreign=foreign,
+    )
+
+
+# ---- one line ----------------------------------------------------------------------------------------------------
+
+
+def _line_facts(
+    row: RequestRow,
+    line: LineRow,
+    ground: Ground,
+    rivals: Mapping[Holding, Rivals],
+    use: Mapping[Holding, tuple[Usage, Wait]],
+    closed: Refusal | None,
+) -> LineFacts:
+    common: dict[str, Any] = {"name": line.name, "unit": line.unit, "kind": line.kind, "asked": line.asked_units}
+    if not line.gpu_class_id:
+        obstacle = ON_ITS_PAGE.format(name=line.name)
+        return LineFacts(**common, base=line.held, refusal=line.refusal, obstacle=obstacle)
+    holding = (row.tenant.pk, line.gpu_class_id)
+    change = ground.change(holding, line.kind, Promise(line.asked_units, line.asked_from, line.asked_until))
+    totals = ground.totals.get(holding, [])
+    start = max(line.asked_from, ground.at)
+    base = joint.running(totals, start)
+    return LineFacts(
+        **common,
+        base=base,
+        excess=ground.excess(line.gpu_class_id, change) if change else None,
+        rivals=rivals.get((row.pk, line.gpu_class_id)),
+        refusal=line.refusal,
+        obstacle=closed.message if closed else _obstacle(line, ground, totals) if change else IS_OVER,
+        increase=_increase(line, base, start, *use[holding]),
+    )
+
+
+def _obstacle(line: LineRow, ground: Ground, totals: Iterable[Promise]) -> str:
+    one = ground.classes[line.gpu_class_id]
+    facts = policy.ClassFacts(line.slug, line.name, one.life_cycle, line.held, successor=catalog.successor_of(one))
+    if refusal := policy.growth_refusal(facts, kind=line.kind, units=line.asked_units):
+        return refusal.message
+    start = max(line.asked_from, ground.at)
+    later = [total for total in totals if start <= total.start < line.asked_until]
+    if later and line.kind != QuotaLine.Kind.BOOST:
+        return f"A total of {later[0].units} of {line.name} is granted from {later[0].start:%-d %b %Y} on already."
+    return ""
+
+
+def _increase(line: LineRow, base: int, start: datetime, usage: Usage, wait: Wait) -> IncreaseFacts:
+    return IncreaseFacts(
+        class_name=line.name,
+        held=line.held,
+        base=base,
+        asked=line.asked_units,
+        days=(line.asked_until - start) / timedelta(days=1),
+        peak=usage.peak,
+        mean=usage.mean,
+        seen_share=usage.seen_share if usage.seen_since else None,
+        waited_share=wait.share,
+    )

@@ -1,0 +1,119 @@
+"""What a set of requests would promise together if all of it were approved as asked: looked at, never decided."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from django.utils import timezone
+
+from accounts.actor import Actor
+from catalog import queries as catalog
+from desk.queries.facts import cards_per_unit
+from desk.queries.inbox import Ground, ground_of
+from portal.quota_bar import plural
+from tenants import joint
+from tenants import queries as tenants
+from tenants.models import QuotaRequest
+from tenants.promises import Excess, Promise, curve
+from tenants.queries import requests
+from tenants.queries.curves import AFTERWARDS, PromiseCurve
+
+FITS = "Together they take no class over its limit, at no time."
+
+
+@dataclass(frozen=True)
+class TickedClass:
+    """`more`: units beyond what is promised now, at the most, and as physical cards where they are no whole ones.
+    `over`: how far it goes over its limit and when, or "". `is_unknown`: more is asked, and its limit is not known.
+    """
+
+    curve: PromiseCurve
+    more: str
+    over: str
+    is_unknown: bool
+
+
+@dataclass(frozen=True)
+class Ticked:
+    """`verdict`: whether the set goes over a limit, and when. `is_good`: it is known not to. `left_out`: what stays
+    beside the curves: lines of others, of storage, or whose time is over.
+    """
+
+    count: int
+    classes: tuple[TickedClass, ...]
+    verdict: str
+    is_good: bool
+    left_out: int
+
+
+def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
+    """The lines that this person decides. About fifteen queries, whatever their number."""
+    rows = requests.request_rows(found, by=by)
+    at = tenants.now()
+    class_ids = {line.gpu_class_id for row in rows for line in row.to_decide if line.gpu_class_id}
+    ground = ground_of(class_ids, {row.tenant.pk for row in rows}, at=at)
+    changes: dict[int, list[Promise]] = defaultdict(list)
+    left_out = 0
+    for row in rows:
+        left_out += len(row.pending) - len(row.to_decide)
+        for line in row.to_decide:
+            promise = Promise(line.asked_units, line.asked_from, line.asked_until)
+            holding = (row.tenant.pk, line.gpu_class_id)
+            change = ground.change(holding, line.kind, promise) if line.gpu_class_id else None
+            changes[line.gpu_class_id].extend(change or ())
+            left_out += change is None
+    touched = sorted((pk for pk in changes if changes[pk]), key=lambda pk: ground.classes[pk].name)
+    # One axis for all of them.
+    end = max((one.end for pk in touched for one in changes[pk]), default=at) + AFTERWARDS
+    classes = tuple(_ticked_class(pk, changes[pk], ground, end) for pk in touched)
+    verdict, is_good = _verdict(classes)
+    return Ticked(len(rows), classes, verdict, is_good, left_out)
+
+
+def _ticked_class(pk: int, changes: list[Promise], ground: Ground, end: datetime) -> TickedClass:
+    one, at, limit, before = ground.classes[pk], ground.at, ground.limits[pk], ground.steps[pk]
+    unit = catalog.unit_of(one)
+    most = max(step.units for step in curve(changes, at, end))
+    over = joint.over(before, changes, limit or 0)
+    return TickedClass(
+        curve=PromiseCurve(
+            name=one.name,
+            unit=unit,
+            before=tuple(joint.after(before, (), at, end)),
+            after=tuple(joint.after(before, changes, at, end)),
+            limit=limit,
+            start=at,
+            end=end,
+        ),
+        more=_more(most, unit, cards_per_unit(one)),
+        over="" if limit is None else _over(over, one.name, limit),
+        is_unknown=limit is None and bool(over),
+    )
+
+
+def _more(most: int, unit: str, cards: Fraction | None) -> str:
+    if most <= 0:
+        return "no more than now"
+    as_cards = "" if cards in (None, 1) else f", {plural(round(float(cards * most), 2), 'physical card')}"
+    return f"+{plural(most, unit)}{as_cards}"
+
+
+def _over(found: Collection[Excess], name: str, limit: int) -> str:
+    """The worst stretch of it: `A100 by 4, 20 of 16, from 23 Nov 2026 to 4 Dec 2026`."""
+    if not found:
+        return ""
+    worst = max(found, key=lambda excess: excess.units)
+    start, end = timezone.localtime(worst.start), timezone.localtime(worst.end)
+    return f"{name} by {worst.units}, {limit + worst.units} of {limit}, from {start:%-d %b %Y} to {end:%-d %b %Y}"
+
+
+def _verdict(classes: Collection[TickedClass]) -> tuple[str, bool]:
+    if over := [one.over for one in classes if one.over]:
+        return f"Together they go over a limit: {'; '.join(over)}.", False
+    if unknown := [one.curve.name for one in classes if one.is_unknown]:
+        return f"Whether they fit together is not known: no fresh data from the cluster of {', '.join(unknown)}.", False
+    return (FITS, True) if classes else ("", False)
