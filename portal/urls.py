@@ -16,7 +16,7 @@ from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
-from tenants import api_grants, founding_api, grant_views
+from tenants import api_grants, founding_api, grant_views, reclaim_views
 from tenants import api_people as people
 from tenants import founding_views as founding
 from tenants import member_views as members
@@ -131,6 +131,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("team-requests/<int:pk>", founding.team_request, name="team-request"),
     path("team-requests/<int:pk>/decide", founding.team_decide, name="team-decide"),
     path("teams/<slug:tenant>/grants", grant_views.grant_list, name="grants"),
+    path("teams/<slug:tenant>/grants/<int:pk>/reclaim", reclaim_views.grant_reclaim, name="grant-reclaim"),
     path("teams/<slug:tenant>/grants/<int:pk>/renew", grant_views.grant_renew, MEASURE, name="grant-renew"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),

@@ -226,7 +226,7 @@ def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
 
 
 def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figures]) -> Refusal | None:
-    if not one.decision.approve or one.is_reclaim:
+    if not one.decision.approve:
         return None
     facts = policy.ClassFacts(
         gpu_class.slug,

@@ -18,21 +18,22 @@ from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
-from tenants import actions, policy, queries, shown, thread
+from tenants import actions, policy, queries, reclaims, shown, thread
 from tenants.decisions import Decision, OverPromise
 from tenants.measured import Measure
 from tenants.models import Membership, QuotaLine, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.policy import Asked, Taken
 from tenants.queries import requests
 from tenants.queries.asks import classes_of
 
 STATES = [str(state) for state in QuotaLine.State]
+KINDS = "base: the new total. boost: on top of it. reclaim: staff lower the total, with notice."
 
 
 class LineSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
     gpu_class = serializers.CharField(source="slug", help_text="Slug of a class.")
-    kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, help_text="base: the new total. boost: on top of it.")
+    kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, help_text=KINDS)
     state = serializers.ChoiceField(choices=STATES)
     asked_units = serializers.IntegerField()
     asked_from = serializers.DateTimeField()
@@ -40,9 +41,13 @@ class LineSerializer(serializers.Serializer[Any]):
     decided_units = serializers.IntegerField(allow_null=True)
     decided_from = serializers.DateTimeField(allow_null=True)
     decided_until = serializers.DateTimeField(allow_null=True)
+    decided_grace_hours = serializers.IntegerField(allow_null=True, help_text="How long what runs at the end goes on.")
     decided_at = serializers.DateTimeField(allow_null=True)
     decided_by = serializers.CharField(allow_blank=True)
     reason = serializers.CharField(allow_blank=True)
+    notice_days = serializers.IntegerField(
+        allow_null=True, help_text="Of a reclaim: how long before the team was told."
+    )
 
 
 class RequestSerializer(serializers.Serializer[Any]):
@@ -60,13 +65,28 @@ class NewLineSerializer(serializers.Serializer[Any]):
     units = serializers.IntegerField(min_value=0, max_value=policy.UNITS_MAX)
     kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, default=QuotaLine.Kind.BASE)
     starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
-    ends_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(
+        required=False, help_text="Needed, but not for a reclaim: it lasts as long as the grant that it cuts."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        is_reclaim = attrs["kind"] == QuotaLine.Kind.RECLAIM
+        if is_reclaim and "ends_at" in attrs:
+            raise serializers.ValidationError({"ends_at": "A reclaim lasts as long as the grant that it cuts."})
+        if not is_reclaim and "ends_at" not in attrs:
+            raise serializers.ValidationError({"ends_at": "This field is required."})
+        return attrs
 
 
 class NewRequestSerializer(serializers.Serializer[Any]):
     tenant = serializers.CharField(max_length=40, help_text="Slug of a team.")
     justification = serializers.CharField(max_length=policy.JUSTIFICATION_MAX)
     lines: Any = serializers.ListSerializer(child=NewLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
+
+    def validate_lines(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if len({line["kind"] == QuotaLine.Kind.RECLAIM for line in lines}) > 1:
+            raise serializers.ValidationError("What is taken back stands in a request of its own.")
+        return lines
 
 
 class DecisionLineSerializer(serializers.Serializer[Any]):
@@ -77,6 +97,9 @@ class DecisionLineSerializer(serializers.Serializer[Any]):
     )
     starts_at = serializers.DateTimeField(required=False)
     ends_at = serializers.DateTimeField(required=False)
+    grace_hours = serializers.IntegerField(
+        required=False, help_text="How long what runs at the end goes on: 0 to 336. Default: 24; a reclaim keeps it."
+    )
     reason = serializers.CharField(
         required=False, default="", allow_blank=True, max_length=policy.REASON_MAX, help_text="Needed for a no."
     )
@@ -160,7 +183,7 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
 
     @extend_schema(
         operation_id="requests_file",
-        summary="Ask for quota: new totals and boosts",
+        summary="Ask for quota: new totals and boosts; for staff, take units back",
         request=NewRequestSerializer,
         responses={201: RequestSerializer},
     )
@@ -169,13 +192,12 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
         asked.is_valid(raise_exception=True)
         by = actor(request)
         values = asked.validated_data
-        filed = actions.file_request(
-            values["tenant"],
-            lines=[_asked(line) for line in values["lines"]],
-            justification=values["justification"],
-            by=by,
-            measure=self.measure,
-        )
+        tenant, lines, why = values["tenant"], values["lines"], values["justification"]
+        if lines[0]["kind"] == QuotaLine.Kind.RECLAIM:
+            filed = reclaims.reclaim(tenant, lines=[_taken(line) for line in lines], justification=why, by=by)
+        else:
+            asked_lines = [_asked(line) for line in lines]
+            filed = actions.file_request(tenant, lines=asked_lines, justification=why, by=by, measure=self.measure)
         address = request.build_absolute_uri(reverse("api-request", args=[filed.pk]))
         return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers={"Location": address})
 
@@ -326,6 +348,10 @@ def _asked(line: dict[str, Any]) -> Asked:
     )
 
 
+def _taken(line: dict[str, Any]) -> Taken:
+    return Taken(line["gpu_class"], line["units"], line.get("starts_at") or timezone.now())
+
+
 def _decision(line: dict[str, Any], measured: Mapping[str, Any]) -> Decision:
     return Decision(
         line_id=line["id"],
@@ -334,6 +360,7 @@ def _decision(line: dict[str, Any], measured: Mapping[str, Any]) -> Decision:
         starts=line.get("starts_at"),
         ends=line.get("ends_at"),
         reason=line["reason"],
+        grace_hours=line.get("grace_hours"),
         measured=measured,
     )
 

@@ -34,7 +34,7 @@ def end_of(day: date) -> datetime:
 class FormWithLines(forms.Form):
     """A form beside rows that have errors of their own: a refusal of `lines[1].units` belongs to the second row."""
 
-    LINE_FIELDS = ("gpu_class", "units", "kind", "ends_at", "reason")
+    LINE_FIELDS = ("gpu_class", "units", "kind", "starts_at", "ends_at", "grace_hours", "reason")
 
     def name_lines(self, keys: Sequence[Any]) -> None:
         """`keys`: what identifies the lines, in the order in which the action gets them."""
@@ -79,17 +79,31 @@ class DecisionForm(FormWithLines):
             self.fields[f"units-{line.pk}"] = units
             self.fields[f"from-{line.pk}"] = forms.DateField(label="From")
             self.fields[f"until-{line.pk}"] = forms.DateField(label="To")
+            self.fields[f"grace-{line.pk}"] = forms.IntegerField(label="Grace", required=False)
         self.name_lines([line.pk for line in lines])
 
     def line_errors(self) -> dict[Any, str]:
         """With what could not be read: "To: Enter a valid date."."""
         found = super().line_errors()
         for pk in self.line_keys:
-            boxes = [self[f"{name}-{pk}"] for name in ("units", "from", "until")]
+            boxes = [self[f"{name}-{pk}"] for name in ("units", "from", "until", "grace")]
             told = [f"{box.label}: {text}" for box in boxes for text in box.errors]
             if told:
                 found[pk] = " ".join([*told, *([found[pk]] if pk in found else [])])
         return found
+
+
+class ReclaimForm(FormWithLines):
+    """Of one grant."""
+
+    units = forms.IntegerField(label="New total", min_value=0, max_value=policy.UNITS_MAX)
+    from_date = forms.DateField(label="From", widget=DATE)
+    justification = forms.CharField(
+        label="Why",
+        max_length=policy.JUSTIFICATION_MAX,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="The team and the approver read it.",
+    )
 
 
 class CommentForm(forms.Form):

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.edge import actor
 from portal.errors import get_or_refuse
-from tenants import grants, policy, queries
+from tenants import grants, line_policy, policy, queries
 from tenants.measured import Measure
 from tenants.models import Grant, QuotaLine, Tenant
 from tenants.queries import last_days
@@ -26,14 +26,22 @@ def grant_list(request: HttpRequest, tenant: str) -> HttpResponse:
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
     standing = queries.standing(by, team)
     now = queries.now()
+    decides = queries.decides(by)
     rows = [
-        replace(row, refusal=grants.may_renew(by, standing, row)) if row.kind == Grant.Kind.BASE else row
+        replace(
+            row,
+            refusal=grants.may_renew(by, standing, row),
+            reclaim_refusal=line_policy.may_reclaim_class(by, row.slug, row.name, decides=decides),
+        )
+        if row.kind == Grant.Kind.BASE
+        else row
         for row in last_days.grant_rows(team, at=now)
     ]
     context: dict[str, Any] = {
         "tenant": team,
         "classes": last_days.by_class(rows, at=now),
         "may_request": policy.may_file(by, standing),
+        "may_reclaim": line_policy.may_reclaim(by, standing),
     }
     return render(request, "tenants/grants.html", context)
 

@@ -260,7 +260,7 @@ def line_refusal(asked: Asked, facts: ClassFacts | None, *, now: datetime) -> Re
 
 def growth_refusal(facts: ClassFacts, *, kind: str, units: int) -> Refusal | None:
     """Asked when a line is filed and again when it is decided: the class may have been retired in between."""
-    if facts.life_cycle == "active" or units <= (0 if kind == "boost" else facts.held):
+    if facts.life_cycle == "active" or kind == "reclaim" or units <= (0 if kind == "boost" else facts.held):
         return None
     word = "being retired" if facts.life_cycle == "retiring" else facts.life_cycle
     instead = f"Choose its successor, {facts.successor}." if facts.successor else "Choose another class."

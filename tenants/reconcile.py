@@ -119,9 +119,11 @@ def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     target = row.request.tenant.namespaces.select_related("cluster").get()
     held = grants.held(target.tenant_id, queries.now())
     units = dict(held.in_force)
+    totals = {one.gpu_class_id: one.units for one in held.bases}
     for line in lines:
-        before = units.get(line.gpu_class_id, 0) if line.kind == QuotaLine.Kind.BOOST else 0
-        units[line.gpu_class_id] = before + line.asked_units
+        # A new or lowered total takes the place of the total alone; boosts stay on top.
+        replaced = 0 if line.kind == QuotaLine.Kind.BOOST else totals.get(line.gpu_class_id, 0)
+        units[line.gpu_class_id] = units.get(line.gpu_class_id, 0) - replaced + line.asked_units
     live = queue_of(target, kube)
     is_held = target.wanted != Wanted.ACTIVE
     shares = queries.shares(target, units, keepable=held.keepable, planned=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -16,7 +16,7 @@ from cluster.models import AppliedObject
 from portal.errors import Refusal
 from portal.quota_bar import plural
 from tenants.measured import Measured
-from tenants.models import Namespace
+from tenants.models import GRACE, Namespace, QuotaLine
 from tenants.policy import Excess
 from tenants.queries import Figures
 from tenants.queries.asks import Ask
@@ -27,10 +27,18 @@ FITS = "Fits: at no time in the period more would be promised than there is."
 RESULT_WORDS = ("applied", "refused", "foreign", "drifted", "terminating")
 VERBS = {
     "request.filed": "filed the request",
+    "request.reclaimed": "asked to take units back",
     "request.withdrawn": "withdrew what was pending",
     "request.decided": "decided",
     "request.commented": "commented",
     "request.asked_back": "asked back",
+}
+
+
+KINDS: dict[str, str] = {
+    QuotaLine.Kind.BASE: "new total",
+    QuotaLine.Kind.BOOST: "boost",
+    QuotaLine.Kind.RECLAIM: "taking back",
 }
 
 
@@ -69,7 +77,10 @@ def line(row: LineRow, *, number: int, problem: str, error: str, typed: Mapping[
     return {
         **fields,
         "number": number,
-        "kind": "boost" if row.kind == "boost" else "new total",
+        "kind": KINDS[row.kind],
+        "is_reclaim": row.is_reclaim,
+        # Where units are taken back, empty means as the grant that is cut states.
+        "grace_value": typed.get(f"grace-{row.pk}", "" if row.is_reclaim else GRACE // timedelta(hours=1)),
         "fits": "" if row.state != "pending" else problem or FITS,
         "fits_tone": "bad" if problem else "good",
         "units_value": typed.get(f"units-{row.pk}", row.asked_units),
@@ -138,10 +149,13 @@ def _cards(line: LineRow, measured: Measured) -> str:
 def ask(row: Ask) -> dict[str, Any]:
     """One that was decided before: `A100, asked for 8 cards in all`, and what came of it."""
     wanted = plural(row.asked, row.unit) + (" on top" if row.kind == "boost" else " in all")
+    sentence, given = f"asked for {wanted}", "given"
+    if row.kind == QuotaLine.Kind.RECLAIM:
+        sentence, given = f"to be taken back down to {plural(row.asked, row.unit)}", "left"
     is_changed = row.units is not None and row.units != row.asked
     return {
         "pk": row.request_id,
-        "sentence": f"{row.name}, asked for {wanted}" + (f", given {row.units}" if is_changed else ""),
+        "sentence": f"{row.name}, {sentence}" + (f", {given} {row.units}" if is_changed else ""),
         "state": row.state,
         "at": row.at,
         "who": row.by,

@@ -23,7 +23,7 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
-from tenants import actions, policy, queries, shown, thread
+from tenants import actions, line_policy, policy, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import (
     CommentForm,
@@ -217,6 +217,7 @@ def _decision(line: LineRow, typed: dict[str, Any], measured: Mapping[str, Any])
         units=typed[f"units-{line.pk}"],
         starts=None if from_date == timezone.localdate(line.asked_from) else start_of(from_date),
         ends=None if until_date == timezone.localdate(line.asked_until) else end_of(until_date),
+        grace_hours=typed[f"grace-{line.pk}"],
         reason=typed["reason"],
         measured=measured,
     )
@@ -245,6 +246,7 @@ def _request_context(
         "filed_at": row.filed_at,
         "state": row.state,
         "is_asked_back": row.is_asked_back,
+        "is_reclaim": row.is_reclaim,
         "justification": row.justification,
         "pending": len(row.pending),
         "to_decide": len(row.to_decide),
@@ -282,7 +284,10 @@ def _request_context(
         "may_ask_back": show_decide and thread.may_comment(by, found, asks_back=True) is None,
         "show_decide": show_decide,
         "may_decide": row.refusal,
-        "may_withdraw": policy.may_withdraw(by, queries.standing(by, found.tenant), filed_by=found.filed_by_id),
+        "may_withdraw": policy.may_withdraw(
+            by, queries.standing(by, found.tenant), filed_by=found.filed_by_id, is_reclaim=row.is_reclaim
+        ),
+        "may_reclaim": line_policy.may_reclaim(by, queries.standing(by, found.tenant)),
     }
 
 
@@ -301,7 +306,7 @@ def _excess(
         found.tenant_id,
         classes[line.gpu_class_id],
         _as_asked(line, at),
-        is_base=line.kind == "base",
+        is_base=line.kind != QuotaLine.Kind.BOOST,
         limit=figures[line.gpu_class_id].limit,
         at=at,
     )
@@ -319,7 +324,7 @@ def _curves(
             found.tenant_id,
             classes[line.gpu_class_id],
             _as_asked(line, at),
-            is_base=line.kind == "base",
+            is_base=line.kind != QuotaLine.Kind.BOOST,
             limit=figures[line.gpu_class_id].limit,
             at=at,
         )

@@ -10,8 +10,9 @@ from catalog import queries as catalog
 from portal.errors import Refusal
 from tenants import policy
 from tenants.models import Grant, Tenant
-from tenants.queries import class_facts
+from tenants.queries import class_facts, reclaims
 from tenants.queries.grants import OVER_AT
+from tenants.queries.reclaims import Taking
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class GrantRow:
 
     `request`: which decided it, None for a grant that came without one. `follows`: the total of the base grant that
     begins when or after this one ends, None without one; `is_continued`: it begins at once. `facts`: the class as a
-    renewal sees it, None when the team may not ask for it. `refusal`: why this person may not renew it; the page fills
-    it in.
+    renewal sees it, None when the team may not ask for it. `taking`: units of it may be taken back, or were. `refusal`:
+    why this person may not renew it, `reclaim_refusal`: why not take units of it back; the page fills them in.
     """
 
     pk: int
@@ -38,7 +39,9 @@ class GrantRow:
     follows: int | None
     is_continued: bool
     facts: policy.ClassFacts | None
+    taking: Taking | None
     refusal: Refusal | None = None
+    reclaim_refusal: Refusal | None = None
 
     @property
     def has_grace(self) -> bool:
@@ -77,14 +80,15 @@ BAR_PX = 22
 
 
 def grant_rows(tenant: Tenant, *, at: datetime) -> list[GrantRow]:
-    """In force, to come, or in their grace; by class and start. Four queries, whatever the number of grants."""
+    """In force, to come, or in their grace; by class and start. Five queries, whatever the number of grants."""
     rows = (
         Grant.objects.alias(over_at=OVER_AT).filter(tenant=tenant, over_at__gt=at).select_related("gpu_class", "line")
     )
     grants = sorted(rows, key=lambda one: (one.gpu_class.slug, one.period.lower, one.pk))
     facts = class_facts(tenant, {one.gpu_class.slug for one in grants}, at=at) if grants else {}
     known = {slug: found.facts for slug, found in facts.items()}
-    return [_row(one, grants, known, at) for one in grants]
+    takings = reclaims.takings(tenant, at=at) if grants else {}
+    return [_row(one, grants, known, takings.get(one.gpu_class_id, ()), at) for one in grants]
 
 
 def by_class(rows: list[GrantRow], *, at: datetime) -> list[ClassGrants]:
@@ -119,7 +123,13 @@ def by_class(rows: list[GrantRow], *, at: datetime) -> list[ClassGrants]:
     ]
 
 
-def _row(grant: Grant, grants: Sequence[Grant], facts: dict[str, policy.ClassFacts], at: datetime) -> GrantRow:
+def _row(
+    grant: Grant,
+    grants: Sequence[Grant],
+    facts: dict[str, policy.ClassFacts],
+    takings: Sequence[Taking],
+    at: datetime,
+) -> GrantRow:
     starts, ends = grant.period.lower, grant.period.upper
     later = (
         one
@@ -142,4 +152,10 @@ def _row(grant: Grant, grants: Sequence[Grant], facts: dict[str, policy.ClassFac
         follows=following.units if following else None,
         is_continued=following is not None and following.period.lower == ends,
         facts=facts.get(grant.gpu_class.slug),
+        taking=next((one for one in takings if grant.kind == Grant.Kind.BASE and _concerns(one, starts, ends)), None),
     )
+
+
+def _concerns(taking: Taking, starts: datetime, ends: datetime) -> bool:
+    """The grant that would be cut, or the one that was: it ends where the other total begins."""
+    return starts <= taking.starts < ends if taking.is_pending else taking.starts == ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.models import GpuClass
@@ -31,6 +32,29 @@ def held_then(tenant: Tenant, lines: Collection[Taken]) -> dict[str, Held]:
             ends=grant.period.upper if grant else starts[one.slug],
             is_pending=one.pk in waiting,
         )
+    return found
+
+
+@dataclass(frozen=True)
+class Taking:
+    """Units of a grant that may be taken back, or were: what is left of it from `starts` on. `until`: its old end."""
+
+    request: int
+    is_pending: bool
+    units: int
+    starts: datetime
+    until: datetime
+
+
+def takings(tenant: Tenant, *, at: datetime) -> dict[int, list[Taking]]:
+    """By class id, what is pending and what was decided of grants that would not be over. One query."""
+    rows = QuotaLine.objects.filter(tenant=tenant, kind=QuotaLine.Kind.RECLAIM, asked_until__gt=at)
+    found: dict[int, list[Taking]] = {}
+    for row in rows.filter(state__in=[QuotaLine.State.PENDING, QuotaLine.State.APPROVED]).order_by("pk"):
+        units = row.asked_units if row.decided_units is None else row.decided_units
+        starts = row.decided_from or row.asked_from
+        taking = Taking(row.request_id, row.state == QuotaLine.State.PENDING, units, starts, row.asked_until)
+        found.setdefault(row.gpu_class_id, []).append(taking)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum, prefetch_related_objects
 
@@ -16,10 +16,15 @@ from tenants import policy
 from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
 from tenants.queries import decides, now
 
+HOUR = timedelta(hours=1)
+
 
 @dataclass(frozen=True)
 class LineRow:
-    """One line; `held`: in force now, `unit`: what one is called, `refusal`: why this person may not decide it."""
+    """One line; `held`: in force now, `unit`: what one is called, `refusal`: why this person may not decide it.
+
+    `notice_days`: of a line that takes back, how long before its day the team was told, in whole days.
+    """
 
     pk: int
     gpu_class_id: int
@@ -34,11 +39,17 @@ class LineRow:
     decided_units: int | None
     decided_from: datetime | None
     decided_until: datetime | None
+    decided_grace_hours: int | None
     state: str
     reason: str
     decided_by: str
     decided_at: datetime | None
     refusal: Refusal | None
+    notice_days: int | None
+
+    @property
+    def is_reclaim(self) -> bool:
+        return self.kind == QuotaLine.Kind.RECLAIM
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,11 @@ class RequestRow:
     def to_decide(self) -> tuple[LineRow, ...]:
         """The pending lines that are this person's to decide."""
         return tuple(line for line in self.pending if line.refusal is None)
+
+    @property
+    def is_reclaim(self) -> bool:
+        """Its lines take units back; they stand in no request with others."""
+        return any(line.is_reclaim for line in self.lines)
 
     @property
     def state(self) -> str:
@@ -166,11 +182,13 @@ def _request_row(
                 decided_units=line.decided_units,
                 decided_from=line.decided_from,
                 decided_until=line.decided_until,
+                decided_grace_hours=None if line.decided_grace is None else line.decided_grace // HOUR,
                 state=line.state,
                 reason=line.reason,
                 decided_by=line.decided_by.name if line.decided_by else line.rule and f"rule {line.rule}",
                 decided_at=line.decided_at,
                 refusal=policy.may_decide(by, line_facts(line, line.gpu_class, request.filed_by_id, standing, mine)),
+                notice_days=(line.asked_from - request.filed_at).days if line.kind == QuotaLine.Kind.RECLAIM else None,
             )
             for line in request.lines.all()
         ),

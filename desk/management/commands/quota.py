@@ -19,13 +19,13 @@ from accounts.models import User
 from accounts.paging import page_of, parse_limit
 from desk.queries.facts import measured
 from portal.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
-from tenants import actions, grants, life, thread
+from tenants import actions, grants, life, reclaims, thread
 from tenants.closing_letters import moment
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import end_of, start_of
 from tenants.life_policy import GRACE_HOURS, KEEP_DAYS
 from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.policy import Asked, Taken
 from tenants.queries import requests
 from tenants.queries.asks import classes_of
 from tenants.queries.requests import LineRow, RequestRow
@@ -56,12 +56,22 @@ class Command(BaseCommand):
         file.add_argument("--from", dest="from_date", default="", metavar="DATE", help="first day (default: now)")
         file.add_argument("--until", required=True, metavar="DATE", help="the last day, included: 2027-03-31")
         file.add_argument("--because", required=True, metavar="TEXT", help="approvers decide by it")
+        take = _acting(verbs.add_parser("reclaim", help="staff: take units of a team back, with notice"))
+        take.add_argument("tenant")
+        take.add_argument("--line", action="append", required=True, metavar="CLASS=UNITS", help="the lower total")
+        take.add_argument(
+            "--from", dest="from_date", required=True, metavar="DATE", help="first day of the lower total"
+        )
+        take.add_argument("--because", required=True, metavar="TEXT", help="the team and the approver read it")
         approve = _acting(verbs.add_parser("approve", help="approve what is pending of this person's classes"))
         approve.add_argument("pk", type=int)
         approve.add_argument(
             "--line", action="append", default=[], metavar="ID[=UNITS]", help="only these lines, with other units"
         )
         approve.add_argument("--reason", default="", help="needed where it is less than was asked")
+        approve.add_argument(
+            "--grace-hours", type=int, metavar="N", help="so long what runs at the end goes on (default: 24)"
+        )
         approve.add_argument("--over-promise", metavar="REASON", help="promise more than there is, and why")
         deny = _acting(verbs.add_parser("deny", help="deny what is pending of this person's classes"))
         deny.add_argument("pk", type=int)
@@ -143,14 +153,25 @@ class Command(BaseCommand):
         )
         self._tell(filed, by)
 
+    def _reclaim(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        starts = start_of(_date(options["from_date"], "from"))
+        lines = []
+        for text in options["line"]:
+            slug, units, kind = _wish(text)
+            if kind != "base":
+                raise refuse("bad_line", f"'{text[:80]}' is no line; write a100=2, the lower total.", field="line")
+            lines.append(Taken(slug, units, starts))
+        filed = reclaims.reclaim(options["tenant"], lines=lines, justification=options["because"], by=by)
+        self._tell(filed, by)
+
     def _approve(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
         row = _to_decide(options["pk"], by)
         units = dict(_edit(text) for text in options["line"]) or {line.pk: None for line in row.to_decide}
-        facts = _measured(row)
+        facts, common = _measured(row), {"reason": options["reason"], "grace_hours": options["grace_hours"]}
         decisions = [
-            Decision(pk, approve=True, units=to, reason=options["reason"], measured=facts.get(pk, {}))
-            for pk, to in units.items()
+            Decision(pk, approve=True, units=to, measured=facts.get(pk, {}), **common) for pk, to in units.items()
         ]
         because = options["over_promise"]
         over_promise = OverPromise(because is not None, because or "")
@@ -187,7 +208,7 @@ class Command(BaseCommand):
 
     def _renew(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
-        self._tell(grants.renew(options["tenant"], options["pk"], by=by), by)
+        self._tell(grants.renew(options["tenant"], options["pk"], by=by, measure=measured), by)
 
 
 def sentence(refusal: Refusal) -> str:
@@ -256,6 +277,9 @@ def _day(at: Any) -> str:
 
 
 def _asked(line: LineRow) -> str:
+    if line.is_reclaim:
+        from_day = _day(line.asked_from)
+        return f"{line.slug} taken back down to {line.asked_units} from {from_day} until {_day(line.asked_until)}"
     return f"{line.slug} {_units(line.kind, line.asked_units)} until {_day(line.asked_until)}"
 
 
@@ -267,6 +291,8 @@ def _answer(line: LineRow) -> str:
     told: Sequence[str] = [line.state]
     if line.decided_units is not None and line.decided_until is not None:
         told = [*told, _units(line.kind, line.decided_units), "until", _day(line.decided_until)]
+    if line.decided_grace_hours is not None:
+        told = [*told, f"grace {line.decided_grace_hours} h"]
     if line.decided_by:
         told = [*told, "by", line.decided_by]
     return " ".join(told) + (f": {line.reason}" if line.reason else "")
