@@ -12,18 +12,20 @@ from django.utils.text import slugify
 
 from accounts.actions import deliver, record
 from accounts.actor import Actor
-from accounts.models import User
+from accounts.models import Event, User
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.names import short_hash
+from portal.due import touch
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from portal.transitions import move
 from tenants import actions, founding_policy, policy, queries
 from tenants.decisions import Decision, OverPromise
 from tenants.founding_policy import BundleUnits
-from tenants.models import Bundle, BundleLine, Grant, QuotaRequest, TeamRequest, Tenant
+from tenants.models import Bundle, BundleLine, Grant, Namespace, Plan, QuotaRequest, TeamRequest, Tenant
 from tenants.policy import Asked
-from tenants.queries import founding
+from tenants.queries import founding, rules
+from tenants.rule_policy import BUNDLE, STARTER
 from tenants.teams import found_tenant
 from tenants.telling import address
 
@@ -75,11 +77,12 @@ def decide_team(
     over_promise: OverPromise | None = None,
     by: Actor,
 ) -> TeamRequest:
-    """A yes makes the team, its owner, its namespace and the bundle's grants at once, or nothing.
+    """A yes makes the team, its owner, its namespace and the bundle's grants at once, or nothing. While the rule
+    "bundle" is off the bundle is asked for instead, and its lines wait for the approvers.
 
     `slug` "": as asked; `units` by slug of a class: instead of the bundle's. Raises Refused: not_found (404),
-    not_allowed, own_request, not_your_class (403), already_decided, suspended, slug_taken (409), reason_missing,
-    unknown_class (422), and what `actions.decide` raises.
+    not_allowed, own_request, not_your_class (403), already_decided, suspended, slug_taken, rule_off (409),
+    reason_missing, unknown_class (422), and what `actions.decide` raises.
     """
     # Locked: who decides or withdraws at the same moment waits, and finds it decided.
     rows = TeamRequest.objects.visible_to(by).select_for_update(of=("self",)).select_related("user", "bundle")
@@ -95,39 +98,68 @@ def decide_team(
         subject = f"Your team {row.name} was not approved"
         deliver(event, [row.user], subject=subject, body=f"{reason}\n\n" + address("/start"))
     else:
+        by_rule = rules.is_on(BUNDLE)
         refuse_if(founding_policy.may_found(facts, units or ()))
+        refuse_if(founding_policy.units_refusal(units or (), by_rule=by_rule))
         refuse_if(policy.slug_refusal(slug) or founding.taken(slug))
         tenant = found_tenant(slug=slug, name=row.name, owner=row.user, purpose=row.purpose, by=by)
         move(TeamRequest, row.pk, to=State.APPROVED, tenant=tenant, **decided)
-        request = _grant_bundle(row, tenant, units or {}, reason=reason, over_promise=over_promise, by=by)
+        request = _ask_bundle(row, tenant)
         after = {"approved": True, "slug": slug, "bundle": row.bundle.name, "request": request.pk, "reason": reason}
-        record(by, "team.decided", row, tenant=slug, after=after)
+        event = record(by, "team.decided", row, tenant=slug, after=after)
+        if by_rule:
+            _grant_bundle(request, units or {}, bundle=row.bundle, reason=reason, over_promise=over_promise, by=by)
+        else:
+            _leave_to_approvers(event, request, by=by)
     row.refresh_from_db()
     return row
 
 
-def _grant_bundle(
-    row: TeamRequest,
-    tenant: Tenant,
-    units: Mapping[str, int],
-    *,
-    reason: str,
-    over_promise: OverPromise | None,
-    by: Actor,
-) -> QuotaRequest:
-    """By the very rules of every request: a line each, asked for by who wants the team, decided by `by`."""
+def _ask_bundle(row: TeamRequest, tenant: Tenant) -> QuotaRequest:
+    """By the very rules of every request: a line each, asked for by who wants the team."""
     now = queries.now()
     ends = now + timedelta(days=row.bundle.days)
     [bundle] = founding.bundle_rows([row.bundle])
     lines = [Asked(line.slug, line.units, now, ends) for line in bundle.lines]
     facts = queries.class_facts(tenant, [line.gpu_class for line in lines], at=now)
-    request = actions.put_request(tenant, lines, facts, justification=row.purpose, filed_by=row.user, now=now)
+    return actions.put_request(tenant, lines, facts, justification=row.purpose, filed_by=row.user, now=now)
+
+
+def _grant_bundle(
+    request: QuotaRequest,
+    units: Mapping[str, int],
+    *,
+    bundle: Bundle,
+    reason: str,
+    over_promise: OverPromise | None,
+    by: Actor,
+) -> None:
+    """Decided by `by`, whose yes to the team is one to its bundle; each line keeps that it was the rule."""
+    rule = {"name": BUNDLE, "bundle": bundle.name}
     decisions = [
-        Decision(line_id=line.pk, approve=True, units=units.get(line.gpu_class.slug), reason=reason)
+        Decision(
+            line_id=line.pk,
+            approve=True,
+            units=units.get(line.gpu_class.slug),
+            reason=reason,
+            measured={"rule": {**rule, "units": line.asked_units}},
+        )
         for line in request.lines.select_related("gpu_class").order_by("pk")
     ]
-    subject = f"Your team {tenant.name} is founded"
-    return actions.decide(request.pk, decisions, by=by, over_promise=over_promise, subject=subject)
+    subject = f"Your team {request.tenant.name} is founded"
+    actions.decide(request.pk, decisions, by=by, over_promise=over_promise, subject=subject)
+
+
+def _leave_to_approvers(event: Event, request: QuotaRequest, *, by: Actor) -> None:
+    """As any request that was filed: planned by a worker, decided by people."""
+    touch(Plan, Plan.objects.create(request=request).pk)
+    tenant, path = request.tenant, f"/requests/{request.pk}"
+    class_ids = list(request.lines.values_list("gpu_class_id", flat=True))
+    approvers = [one for one in queries.approvers_of(class_ids, tenant=tenant) if one.pk != by.user_id]
+    subject, body = f"{tenant.name} asks for quota", f"{request.justification}\n\n" + address(path)
+    deliver(event, approvers, subject=subject, body=body)
+    body = "What it shall begin with waits for the approvers.\n\n" + address(path)
+    deliver(event, [request.filed_by], subject=f"Your team {tenant.name} is founded", body=body)
 
 
 # ---- trying ------------------------------------------------------------------------------------------------------
@@ -151,7 +183,7 @@ def try_portal(*, by: Actor) -> Tenant:
     facts = queries.class_facts(tenant, [asked.gpu_class], at=now)
     request = actions.put_request(tenant, [asked], facts, justification=TRIAL_PURPOSE, filed_by=person, now=now)
     try:
-        actions.decide_by_rule(request, rule=founding.STARTER, subject="Your trial has begun")
+        actions.decide_by_rule(request, rule=STARTER, subject="Your trial has begun")
     except Refused as refused:
         # Somebody was promised the last unit while we waited for the class; there is nothing to tick here.
         if refused.code != "over_promised":
@@ -159,6 +191,7 @@ def try_portal(*, by: Actor) -> Tenant:
         raise Refused(founding_policy.gone_meanwhile(trial.gpu_class.name)) from refused
     # Eight hours are the whole of it.
     Grant.objects.filter(line__request=request).update(grace=timedelta(0))
+    Namespace.objects.filter(tenant=tenant).update(is_trial=True)
     record(by, "trial.begun", tenant, tenant=slug, after={"class": trial.gpu_class.slug, "hours": trial.hours})
     return tenant
 

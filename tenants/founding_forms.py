@@ -43,20 +43,21 @@ class TeamForm(forms.Form):
 
 
 class TeamDecisionForm(FormWithLines):
-    """One answer, with the units of each line of the bundle."""
+    """One answer, with the units of each line of the bundle where they are granted with it."""
 
     decision = forms.ChoiceField(choices=[("approve", "approve"), ("deny", "deny")])
     slug = forms.CharField(label="Short name", max_length=40, required=False)
     reason = forms.CharField(required=False, max_length=policy.REASON_MAX)
     over_promise = forms.BooleanField(required=False)
 
-    def __init__(self, *args: Any, bundle: BundleRow, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, bundle: BundleRow, by_rule: bool = True, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for line in bundle.lines:
+        lines = bundle.lines if by_rule else ()
+        for line in lines:
             self.fields[f"units-{line.slug}"] = forms.IntegerField(
                 label="Units", min_value=0, max_value=policy.UNITS_MAX
             )
-        self.name_lines([line.slug for line in bundle.lines])
+        self.name_lines([line.slug for line in lines])
 
     def line_errors(self) -> dict[Any, str]:
         found = super().line_errors()

@@ -93,6 +93,14 @@ def may_found(team: TeamFacts, units: Collection[str]) -> Refusal | None:
     return None
 
 
+def units_refusal(units: Collection[str], *, by_rule: bool) -> Refusal | None:
+    """`by_rule`: the rule "bundle" is on, and the yes to a team grants its lines."""
+    if by_rule or not units:
+        return None
+    text = "Bundles are not granted with the team at the moment: its lines wait, and their units are decided then."
+    return Refusal("rule_off", text, "units", status=409)
+
+
 def may_try(by: Actor, *, team: str, has_tried: bool) -> Refusal | None:
     """`team`: the name of one that the person is in, "" for none. Once each, and asked before there is a class."""
     if refusal := scope_refusal(by, Scope.REQUEST):

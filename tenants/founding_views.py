@@ -21,6 +21,8 @@ from tenants.decisions import OverPromise
 from tenants.founding_forms import TeamDecisionForm, TeamForm, contents
 from tenants.models import TeamRequest
 from tenants.queries import founding as teams
+from tenants.queries import rules
+from tenants.rule_policy import BUNDLE
 
 
 @login_required
@@ -66,7 +68,7 @@ def team_decide(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_or_refuse(TeamRequest.objects.visible_to(by), pk=pk)
     [row] = teams.team_rows([found], by=by)
     refuse_if(row.refusal)
-    form = TeamDecisionForm(request.POST, bundle=row.bundle)
+    form = TeamDecisionForm(request.POST, bundle=row.bundle, by_rule=rules.is_on(BUNDLE))
     if form.is_valid():
         typed = form.cleaned_data
         with refusal_beside(form):
@@ -90,8 +92,10 @@ def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = N
     show_decide = by.has_role(Role.APPROVER) and is_pending
     facts = teams.line_facts(row.bundle, at=queries.now()) if show_decide else []
     errors = form.line_errors() if form else {}
+    by_rule = rules.is_on(BUNDLE) if form is None else bool(form.line_keys)
     return {
         "team": row,
+        "by_rule": by_rule,
         "contents": contents(row.bundle),
         "lines": [
             {
@@ -99,7 +103,7 @@ def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = N
                 "name": one.line.name,
                 "unit": one.line.unit,
                 "asked": one.line.units,
-                "value": form[f"units-{one.line.slug}"].value() if form else one.line.units,
+                "value": form[f"units-{one.line.slug}"].value() if form and by_rule else one.line.units,
                 "pool": one.pool,
                 "problem": shown.over_promised(one.excess) if one.excess else "",
                 "error": errors.get(one.line.slug, ""),

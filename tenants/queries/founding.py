@@ -22,12 +22,12 @@ from tenants.founding_policy import SLUG_TAKEN, TeamFacts, may_decide_team, may_
 from tenants.models import ApproverFor, Bundle, BundleLine, Namespace, QuotaLine, TeamRequest, Tenant
 from tenants.policy import Excess
 from tenants.promises import Promise
-from tenants.queries import joining
+from tenants.queries import joining, rules
 from tenants.queries.curves import PromiseCurve, promise_curve
+from tenants.rule_policy import STARTER as STARTER
+from tenants.rule_policy import starter_refusal
 
 TRIAL = timedelta(hours=8)
-# The rule by which a trial is granted.
-STARTER = "starter"
 OWN_MAX = 5
 NEW_MAX = 25
 
@@ -182,7 +182,7 @@ def trial(by: Actor, *, at: datetime) -> Trial | None:
         one.pk: queries.excess_of(0, one, promise, is_base=True, limit=limits[one.pk], at=at) for one in classes
     }
     chosen = next((one for one in classes if excesses[one.pk] is None), classes[0])
-    refusal = trial_may(by) or trial_refusal(excesses[chosen.pk])
+    refusal = trial_may(by) or starter_refusal(is_on=rules.is_on(STARTER)) or trial_refusal(excesses[chosen.pk])
     return Trial(chosen, catalog.unit_of(chosen), int(TRIAL.total_seconds() // 3600), refusal)
 
 
