@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -17,14 +18,31 @@ def own_database(name: str, *, database_url: str, redis_url: str) -> Iterator[No
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
         try:
-            _settle(urlunsplit(urlsplit(database_url)._replace(path=f"/{name}")), name, redis_url)
+            _settle(urlunsplit(urlsplit(database_url)._replace(path=f"/{name}")), redis_url)
             yield
         finally:
             _close()
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def _settle(database_url: str, name: str, redis_url: str) -> None:
+@contextmanager
+def database_of(demo: dict[str, Any]) -> Iterator[None]:
+    """The one that the portal of this benchmark works on: what is written here, its worker and its pages see."""
+    _open(demo["database_url"], demo["redis_url"])
+    try:
+        yield
+    finally:
+        _close()
+
+
+def _settle(database_url: str, redis_url: str) -> None:
+    from django.core.management import call_command
+
+    _open(database_url, redis_url)
+    call_command("migrate", verbosity=0)
+
+
+def _open(database_url: str, redis_url: str) -> None:
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "SECRET_KEY": "a key for a benchmark only",
@@ -34,13 +52,11 @@ def _settle(database_url: str, name: str, redis_url: str) -> None:
         "LOG_LEVEL": "ERROR",
     }
     import django
-    from django.core.management import call_command
     from django.db import connections
 
     django.setup()
     # Settings are read once in a process; a second benchmark has another database.
-    connections["default"].settings_dict["NAME"] = name
-    call_command("migrate", verbosity=0)
+    connections["default"].settings_dict["NAME"] = urlsplit(database_url).path.lstrip("/")
 
 
 def _close() -> None:

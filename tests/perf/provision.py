@@ -1,0 +1,250 @@
+"""What provisioning takes over writing the same objects: 204 namespaces of about ten objects, on each side.
+
+Ours: namespaces with grants become due in the portal's database and its worker, which is told of each as a decision
+tells it, makes them true; a namespace counts when its row is settled. The limit: an asyncio client with the worker's
+identity that POSTs the same manifests over kept-alive connections, many namespaces at once, each one's own object
+first. Both go in turns, in rounds of 34 namespaces; an independent client counts what is there in the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from devcluster.api import Api
+from devcluster.bench import Bar, Context, Figure, benchmark
+from tests.perf._database import database_of
+
+if TYPE_CHECKING:
+    from tenants.models import Namespace
+
+ROUNDS = 6
+A_ROUND = 34
+# At least half of the peer's objects in the same time.
+SLOWER = 1 / 0.5
+AT_ONCE = 32
+WITHIN_S = 60.0
+PREFIX = "bench-provision"
+PATHS = {
+    "Namespace": "v1/namespaces",
+    "LimitRange": "v1/limitranges",
+    "ResourceQuota": "v1/resourcequotas",
+    "NetworkPolicy": "networking.k8s.io/v1/networkpolicies",
+    "ServiceAccount": "v1/serviceaccounts",
+    "RoleBinding": "rbac.authorization.k8s.io/v1/rolebindings",
+    "ClusterQueue": "kueue.x-k8s.io/v1beta2/clusterqueues",
+    "LocalQueue": "kueue.x-k8s.io/v1beta2/localqueues",
+}
+OURS = "app.kubernetes.io/managed-by=gpu-portal"
+Manifest = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+@benchmark(
+    "provision", f"{ROUNDS * A_ROUND} namespaces provisioned, over an asyncio client that POSTs the same objects"
+)
+def provision(context: Context) -> Iterator[Figure]:
+    with database_of(context.demo):
+        ground = _Ground(context)
+        try:
+            rounds = [ground.round(number) for number in range(ROUNDS)]
+            ground.count()
+        finally:
+            ground.clear()
+    yield Figure("provision_object", "ms", "an asyncio client's POST", rounds, Bar("ratio", SLOWER))
+
+
+class _Ground:
+    """Teams in the demo's own database, and the worker's identity for the peer."""
+
+    def __init__(self, context: Context) -> None:
+        from catalog.models import GpuClass
+        from cluster.models import Cluster
+
+        self.admin = context.admin
+        self.worker = Api(context.services["kubeconfigs"]["worker"])
+        self.cluster = Cluster.objects.get()
+        active = GpuClass.objects.filter(cluster=self.cluster, life_cycle=GpuClass.LifeCycle.ACTIVE)
+        self.classes = list(active.exclude(resource="").order_by("slug")[:3])
+        self.wanted: set[Key] = set()
+        self.names: list[str] = []
+
+    def round(self, number: int) -> tuple[float, float]:
+        """Milliseconds an object, of ours and of the peer's; who begins changes from round to round."""
+        rows = self._rows(f"{PREFIX}-o{number}")
+        twins = self._manifests(self._rows(f"{PREFIX}-p{number}"))
+        sides: dict[str, Callable[[], float]] = {"ours": lambda: self._ours(rows), "peer": lambda: self._peer(twins)}
+        objects = sum(len(one) for one in twins)
+        took = {}
+        for side in sorted(sides, reverse=bool(number % 2)):
+            took[side] = sides[side]() * 1000 / objects
+            self._settle()
+        return took["ours"], took["peer"]
+
+    def _rows(self, prefix: str) -> list[Namespace]:
+        """Decided and not due yet."""
+        from datetime import timedelta
+
+        from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+        from django.utils import timezone
+
+        from tenants.models import Grant, Namespace, Tenant
+
+        now = timezone.now()
+        names = [f"{prefix}-{number:03}" for number in range(A_ROUND)]
+        self.names += names
+        teams = Tenant.objects.bulk_create(Tenant(slug=name, name=name) for name in names)
+        period = DateTimeTZRange(now - timedelta(minutes=1), now + timedelta(days=90))
+        Grant.objects.bulk_create(
+            Grant(tenant=team, gpu_class=gpu_class, kind=Grant.Kind.BASE, units=2, period=period)
+            for team in teams
+            for gpu_class in self.classes
+        )
+        return Namespace.objects.bulk_create(
+            Namespace(tenant=team, cluster=self.cluster, name=team.slug, due_at=None) for team in teams
+        )
+
+    def _manifests(self, rows: Sequence[Namespace]) -> list[list[Manifest]]:
+        """As the worker would send them last: the queue open."""
+        from cluster.live_queue import ABSENT
+        from cluster.manifests import namespace as manifests
+        from tenants import queries
+
+        found = []
+        for row in rows:
+            shares = queries.shares(row, queries.units_in_force(row.tenant_id, queries.now()))
+            found.append(manifests.objects(queries.namespace_spec(row, shares, ABSENT, is_held=False)))
+        self.wanted |= {_key(one) for wanted in found for one in wanted}
+        return found
+
+    # ---- ours ----------------------------------------------------------------------------------------------------
+
+    def _ours(self, rows: Sequence[Namespace]) -> float:
+        from portal.due import touch
+        from tenants.models import Namespace
+
+        self._manifests(rows)
+        began = time.perf_counter()
+        for row in rows:
+            touch(Namespace, row.pk)
+        pks = [row.pk for row in rows]
+        while self._unsettled(pks):
+            assert time.perf_counter() < began + WITHIN_S, f"not provisioned in {WITHIN_S:.0f} s: {self._errors(pks)}"
+            time.sleep(0.02)
+        took = time.perf_counter() - began
+        assert not self._errors(pks), f"errors of the worker: {self._errors(pks)}"
+        return took
+
+    def _unsettled(self, pks: Sequence[int]) -> int:
+        from django.db.models import F
+
+        from tenants.models import Namespace
+
+        return Namespace.objects.filter(pk__in=pks).exclude(observed_generation=F("generation")).count()
+
+    def _errors(self, pks: Sequence[int]) -> list[tuple[str, str]]:
+        from cluster.models import AppliedObject
+        from tenants.models import Namespace
+
+        failed = Namespace.objects.filter(pk__in=pks).exclude(error_code="").values_list("name", "error_text")
+        owners = [f"{Namespace._meta.label_lower}.{pk}" for pk in pks]
+        refused = AppliedObject.objects.filter(owner__in=owners).exclude(result=AppliedObject.Result.APPLIED)
+        return [*failed, *refused.values_list("name", "text")]
+
+    # ---- the peer ------------------------------------------------------------------------------------------------
+
+    def _peer(self, namespaces: Sequence[Sequence[Manifest]]) -> float:
+        return asyncio.run(_post_all(self.worker, namespaces))
+
+    # ---- afterwards ----------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """The cluster's own controllers are done with what was written: every queue is active, every quota counted."""
+        deadline = time.monotonic() + WITHIN_S
+        while time.monotonic() < deadline:
+            queues = self._of(PATHS["ClusterQueue"])
+            active = sum(_is_active(queue) for queue in queues)
+            counted = sum("hard" in quota.get("status", {}) for quota in self._of(PATHS["ResourceQuota"]))
+            if active == len(queues) == counted:
+                return
+            time.sleep(0.2)
+        raise TimeoutError(f"the cluster was not done after {WITHIN_S:.0f} s: {active} of {len(queues)} queues")
+
+    def _of(self, path: str) -> list[Manifest]:
+        found = self.admin.list(path, labels=OURS)
+        return [one for one in found if _namespace(one).startswith(PREFIX)]
+
+    def count(self) -> None:
+        """Exactly one of each, open queues, and no other object with the portal's label."""
+        found = Counter(
+            (kind, one["metadata"].get("namespace", ""), one["metadata"]["name"])
+            for kind, path in PATHS.items()
+            for one in self._of(path)
+        )
+        assert set(found) == self.wanted, f"{len(set(found) ^ self.wanted)} objects differ from what was wanted"
+        assert set(found.values()) == {1}
+        shut = [
+            one["metadata"]["name"] for one in self._of(PATHS["ClusterQueue"]) if one["spec"]["stopPolicy"] != "None"
+        ]
+        assert not shut, f"still on hold: {shut}"
+
+    def clear(self) -> None:
+        """The rows first: while they are there the portal would repair what is deleted."""
+        from cluster.models import AppliedObject
+        from tenants.models import Grant, Namespace, Tenant
+
+        rows = Namespace.objects.filter(name__in=self.names)
+        owners = [f"{Namespace._meta.label_lower}.{pk}" for pk in rows.values_list("pk", flat=True)]
+        AppliedObject.objects.filter(owner__in=owners).delete()
+        rows.delete()
+        Grant.objects.filter(tenant__slug__in=self.names).delete()
+        Tenant.objects.filter(slug__in=self.names).delete()
+        for kind in ("Namespace", "ClusterQueue"):
+            for one in self._of(PATHS[kind]):
+                self.admin.delete(PATHS[kind], one["metadata"]["name"])
+
+
+async def _post_all(api: Api, namespaces: Sequence[Sequence[Manifest]]) -> float:
+    """Seconds. A namespace's own object first, since nothing can be in it before; then all others at once."""
+    tls: ssl.SSLContext | bool = api._tls or False
+    headers = {"Authorization": f"Bearer {api.token}", "Content-Type": "application/json"}
+    connector = aiohttp.TCPConnector(limit=AT_ONCE, ssl=tls)
+    async with aiohttp.ClientSession(api.server.geturl(), connector=connector, headers=headers) as session:
+
+        async def post(manifest: Manifest) -> None:
+            async with session.post(api._path_for(manifest, with_name=False), data=json.dumps(manifest)) as answer:
+                text = await answer.text()
+                assert answer.status == 201, f"the peer was answered {answer.status}: {text[:300]}"
+
+        async def provision_one(wanted: Sequence[Manifest]) -> None:
+            await post(wanted[0])
+            await asyncio.gather(*(post(one) for one in wanted[1:]))
+
+        await asyncio.gather(*(session.get(f"/healthz?{number}") for number in range(AT_ONCE)))
+        for wanted in namespaces:
+            for one in wanted:
+                api._path_for(one)
+        began = time.perf_counter()
+        await asyncio.gather(*(provision_one(wanted) for wanted in namespaces))
+        return time.perf_counter() - began
+
+
+def _key(manifest: Manifest) -> Key:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def _namespace(one: Manifest) -> str:
+    return str(one["metadata"].get("namespace", one["metadata"]["name"]))
+
+
+def _is_active(queue: Manifest) -> bool:
+    conditions = queue.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Active" and one["status"] == "True" for one in conditions)
