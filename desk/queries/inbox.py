@@ -21,9 +21,9 @@ from tenants.joint import Change, Rivals
 from tenants.models import Grant, Namespace, Plan, QuotaLine, QuotaRequest
 from tenants.policy import Excess
 from tenants.promises import Promise, Step
-from tenants.queries import requests
+from tenants.queries import requests, rules
 from tenants.queries.requests import LineRow, RequestRow
-from tenants.rule_policy import Bounds, IncreaseFacts
+from tenants.rule_policy import IncreaseFacts
 from tenants.triage import LineFacts, PlanFacts, RequestFacts, Triage, triage
 from workloads.queries.usage import PERIOD, Usage, Wait, usage_of_teams, waits_of_teams
 
@@ -68,6 +68,12 @@ class Ground:
         late = Promise(asked.units, max(asked.start, self.at), asked.end)
         return joint.change(late, replaced=() if kind == QuotaLine.Kind.BOOST else self.totals.get(holding, ()))
 
+    def base(self, holding: Holding, kind: str, asked: Promise) -> int:
+        """The running total where the line begins; a boost is on top of it, and replaces nothing."""
+        if kind == QuotaLine.Kind.BOOST:
+            return 0
+        return joint.running(self.totals.get(holding, ()), max(asked.start, self.at))
+
     def excess(self, class_id: int, change: Change) -> Excess | None:
         """No limit known: any growth is a promise in the dark."""
         limit = self.limits[class_id]
@@ -97,7 +103,7 @@ def inbox_rows(found: Collection[QuotaRequest], *, by: Actor) -> list[InboxRow]:
     use = _use(teams, ground, at)
     plans = _plans(rows, teams)
     wanted = dict(Namespace.objects.filter(tenant__in=teams).values_list("tenant_id", "wanted"))
-    bounds = Bounds()
+    bounds = rules.increase_bounds()
     sorted_rows = []
     for row in rows:
         closed = policy.may_grant(policy.Standing("", wanted.get(row.tenant.pk, "active")))
@@ -163,7 +169,8 @@ def _pending(class_ids: Collection[int]) -> dict[Holding, dict[str, Any]]:
     return {(one["tenant_id"], one["gpu_class_id"]): one for one in lines.order_by("request_id").values(*fields)}
 
 
-def _rivals(ground: Ground, asked: Mapping[Holding, Mapping[str, Any]]) -> dict[Holding, Rivals]:
+def _rivals(ground: Ground, asked: Mapping[Holding, Mapping[str, Any]]) -> dict[tuple[int, int], Rivals]:
+    """By request and class."""
     by_class: dict[int, dict[int, Change]] = defaultdict(dict)
     for holding, one in asked.items():
         promise = Promise(one["asked_units"], one["asked_from"], one["asked_until"])
@@ -220,7 +227,7 @@ def _line_facts(
     row: RequestRow,
     line: LineRow,
     ground: Ground,
-    rivals: Mapping[Holding, Rivals],
+    rivals: Mapping[tuple[int, int], Rivals],
     use: Mapping[Holding, tuple[Usage, Wait]],
     closed: Refusal | None,
 ) -> LineFacts:
@@ -229,40 +236,38 @@ def _line_facts(
         obstacle = ON_ITS_PAGE.format(name=line.name)
         return LineFacts(**common, base=line.held, refusal=line.refusal, obstacle=obstacle)
     holding = (row.tenant.pk, line.gpu_class_id)
-    change = ground.change(holding, line.kind, Promise(line.asked_units, line.asked_from, line.asked_until))
-    totals = ground.totals.get(holding, [])
-    start = max(line.asked_from, ground.at)
-    base = joint.running(totals, start)
+    promise = Promise(line.asked_units, line.asked_from, line.asked_until)
+    change, base = ground.change(holding, line.kind, promise), ground.base(holding, line.kind, promise)
     return LineFacts(
         **common,
         base=base,
         excess=ground.excess(line.gpu_class_id, change) if change else None,
         rivals=rivals.get((row.pk, line.gpu_class_id)),
         refusal=line.refusal,
-        obstacle=closed.message if closed else _obstacle(line, ground, totals) if change else IS_OVER,
-        increase=_increase(line, base, start, *use[holding]),
+        obstacle=closed.message if closed else _obstacle(line, ground, holding) if change else IS_OVER,
+        increase=_increase(line, base, ground.at, *use[holding]),
     )
 
 
-def _obstacle(line: LineRow, ground: Ground, totals: Iterable[Promise]) -> str:
+def _obstacle(line: LineRow, ground: Ground, holding: Holding) -> str:
     one = ground.classes[line.gpu_class_id]
     facts = policy.ClassFacts(line.slug, line.name, one.life_cycle, line.held, successor=catalog.successor_of(one))
     if refusal := policy.growth_refusal(facts, kind=line.kind, units=line.asked_units):
         return refusal.message
-    start = max(line.asked_from, ground.at)
+    start, totals = max(line.asked_from, ground.at), ground.totals.get(holding, ())
     later = [total for total in totals if start <= total.start < line.asked_until]
     if later and line.kind != QuotaLine.Kind.BOOST:
         return f"A total of {later[0].units} of {line.name} is granted from {later[0].start:%-d %b %Y} on already."
     return ""
 
 
-def _increase(line: LineRow, base: int, start: datetime, usage: Usage, wait: Wait) -> IncreaseFacts:
+def _increase(line: LineRow, base: int, at: datetime, usage: Usage, wait: Wait) -> IncreaseFacts:
     return IncreaseFacts(
         class_name=line.name,
         held=line.held,
         base=base,
         asked=line.asked_units,
-        days=(line.asked_until - start) / timedelta(days=1),
+        days=(line.asked_until - max(line.asked_from, at)) / timedelta(days=1),
         peak=usage.peak,
         mean=usage.mean,
         seen_share=usage.seen_share if usage.seen_since else None,

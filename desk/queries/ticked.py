@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from portal.quota_bar import plural
 from tenants import joint
 from tenants import queries as tenants
 from tenants.models import QuotaRequest
-from tenants.promises import Excess, Promise, curve
+from tenants.promises import Excess, Promise
 from tenants.queries import requests
 from tenants.queries.curves import AFTERWARDS, PromiseCurve
 
@@ -27,7 +27,7 @@ FITS = "Together they take no class over its limit, at no time."
 
 @dataclass(frozen=True)
 class TickedClass:
-    """`more`: units beyond what is promised now, at the most, and as physical cards where they are no whole ones.
+    """`more`: units beyond the totals that run where the lines begin, and as physical cards where a unit is none.
     `over`: how far it goes over its limit and when, or "". `is_unknown`: more is asked, and its limit is not known.
     """
 
@@ -57,6 +57,7 @@ def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
     class_ids = {line.gpu_class_id for row in rows for line in row.to_decide if line.gpu_class_id}
     ground = ground_of(class_ids, {row.tenant.pk for row in rows}, at=at)
     changes: dict[int, list[Promise]] = defaultdict(list)
+    more: Counter[int] = Counter()
     left_out = 0
     for row in rows:
         left_out += len(row.pending) - len(row.to_decide)
@@ -64,20 +65,22 @@ def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
             promise = Promise(line.asked_units, line.asked_from, line.asked_until)
             holding = (row.tenant.pk, line.gpu_class_id)
             change = ground.change(holding, line.kind, promise) if line.gpu_class_id else None
-            changes[line.gpu_class_id].extend(change or ())
-            left_out += change is None
-    touched = sorted((pk for pk in changes if changes[pk]), key=lambda pk: ground.classes[pk].name)
+            if change is None:
+                left_out += 1
+                continue
+            changes[line.gpu_class_id].extend(change)
+            more[line.gpu_class_id] += line.asked_units - ground.base(holding, line.kind, promise)
+    touched = sorted(changes, key=lambda pk: ground.classes[pk].name)
     # One axis for all of them.
     end = max((one.end for pk in touched for one in changes[pk]), default=at) + AFTERWARDS
-    classes = tuple(_ticked_class(pk, changes[pk], ground, end) for pk in touched)
+    classes = tuple(_ticked_class(pk, changes[pk], more[pk], ground, end) for pk in touched)
     verdict, is_good = _verdict(classes)
     return Ticked(len(rows), classes, verdict, is_good, left_out)
 
 
-def _ticked_class(pk: int, changes: list[Promise], ground: Ground, end: datetime) -> TickedClass:
+def _ticked_class(pk: int, changes: list[Promise], more: int, ground: Ground, end: datetime) -> TickedClass:
     one, at, limit, before = ground.classes[pk], ground.at, ground.limits[pk], ground.steps[pk]
     unit = catalog.unit_of(one)
-    most = max(step.units for step in curve(changes, at, end))
     over = joint.over(before, changes, limit or 0)
     return TickedClass(
         curve=PromiseCurve(
@@ -89,17 +92,18 @@ def _ticked_class(pk: int, changes: list[Promise], ground: Ground, end: datetime
             start=at,
             end=end,
         ),
-        more=_more(most, unit, cards_per_unit(one)),
+        more=_more(more, unit, cards_per_unit(one)),
         over="" if limit is None else _over(over, one.name, limit),
         is_unknown=limit is None and bool(over),
     )
 
 
-def _more(most: int, unit: str, cards: Fraction | None) -> str:
-    if most <= 0:
-        return "no more than now"
-    as_cards = "" if cards in (None, 1) else f", {plural(round(float(cards * most), 2), 'physical card')}"
-    return f"+{plural(most, unit)}{as_cards}"
+def _more(units: int, unit: str, cards: Fraction | None) -> str:
+    if not units:
+        return "no more, no less"
+    sign = "+" if units > 0 else "−"
+    as_cards = "" if cards in (None, 1) else f", {plural(round(float(cards * abs(units)), 2), 'physical card')}"
+    return f"{sign}{plural(abs(units), unit)}{as_cards}"
 
 
 def _over(found: Collection[Excess], name: str, limit: int) -> str:

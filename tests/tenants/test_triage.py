@@ -91,6 +91,7 @@ def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: PlanFacts, re
         ({"excess": Excess("A100", 6, None)}, "What A100 can give is not known at the moment"),
         ({"refusal": Refusal("not_your_class", "A100 is decided by other approvers.")}, "A100 is decided by other"),
         ({"obstacle": "The period is over."}, "The period is over."),
+        ({"obstacle": "The period is over.", "kind": "boost"}, "The period is over."),
         ({"kind": "boost", "asked": 1}, "A boost of 1 card of A100: measured use speaks for totals alone."),
         ({"kind": "reclaim", "asked": 1}, "A100 is taken back from the team."),
         ({"increase": None}, "A100: 6 instead of 4, and nothing measures what is used of it."),
