@@ -91,6 +91,7 @@ class Watcher:
         return False
 
     def _follow_all(self) -> None:
+        locked = connection.connection
         mirror = Mirror(self._cluster.pk, capacity_owners=self._options.capacity_owners)
         mirror.open()
         run = _Run(self._source, self._options.limits)
@@ -107,6 +108,9 @@ class Watcher:
                     mirror.beat()
                     beat_at = time.monotonic() + self._options.beat_s
                 mirror.tell()
+                if connection.connection is not locked:
+                    # Django opens another one at the end of a transaction that broke; the lock went with the first.
+                    raise OperationalError("The connection was lost while news were told.")
                 if waiting and any(note.what is What.LISTED for note, _seen in items):
                     for kind in waiting:
                         run.start(kind)

@@ -6,14 +6,20 @@ import threading
 import time
 from typing import Any
 
+import psycopg
 import pytest
 import redis
+from django.db import connection
 
+from cluster import mirror_rows
 from cluster.kinds import KINDS
+from cluster.models import Cluster
 from cluster.watch import Note, What
-from cluster.watcher import PageHints, _item
+from cluster.watcher import PageHints, Watcher, _item
 from portal import hints
 from tests.cluster.scripted_api import pod
+from tests.plugin import process_environment
+from tests.threads import in_threads
 
 
 def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -32,6 +38,32 @@ def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.Log
 def test_what_carries_no_object_is_passed_on() -> None:
     note = Note(KINDS["Pod"], What.HEARD, "7")
     assert _item(note) == (note, None)
+
+
+class Silent:
+    """A source of which nothing is heard."""
+
+    def __getattr__(self, _name: str) -> Any:
+        raise OSError("nobody there")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lock is gone with it: whoever goes on writes beside another watcher."""
+    watcher = Watcher(cluster, Silent())
+
+    def breaks(_cluster_id: int) -> None:
+        watcher.stop()
+        with connection.cursor() as cursor, psycopg.connect(process_environment()["DATABASE_URL"]) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+            cursor.execute("SELECT 1")
+
+    monkeypatch.setattr(mirror_rows, "take_news", breaks)
+    in_threads(1, watcher.run)
+    assert "news_delayed" in caplog.text
+    assert "database_lost" in caplog.text
 
 
 def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
