@@ -100,7 +100,10 @@ def test_the_cluster_has_what_the_file_says(admin: Api, services: Json):
 
 
 def test_loading_again_repairs_and_leaves_other_nodes_alone(admin: Api, unique: str):
-    own = hardware.node(f"own-{unique}", devices={"nvidia.com/gpu": 2}, labels={"nvidia.com/gpu.product": "T4"})
+    # Tainted: a pod of another test would go with it.
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    labels = {"nvidia.com/gpu.product": "T4"}
+    own = hardware.node(f"own-{unique}", devices={"nvidia.com/gpu": 2}, labels=labels, taints=[taint])
     hardware.add(admin, own)
     try:
         body = {"metadata": {"labels": {f"devcluster-test/{unique}": "drift"}}}

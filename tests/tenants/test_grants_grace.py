@@ -60,7 +60,8 @@ def waits_for(admin: Api, namespace: Namespace, job: str) -> str:
 def xe(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
     """The four cards of a node of the test's own: nobody else's pods come there, or are still leaving it."""
     labels = {OWN: unique}
-    node = hardware.node(f"xe-{unique}", devices={"gpu.intel.com/xe": 4}, labels=labels)
+    taint = {"key": "gpu.intel.com/xe", "value": "present", "effect": "NoSchedule"}
+    node = hardware.node(f"xe-{unique}", devices={"gpu.intel.com/xe": 4}, labels=labels, taints=[taint])
     hardware.add(admin, node)
     yield make.gpu_class(
         cluster,
@@ -70,7 +71,7 @@ def xe(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
         product="",
         resource="gpu.intel.com/xe",
         node_labels=labels,
-        tolerations=[],
+        tolerations=[{"key": "gpu.intel.com/xe", "operator": "Exists"}],
     )
     admin.delete("v1/nodes", f"xe-{unique}")
 
