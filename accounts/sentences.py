@@ -38,6 +38,9 @@ SENTENCES = {
     "proposal.restored": "restored the proposal",
     "tenant.created": "founded",
     "namespace.changed": "changed the namespace",
+    "namespace.closed": "ended the grants of",
+    "namespace.reminded": "told the team when the volumes go of",
+    "namespace.gone": "removed the last of",
     "namespace.refused": "refused a part of",
     "member.added": "added a member to",
     "member.removed": "removed a member from",
@@ -54,6 +57,7 @@ SENTENCES = {
     "team.decided": "decided about the team",
     "bundle.changed": "changed the bundle",
     "trial.begun": "began the trial",
+    "trial.reminded": "told the team of the end of its trial in",
     "rule.changed": "changed the rule",
 }
 

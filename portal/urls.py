@@ -16,14 +16,16 @@ from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
-from tenants import api_grants, founding_api, grant_views, reclaim_views
+from tenants import api_grants, api_life, founding_api, grant_views, reclaim_views
 from tenants import api_people as people
 from tenants import founding_views as founding
+from tenants import life_views as life
 from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
 from workloads import views as workloads
+from workloads.queries.inside import inside
 
 
 def tenants_of(by: Actor) -> list[str]:
@@ -32,6 +34,8 @@ def tenants_of(by: Actor) -> list[str]:
 
 # Pages about requests are the tenants' own; what was measured comes from above.
 MEASURE = {"measure": measured}
+# So is a team's own page, with what runs in it.
+INSIDE = {"look_inside": inside}
 
 admin.site.login = staff.sign_in  # type: ignore[method-assign]
 
@@ -62,6 +66,16 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
     path("api/v1/tenants/<slug:tenant>/usage", api_usage.TenantUsage.as_view(), name="api-tenant-usage"),
     path("api/v1/tenants/<slug:tenant>/grants", api_grants.TeamGrants.as_view(), name="api-tenant-grants"),
+    path(
+        "api/v1/tenants/<slug:tenant>/grants/<int:pk>/renew",
+        api_life.GrantRenew.as_view(),
+        name="api-tenant-grant-renew",
+    ),
+    path(
+        "api/v1/tenants/<slug:tenant>/namespace",
+        api_life.TeamNamespace.as_view(**INSIDE),
+        name="api-tenant-namespace",
+    ),
     path("api/v1/tenants/<slug:tenant>/invitations", people.TeamInvitations.as_view(), name="api-tenant-invitations"),
     path(
         "api/v1/tenants/<slug:tenant>/invitations/<int:pk>",
@@ -135,8 +149,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/grants/<int:pk>/renew", grant_views.grant_renew, MEASURE, name="grant-renew"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
-    path("teams/<slug:tenant>/namespace", members.namespace_set, name="namespace-set"),
-    path("teams/<slug:tenant>/members", members.team, name="team"),
+    path("teams/<slug:tenant>/namespace", life.namespace_set, name="namespace-set"),
+    path("teams/<slug:tenant>/members", members.team, INSIDE, name="team"),
     path("teams/<slug:tenant>/members/add", members.member_add, name="member-add"),
     path("teams/<slug:tenant>/members/<int:pk>/remove", members.member_remove, name="member-remove"),
     path("teams/<slug:tenant>/members/<int:pk>/role", members.member_role, name="member-role"),

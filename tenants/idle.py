@@ -16,14 +16,14 @@ from accounts.models import Event
 from accounts.queries import row_label
 from tenants import life, queries
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
-from tenants.queries import founding
 from tenants.queries.grants import OVER_AT
+from tenants.rule_policy import STARTER
 from tenants.telling import address
 
 IDLE = timedelta(days=14)
 WARN_BEFORE = timedelta(days=3)
 AGAIN = timedelta(days=1)
-RULE = system(f"rule {founding.STARTER}")
+RULE = system(f"rule {STARTER}")
 
 
 def look(row: Namespace, at: datetime) -> datetime | None:

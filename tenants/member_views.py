@@ -13,11 +13,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.actor import Actor
 from accounts.edge import actor
-from portal.errors import get_or_refuse, refusal_beside, refuse, refuse_if
-from tenants import actions, policy, queries, shown
+from portal.errors import get_or_refuse, refusal_beside
+from tenants import actions, life_views, policy, queries, shown
 from tenants.forms import AnswerForm, JoinForm, MemberForm, RoleForm
 from tenants.founding_forms import TeamForm
-from tenants.models import Invitation, Membership, Namespace, TeamRequest, Tenant
+from tenants.goes import LookInside
+from tenants.models import Invitation, Membership, TeamRequest, Tenant
 from tenants.queries import founding, joining
 
 # ---- the team ----------------------------------------------------------------------------------------------------
@@ -25,8 +26,8 @@ from tenants.queries import founding, joining
 
 @login_required
 @require_GET
-def team(request: HttpRequest, tenant: str) -> HttpResponse:
-    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm()))
+def team(request: HttpRequest, tenant: str, look_inside: LookInside | None = None) -> HttpResponse:
+    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm(), look_inside))
 
 
 @login_required
@@ -76,25 +77,6 @@ def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
 
 @login_required
 @require_POST
-def namespace_set(request: HttpRequest, tenant: str) -> HttpResponse:
-    """Suspend, resume or close: for operators; who closes types the team's short name."""
-    by = actor(request)
-    namespace = get_or_refuse(Namespace.objects.visible_to(by), tenant__slug=tenant)
-    refuse_if(policy.may_operate(by))
-    to = request.POST.get("to", "")
-    if to not in Namespace.Wanted:
-        raise refuse(
-            "unknown_state", f"A namespace is {', '.join(Namespace.Wanted.values)}; nothing was changed.", field="to"
-        )
-    if to == Namespace.Wanted.CLOSED and request.POST.get("confirm", "").strip() != tenant:
-        raise refuse("name_differs", f"Type '{tenant}' to close it; nothing was changed.", field="confirm")
-    actions.set_wanted(namespace.pk, to=to, because=request.POST.get("because", ""), by=by)
-    messages.success(request, f"{namespace.name}: {to}. Its owners and managers are told.")
-    return redirect("team", tenant)
-
-
-@login_required
-@require_POST
 def invitation_revoke(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     actions.revoke_invitation(tenant, pk, by=actor(request))
     messages.success(request, "The invitation is taken back.")
@@ -124,12 +106,12 @@ def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     return render(request, "tenants/team.html", context, status=422)
 
 
-def _team_context(slug: str, by: Actor, form: MemberForm) -> dict[str, Any]:
+def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: LookInside | None = None) -> dict[str, Any]:
     found = get_or_refuse(Tenant.objects.visible_to(by), slug=slug)
     standing = queries.standing(by, found)
     members = list(Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk"))
     owners = sum(member.role == Membership.Role.OWNER for member in members)
-    namespace = found.namespaces.select_related("cluster").first()
+    namespace = found.namespaces.select_related("cluster", "tenant").first()
     objects = queries.namespace_objects(namespace) if namespace else []
     may_manage = policy.may_manage_members(by, standing)
     return {
@@ -150,9 +132,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm) -> dict[str, Any]:
             for member in members
         ],
         "namespace": shown.namespace(namespace, objects) if namespace else None,
-        "told": queries.last_told(namespace) if namespace else "",
-        "may_operate": policy.may_operate(by) is None,
-        "goes": shown.goes(queries.objects_inside(namespace)) if namespace else "",
+        **life_views.context(namespace, by, look_inside),
         "may_manage": may_manage,
         "waiting": None if may_manage else joining.waiting(found),
         "now": timezone.now(),

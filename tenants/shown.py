@@ -236,15 +236,6 @@ def namespace(row: Namespace, objects: Collection[AppliedObject]) -> dict[str, A
     }
 
 
-def goes(inside: Mapping[str, int]) -> str:
-    """What is lost when a namespace is closed."""
-    jobs, claims = inside.get("Job", 0), inside.get("PersistentVolumeClaim", 0)
-    return (
-        f"Everything of the team in the cluster goes, and this is not taken back: {plural(jobs, 'Job')} with what runs "
-        f"of them, {plural(claims, 'volume')} with all data, the queue and the quota. Requests and history stay here."
-    )
-
-
 def event(found: Event) -> dict[str, Any]:
     """For components/_events.html."""
     return {"at": found.at, "who": found.actor, "sentence": VERBS.get(found.verb, found.verb), "name": "", "href": ""}

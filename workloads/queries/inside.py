@@ -1,0 +1,26 @@
+"""What runs, waits and is stored in a namespace."""
+
+from __future__ import annotations
+
+from tenants.goes import Inside, Work
+from tenants.goes import Volume as Kept
+from workloads.models import Run, Volume
+
+
+def inside(namespace_id: int) -> Inside:
+    """By name; running is what the queue has admitted. Two queries."""
+    runs = Run.objects.filter(workload__namespace_id=namespace_id, ended_at=None).order_by("workload__name")
+    found: dict[bool, list[Work]] = {True: [], False: []}
+    for run in runs.select_related("workload", "requested_by"):
+        work = Work(
+            name=run.workload.name,
+            kind=run.workload.kind,
+            gpu_class=str(run.spec.get("gpu_class", "")),
+            units=int(run.spec.get("units", 0)),
+            who=run.requested_by.name,
+            since=run.requested_at,
+        )
+        found[run.admitted_at is not None].append(work)
+    volumes = Volume.objects.filter(namespace_id=namespace_id, delete_requested_at=None).order_by("name")
+    kept = tuple(Kept(one.name, one.size_gib) for one in volumes)
+    return Inside(running=tuple(found[True]), waiting=tuple(found[False]), volumes=kept)
