@@ -105,7 +105,8 @@ def _cohort(cluster: Cluster, classes: list[GpuClass], promised: dict[int, int],
     """
     capacities = queries.capacities(cluster, classes)
     is_known = all(capacity.is_known for capacity in capacities.values())
-    if not is_known and AppliedObject.objects.filter(cluster=cluster, owner=owner, kind="Cohort").exists():
+    made = AppliedObject.objects.filter(cluster=cluster, owner=owner, kind="Cohort").exclude(uid="")
+    if not is_known and made.exists():
         return []
     cells = [
         QuotaCell(

@@ -17,18 +17,21 @@ from typing import Any
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from cluster import words
 from cluster.kube import Answer, ClusterRefused, ClusterUnavailable, Conflict, Kube, NotFound
 from cluster.models import AppliedObject
+from cluster.ownership import additions
 from portal.due import Deadline
 
 OWNER_LABEL = "gpu-portal/owner"
 # A refused manifest is not hammered: sent again when it changes, or after this long.
 REFUSED_AGAIN_AFTER = timedelta(seconds=300)
+# Code of an object that somebody had changed and that is as it was sent again; `text` says what it was.
+REPAIRED = "repaired"
+# What is repaired may be sent again by the same look (a queue is made on hold, then opened): it stays a repair.
+STILL_REPAIRED = timedelta(seconds=30)
 # Everything is sent again about once a day, in case the watcher missed a difference; jittered by the object's name.
 SEND_AGAIN_AFTER = timedelta(hours=24)
-
-# Reason of a 409 that is about the name, and not about a quota that several creations reached for at once.
-NAME_TAKEN = "AlreadyExists"
 
 Result = AppliedObject.Result
 Manifest = dict[str, Any]
@@ -91,12 +94,23 @@ def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: Ap
     """One object, one or two requests; the outcome is recorded. Raises ClusterUnavailable, with nothing recorded."""
     try:
         answer = _write(kube, owner, manifest, row.uid if row is not None else "")
+        is_repair = row is not None and bool(row.difference)
+        if is_repair and (added := additions(answer.body["metadata"].get("managedFields") or [])):
+            answer = kube.take_out(answer, added)
     except _Foreign as foreign:
-        return _record(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
+        return _record(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign), row=row)
+    except Conflict as conflict:
+        raise ClusterUnavailable(conflict.text) from conflict
     except ClusterRefused as refused:
-        return _record(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+        return _record(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text, row=row)
     result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
-    return _record(cluster_id, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
+    code = text = ""
+    if result == Result.APPLIED and row is not None and row.difference:
+        code, text = REPAIRED, words.repaired(row.difference)
+    elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
+        code, text = REPAIRED, row.text
+    text = " ".join([text, *answer.warnings]).strip()
+    return _record(cluster_id, owner, manifest, result, answer=answer, code=code, text=text, row=row)
 
 
 def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) -> AppliedObject:
@@ -154,52 +168,66 @@ def _key_of_row(row: AppliedObject) -> Key:
 
 
 def _is_to_send(row: AppliedObject, manifest: Manifest) -> bool:
-    if row.manifest_hash != manifest_hash(manifest) or row.difference:
+    if row.manifest_hash != manifest_hash(manifest):
         return True
-    age = timezone.now() - row.sent_at
+    age = _age(row)
     if row.result == Result.APPLIED:
+        if row.difference:
+            return True
         jitter = int(row.manifest_hash[:4], 16) / 0xFFFF
         return age > SEND_AGAIN_AFTER * (0.9 + 0.2 * jitter)
     return row.result == Result.TERMINATING or age > REFUSED_AGAIN_AFTER
 
 
+def _age(row: AppliedObject) -> timedelta:
+    return timezone.now() - row.sent_at
+
+
 def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
-    if not uid:
+    """Raises ClusterUnavailable where the API server is not done with the object: it changed under our hands, it has
+    just gone, or several creations at once were counted against the namespace's quota.
+    """
+    if uid and (answer := _apply(kube, manifest, uid)):
+        return answer
+    # Gone; or made again by us, in a look that ended before it was written down; or by somebody else.
+    found = _find(kube, manifest) if uid else None
+    if found is None:
         try:
             return kube.own_fields(kube.create(manifest))
         except Conflict as conflict:
-            uid = _uid_if_ours(kube, owner, manifest, conflict)
+            found = _find(kube, manifest)
+            if found is None:
+                # An apply without a uid would adopt whatever somebody makes in between.
+                raise ClusterUnavailable(conflict.text) from conflict
+    if found.uid != uid:
+        if found.labels.get(OWNER_LABEL) != owner:
+            raise _Foreign(_foreign_text(manifest))
+        if answer := _apply(kube, manifest, kube.own_fields(found).uid):
+            return answer
+    raise ClusterUnavailable("The object was being changed by somebody else at this moment.")
+
+
+def _apply(kube: Kube, manifest: Manifest, uid: str) -> Answer | None:
+    """None: not applied, the object of that uid is not there or is being changed."""
     try:
         return kube.apply(manifest, uid=uid)
     except Conflict:
-        # The object that we knew is gone.
-        try:
-            return kube.own_fields(kube.create(manifest))
-        except Conflict as conflict:
-            if conflict.reason != NAME_TAKEN:
-                raise ClusterUnavailable(conflict.text) from conflict
-            raise _Foreign(_foreign_text(manifest)) from conflict
+        return None
     except ClusterRefused as refused:
         if refused.status == 422 and "metadata.uid" in refused.text:
-            raise _Foreign(_foreign_text(manifest)) from refused
+            return None
         raise
 
 
-def _uid_if_ours(kube: Kube, owner: str, manifest: Manifest, conflict: Conflict) -> str:
-    """Raises ClusterUnavailable where nothing is there: several creations at once were counted against the namespace's
-    quota, or the object has just gone. An apply without a uid would adopt whatever somebody makes in between.
-    """
+def _find(kube: Kube, manifest: Manifest) -> Answer | None:
     kind, namespace, name = key_of(manifest)
     try:
         # The worker may not read Secrets; an apply that changes nothing, tried only, answers with the labels.
         found = kube.look(manifest) if kind == "Secret" else kube.get(kind, name=name, namespace=namespace)
-    except NotFound as gone:
-        raise ClusterUnavailable(conflict.text) from gone
-    if not found.resource_version:  # what a look at an absent object would make
-        raise ClusterUnavailable(conflict.text)
-    if found.labels.get(OWNER_LABEL) != owner:
-        raise _Foreign(_foreign_text(manifest))
-    return kube.own_fields(found).uid
+    except NotFound:
+        return None
+    # Without a version it is what a look at an absent object would make.
+    return found if found.resource_version else None
 
 
 def _foreign_text(manifest: Manifest) -> str:
@@ -216,22 +244,28 @@ def _record(
     answer: Answer | None = None,
     code: str = "",
     text: str = "",
+    row: AppliedObject | None = None,
 ) -> AppliedObject:
+    """`row`: as it was read before the object was sent. A difference that was noted since then is kept, and repaired by
+    the next look, which it has asked for.
+    """
     kind, namespace, name = key_of(manifest)
-    values = {
+    values: dict[str, Any] = {
         "owner": owner,
         "manifest_hash": manifest_hash(manifest),
         "sent_at": Now(),
         "result": result,
         "code": code[:60],
         "text": text[:300],
-        "difference": {},
     }
     if result != Result.REFUSED:
         # A refused change leaves the object that is there as it was: still ours, and ours to delete.
         values["uid"] = answer.uid if answer else ""
         values["resource_version"] = answer.resource_version if answer else ""
-    row, _created = AppliedObject.objects.update_or_create(
+    made, _created = AppliedObject.objects.update_or_create(
         cluster_id=cluster_id, kind=kind, namespace=namespace, name=name, defaults=values
     )
-    return row
+    if result != Result.REFUSED and row is not None and row.difference:
+        AppliedObject.objects.filter(pk=made.pk, difference=row.difference).update(difference={})
+        made.refresh_from_db(fields=["difference"])
+    return made

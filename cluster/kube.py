@@ -169,6 +169,17 @@ class Kube:
                 return Answer(changed.body, answer.warnings)
         return answer
 
+    def take_out(self, answer: Answer, patch: dict[str, Any]) -> Answer:
+        """Merge a patch of None values into the object as it was answered. Conflict when it has changed since."""
+        kind, namespace, name = _identify(answer.body)
+        stamp = {"uid": answer.uid, "resourceVersion": answer.resource_version}
+        body = {**patch, "metadata": {**patch.get("metadata", {}), **stamp}}
+        content_type = "application/merge-patch+json"
+        changed = self._send(
+            "PATCH", _path(kind, namespace, name), body, {"fieldManager": FIELD_MANAGER}, content_type=content_type
+        )
+        return Answer(changed.body, answer.warnings)
+
     def look(self, manifest: dict[str, Any]) -> Answer:
         """Who owns an object that we may not read: an empty apply of another manager, tried only, changes nothing."""
         kind, namespace, name = _identify(manifest)

@@ -155,11 +155,14 @@ class Mirror:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("SET LOCAL lock_timeout = '200ms'")
                 news = mirror_rows.take_news(self._cluster_id)
+                owners = {owner for owner, _uid, _difference in news if owner}
                 for _owner, uid, difference in news:
                     if difference:
                         rows = AppliedObject.objects.filter(cluster_id=self._cluster_id, uid=uid)
                         rows.update(difference=difference)
-                wake_owners({owner for owner, _uid, _difference in news if owner})
+                        # Its label may be what somebody changed.
+                        owners.update(rows.values_list("owner", flat=True))
+                wake_owners(owners)
         except OperationalError as error:
             # Somebody holds the row, or we died in each other's arms: the news are still there. A lost connection
             # shows at the next statement.
@@ -312,7 +315,7 @@ class Mirror:
     def _delete(self, kind: Kind, uids: set[str], batch: _Batch) -> None:
         for uid, namespace, name, owner in mirror_rows.delete(self._cluster_id, kind, uids):
             batch.channels |= channels(kind.name, namespace, name, is_ours=bool(owner))
-            if owner:
+            if owner or kind.is_applied:
                 batch.gone.append((owner, uid, kind.name))
 
     def _compare(self, batch: _Batch) -> None:

@@ -41,11 +41,15 @@ class Ownership:
         return {"written_at": self.written_at, "groups": self.groups, "others": list(self.fields)}
 
     def removed_since(self, baseline: dict[str, Any] | None) -> tuple[str, ...]:
-        """Groups of our fields that became fewer although we have not written since `baseline`."""
+        """Groups of our fields that became fewer although we have not written since `baseline`.
+
+        Our writes are dated to the second: an empty "spec" that others left us may be full again at the same time.
+        """
         if not baseline or baseline["written_at"] != self.written_at:
             return ()
         before = baseline["groups"]
-        return tuple(sorted(group for group in before if self.groups.get(group, 0) < before[group]))
+        fewer = {group for group in before if self.groups.get(group, 0) < before[group]}
+        return tuple(sorted(one for one in fewer if not any(now.startswith(f"{one}.") for now in self.groups)))
 
 
 def ownership(managed_fields: Iterable[dict[str, Any]]) -> Ownership | None:
@@ -71,6 +75,42 @@ def ownership(managed_fields: Iterable[dict[str, Any]]) -> Ownership | None:
     return Ownership(written_at, _groups(ours), tuple(sorted(fields)[:FIELDS_SHOWN]), manager, since)
 
 
+def additions(managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """A merge patch that takes out what others added and we do not send; {} when there is nothing of the kind.
+
+    An apply sets back what we send, and leaves the rest to whoever wrote it. Items of keyed lists are left as well: a
+    merge patch cannot name them.
+    """
+    entries = list(managed_fields)
+    ours = {path for entry in entries if entry.get("manager") == US for path in paths(entry.get("fieldsV1") or {})}
+    patch: dict[str, Any] = {}
+    for entry in entries:
+        if entry.get("manager") != US and entry.get("subresource") not in _SYSTEM_SUBRESOURCES:
+            for keys in _plain_leaves(entry.get("fieldsV1") or {}):
+                if _matters(".".join(keys)) and not _is_within(keys, ours):
+                    _set_none(patch, _root(keys, ours))
+    return patch
+
+
+def _root(keys: tuple[str, ...], ours: set[str]) -> tuple[str, ...]:
+    """As much as can go at once: an emptied `fairSharing: {}` would be filled with defaults. Labels go one by one."""
+    if keys[0] == "metadata":
+        return keys
+    return next(keys[:depth] for depth in range(2, len(keys) + 1) if not _is_within(keys[:depth], ours))
+
+
+def _is_within(keys: tuple[str, ...], ours: set[str]) -> bool:
+    """Whether any field of ours is this one or lies below it."""
+    path = ".".join(keys)
+    return any(own == path or own.startswith((f"{path}.", f"{path}[")) for own in ours)
+
+
+def _set_none(patch: dict[str, Any], keys: tuple[str, ...]) -> None:
+    for key in keys[:-1]:
+        patch = patch.setdefault(key, {})
+    patch[keys[-1]] = None
+
+
 def paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:
     """Leaves of a FieldsV1 tree as text: `spec.hard.requests.nvidia.com/gpu`, `spec.ports[{"port":80}].name`."""
     for key, below in fields.items():
@@ -82,6 +122,18 @@ def paths(fields: dict[str, Any], above: str = "") -> Iterator[str]:
             yield from paths(below, here)
         else:
             yield here
+
+
+def _plain_leaves(fields: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Keys down to each leaf that no list lies on the way to."""
+    for key, below in fields.items():
+        sort, _, name = key.partition(":")
+        if sort != "f":
+            continue
+        if below and set(below) != {"."}:
+            yield from _plain_leaves(below, (*above, name))
+        else:
+            yield (*above, name)
 
 
 def _matters(path: str) -> bool:

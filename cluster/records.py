@@ -66,7 +66,7 @@ class Seen:
     columns: dict[str, Any] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
     is_kept: bool = True
-    # Who owns which fields; only for objects with our owner label that the portal applies.
+    # Who owns which fields; only for objects that the portal applies, even if somebody took our labels off.
     ownership: Ownership | None = None
 
     def digest(self) -> int:
@@ -93,7 +93,7 @@ def seen(kind: str, raw: Raw, content: Content, *, is_applied: bool) -> Seen:
         columns=content.columns,
         record=content.record,
         is_kept=content.is_kept,
-        ownership=ownership(metadata.get("managedFields") or []) if owner and is_applied else None,
+        ownership=ownership(metadata.get("managedFields") or []) if is_applied else None,
     )
 
 

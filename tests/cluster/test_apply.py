@@ -10,7 +10,7 @@ import pytest
 
 from cluster import apply
 from cluster.apply import OWNER_LABEL, converge, create_once
-from cluster.kube import ClusterUnavailable, Kube
+from cluster.kube import Answer, ClusterUnavailable, Kube
 from cluster.models import AppliedObject, Cluster
 from devcluster.api import Api
 from devcluster.faults import ApiProxy
@@ -59,6 +59,17 @@ def quota(namespace: str, *, pods: int) -> dict[str, Any]:
 def secret(namespace: str, *, owner: str = OWNER) -> dict[str, Any]:
     metadata = meta("key", namespace=namespace, owner=owner)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}}
+
+
+class MeddledKube(Kube):
+    """Something happens between the API server's doing an apply and our hearing of it."""
+
+    meddle: Callable[[], object] = staticmethod(lambda: None)
+
+    def apply(self, manifest: dict[str, Any], *, uid: str = "", dry_run: bool = False) -> Answer:
+        answer = super().apply(manifest, uid=uid, dry_run=dry_run)
+        self.meddle()
+        return answer
 
 
 @pytest.mark.usefixtures("clean_cluster")
@@ -227,6 +238,57 @@ class TestConverge:
                 deadline=deadline,
             )
         admin.patch("v1/secrets", "held", {"metadata": {"finalizers": None}}, namespace=name)
+
+    def test_our_own_object_that_is_being_changed_is_tried_later_and_not_called_foreign(
+        self, kube_worker: Kube, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        made, changed = [namespace(name), quota(name, pods=3)], [namespace(name), quota(name, pods=4)]
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=made, deadline=deadline)
+        through = Kube(str(proxy.kubeconfig))
+        proxy.when("apply", "resourcequotas").status(409)
+        with pytest.raises(ClusterUnavailable):
+            converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=changed, deadline=deadline)
+        done = converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=changed, deadline=deadline)
+        assert (len(done.sent), done.foreign) == (1, ())
+
+    def test_an_object_that_we_made_again_and_could_not_write_down_is_ours(
+        self, kube_worker: Kube, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline, admin: Api
+    ) -> None:
+        """Its uid is not the one that is on record."""
+        manifests = [namespace(name), quota(name, pods=3)]
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        admin.delete("v1/resourcequotas", "gpu-portal", namespace=name)
+        AppliedObject.objects.filter(kind="ResourceQuota").update(difference={"gone": True})
+        through = Kube(str(proxy.kubeconfig))
+        proxy.when("create", "resourcequotas").drop_answer()
+        with pytest.raises(ClusterUnavailable):
+            converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        done = converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        assert (len(done.sent), done.foreign) == (1, ())
+
+    def test_what_was_repaired_says_what_it_was(
+        self, kube_worker: Kube, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        manifests = [namespace(name), quota(name, pods=3)]
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        difference = {"fields": ["spec.hard.pods"], "manager": "kubectl-edit"}
+        AppliedObject.objects.filter(kind="ResourceQuota").update(difference=difference)
+        converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        row = AppliedObject.objects.get(kind="ResourceQuota")
+        assert (row.result, row.code, row.difference) == ("applied", apply.REPAIRED, {})
+        assert row.text == "Set back; spec.hard.pods had been changed outside of the portal by kubectl-edit."
+
+    def test_a_difference_that_is_noted_while_its_object_is_sent_is_kept(
+        self, proxy: ApiProxy, cluster: Cluster, name: str, deadline: Deadline
+    ) -> None:
+        """The watcher saw it after the API server had done our apply: nobody has repaired it yet."""
+        manifests = [namespace(name), quota(name, pods=3)]
+        through = MeddledKube(str(proxy.kubeconfig))
+        converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        AppliedObject.objects.filter(kind="ResourceQuota").update(difference={"fields": ["spec.hard.pods"]})
+        through.meddle = lambda: AppliedObject.objects.filter(kind="ResourceQuota").update(difference={"gone": True})
+        converge(kube=through, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
+        assert AppliedObject.objects.get(kind="ResourceQuota").difference == {"gone": True}
 
     @pytest.mark.parametrize("make", [secret, lambda name: quota(name, pods=1)], ids=["Secret", "ResourceQuota"])
     def test_a_conflict_that_is_not_about_the_name_is_tried_later(

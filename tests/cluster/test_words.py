@@ -1,0 +1,78 @@
+"""What the API server says, and what happened to an object, in words for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster import words
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said"),
+    [
+        (
+            "Forbidden",
+            'resourcequotas is forbidden: User "system:serviceaccount:gpu-portal:worker" cannot create resource '
+            '"resourcequotas" in API group "" in the namespace "team-a"',
+            "The portal has no right to create resourcequotas here; an operator has to grant it.",
+        ),
+        (
+            "Invalid",
+            "namespaces \"x\" is forbidden: ValidatingAdmissionPolicy 'gpu-portal-worker' with binding "
+            "'gpu-portal-worker' denied request: gpu-portal fence: only namespaces with the portal's label",
+            "The cluster's fence around the portal does not let this through: only namespaces with the portal's label.",
+        ),
+        (
+            "Forbidden",
+            'pods "x" is forbidden: exceeded quota: gpu-portal, requested: pods=1, used: pods=3, limited: pods=3',
+            "The quota gpu-portal of the namespace is used up: requested: pods=1, used: pods=3, limited: pods=3.",
+        ),
+        (
+            "Invalid",
+            'ResourceQuota "gpu-portal" is invalid: spec.hard[pods]: Invalid value: "many": must be a number',
+            'The cluster takes a value for wrong: spec.hard[pods]: Invalid value: "many": must be a number.',
+        ),
+        (
+            "BadRequest",
+            'admission webhook "vclusterqueue.kb.io" denied the request: spec.cohort: too long',
+            "A check of the cluster (vclusterqueue.kb.io) says no: spec.cohort: too long.",
+        ),
+        ("NotFound", 'namespaces "team-a" not found', "The namespace team-a is not there."),
+        ("Forbidden", "something new", "The cluster refused it. It is forbidden."),
+        ("Teapot", "{0} %s", "The cluster refused it."),
+    ],
+)
+def test_refusals_are_made_plain(code: str, text: str, said: str) -> None:
+    assert words.refused(code, text) == said
+
+
+@pytest.mark.parametrize(
+    ("found", "drifted", "repaired"),
+    [
+        (
+            {"fields": ["spec.hard.pods"], "manager": "kubectl-edit", "since": "2026-11-21T21:58:03Z"},
+            "Changed outside of the portal by kubectl-edit since 21 Nov 21:58 UTC: spec.hard.pods. It is set back.",
+            "Set back; spec.hard.pods had been changed outside of the portal by kubectl-edit since 21 Nov 21:58 UTC.",
+        ),
+        (
+            {"gone": True, "fields": [], "manager": "", "since": "2026-11-01T01:02:03+00:00"},
+            "Deleted outside of the portal at 1 Nov 01:02 UTC. It is made again.",
+            "Made again; it was deleted outside of the portal at 1 Nov 01:02 UTC.",
+        ),
+        (
+            {"fields": list("abcdefg")},
+            "Changed outside of the portal: a, b, c, d, e and 2 more. It is set back.",
+            "Set back; a, b, c, d, e and 2 more had been changed outside of the portal.",
+        ),
+        (
+            {"missing": True},
+            "Changed outside of the portal: fields. It is set back.",
+            "Set back; fields had been changed outside of the portal.",
+        ),
+    ],
+)
+def test_a_difference_is_told_before_and_after(found: dict[str, Any], drifted: str, repaired: str) -> None:
+    assert words.drifted(found) == drifted
+    assert words.repaired(found) == repaired

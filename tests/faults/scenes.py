@@ -1,0 +1,190 @@
+"""What is provisioned in the fault matrix, how the worker looks at it, and what the cluster holds in the end.
+
+Objects are compared whole, without what the API server alone writes and with the names of the case taken out: two teams
+are equal when nothing but their names differs. Who owns our fields is compared as well: a field that stays behind as an
+`Update` of ours can never be taken away again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.db.models import F
+from django.db.models.functions import Now
+
+from catalog import queries
+from catalog.models import GpuClass, Pool
+from cluster.kube import Kube
+from cluster.models import AppliedObject, Cluster
+from devcluster.api import Api
+from devcluster.faults import WRITES, ApiProxy, Call
+from portal import due
+from portal.due import owner_label
+from tenants import reconcile
+from tenants.models import Namespace
+from tests import make
+
+Json = dict[str, Any]
+Row = Namespace | Pool
+Key = tuple[str, str]  # kind, name
+
+NAMESPACED = {
+    "ResourceQuota": "v1/resourcequotas",
+    "LimitRange": "v1/limitranges",
+    "ServiceAccount": "v1/serviceaccounts",
+    "NetworkPolicy": "networking.k8s.io/v1/networkpolicies",
+    "RoleBinding": "rbac.authorization.k8s.io/v1/rolebindings",
+    "LocalQueue": "kueue.x-k8s.io/v1beta2/localqueues",
+}
+CLUSTER_WIDE = {
+    "Namespace": "v1/namespaces",
+    "ClusterQueue": "kueue.x-k8s.io/v1beta2/clusterqueues",
+    "Cohort": "kueue.x-k8s.io/v1beta2/cohorts",
+    "ResourceFlavor": "kueue.x-k8s.io/v1beta2/resourceflavors",
+}
+PATHS = NAMESPACED | CLUSTER_WIDE
+UNITS = 2
+# A refused object is tried again after minutes: that long is let pass between two looks.
+LATER = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One row with what is written for it. `words`: its own names, and what stands for them in a comparison."""
+
+    row: Row
+    words: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> set[str]:
+        """What its cluster-wide objects are called."""
+        return {name for name, word in self.words if word in ("NAME", "FLAVOR")}
+
+    def again(self) -> Row:
+        self.row.refresh_from_db()
+        return self.row
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One class whose flavor is in the cluster, for any number of teams; and pools, each with a cluster row of its own.
+
+    `kube` goes through the `proxy`, with the worker's rights; `admin` does not.
+    """
+
+    gpu_class: GpuClass
+    admin: Api
+    proxy: ApiProxy
+    kube: Kube
+    unique: str
+
+    # ---- scenes --------------------------------------------------------------------------------------------------
+
+    def team(self, name: str) -> Scene:
+        """Asked for and not yet looked at, with two units in force."""
+        full = f"{name}-{self.unique}"
+        tenant = make.tenant(self.gpu_class.cluster, slug=full, namespace=full)
+        make.grant(tenant, self.gpu_class, units=UNITS)
+        row = tenant.namespaces.get()
+        due.touch(Namespace, row.pk)
+        return Scene(row, ((full, "NAME"), (owner_label(row), "OWNER")))
+
+    def pool(self, name: str) -> Scene:
+        full = f"{name}-{self.unique}"
+        cluster = Cluster.objects.create(name=full, notebooks_domain="notebooks.localhost", cohort=full)
+        gpu_class = make.gpu_class(cluster, slug=f"c-{full}")
+        row = Pool.objects.create(cluster=cluster)
+        flavor = queries.flavor_name(gpu_class)
+        return Scene(row, ((flavor, "FLAVOR"), (gpu_class.slug, "SLUG"), (full, "NAME"), (owner_label(row), "OWNER")))
+
+    def scene(self, sort: str, name: str) -> Scene:
+        return self.pool(name) if sort == "pool" else self.team(name)
+
+    # ---- the worker ----------------------------------------------------------------------------------------------
+
+    def look(self, scene: Scene) -> Row:
+        """As a worker does: claimed, looked at, finished or failed. The row has to be due and free."""
+        model = type(scene.row)
+        model._base_manager.exclude(pk=scene.row.pk).update(due_at=None)
+        claimed = due.claim(model)
+        assert claimed is not None, "the row is due and nobody is on it"
+        due.run_claimed(claimed, partial(_reconciler(model), kube=self.kube))
+        return scene.again()
+
+    def settle(self, scene: Scene) -> Row:
+        """Hours go by. Afterwards one more look writes nothing."""
+        for _look in range(8):
+            if is_settled(scene.again()):
+                break
+            let_time_pass(scene)
+            self.look(scene)
+        row = scene.again()
+        assert is_settled(row), f"{row}: {row.generation}/{row.observed_generation} {row.error_code} {row.error_text}"
+        before = len(self.writes())
+        type(row)._base_manager.filter(pk=row.pk).update(due_at=Now())
+        self.look(scene)
+        again = self.writes()[before:]
+        assert not again, f"what is settled is written again: {again}"
+        return row
+
+    def writes(self) -> list[Call]:
+        """Of everything that tried to write through the proxy so far, also what never arrived."""
+        return [done.call for done in list(self.proxy.done) if done.call.verb in WRITES and not done.call.dry_run]
+
+    # ---- the cluster ---------------------------------------------------------------------------------------------
+
+    def raw(self, scene: Scene) -> dict[Key, Json]:
+        """Every object of these kinds that bears one of the scene's names or lies in its namespace, whoever made it."""
+        found: dict[Key, Json] = {}
+        for kind, path in CLUSTER_WIDE.items():
+            if isinstance(scene.row, Pool) and kind in ("Namespace", "ClusterQueue"):
+                continue
+            for name in scene.names:
+                if item := self.admin.find(path, name):
+                    found[(kind, name)] = item
+        if isinstance(scene.row, Namespace):
+            for kind, path in NAMESPACED.items():
+                for item in self.admin.list(path, namespace=scene.row.name):
+                    found[(kind, item["metadata"]["name"])] = item
+        # The cluster's own, made some time after the namespace.
+        found.pop(("ServiceAccount", "default"), None)
+        return found
+
+    def state(self, scene: Scene) -> dict[str, Json]:
+        return {
+            worded(scene, f"{kind} {name}"): json.loads(worded(scene, json.dumps(_meant(item), sort_keys=True)))
+            for (kind, name), item in self.raw(scene).items()
+        }
+
+
+def worded(scene: Scene, text: str) -> str:
+    for name, word in scene.words:
+        text = text.replace(name, word)
+    return text
+
+
+def is_settled(row: Row) -> bool:
+    return row.observed_generation >= row.generation and not row.error_code and row.leased_until is None
+
+
+def let_time_pass(scene: Scene) -> None:
+    """As if ten minutes had gone by for this row: leases lapse, what was refused may be tried again, and it is due."""
+    AppliedObject.objects.filter(owner=owner_label(scene.row)).update(sent_at=F("sent_at") - LATER)
+    type(scene.row)._base_manager.filter(pk=scene.row.pk).update(due_at=Now(), leased_until=None)
+
+
+def _reconciler(model: type[Row]) -> Callable[..., due.Outcome]:
+    return reconcile.pool if model is Pool else reconcile.namespace
+
+
+def _meant(item: Json) -> Json:
+    metadata = item["metadata"]
+    ours = [one for one in metadata.get("managedFields") or [] if one["manager"] == "gpu-portal"]
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
+    rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
+    return {**rest, "metadata": kept, "ours": sorted(one["operation"] for one in ours)}

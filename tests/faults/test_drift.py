@@ -1,0 +1,162 @@
+"""Each of our objects is deleted, edited or relabelled by somebody else: seen, written down, set back, nothing else.
+
+The watcher's part is done by the real mirror on the real objects (`eyes.py`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from cluster.apply import OWNER_LABEL
+from cluster.kinds import KINDS
+from cluster.models import AppliedObject
+from portal.due import owner_label
+from tests.faults.eyes import Eyes, eyes_on
+from tests.faults.scenes import CLUSTER_WIDE, PATHS, Key, Scene, Stage
+from tests.waiting import wait_until
+
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
+# Merge patches of what we send; names as in a comparison.
+EDITS: dict[str, dict[Key, dict[str, Any]]] = {
+    "namespace": {
+        ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
+        ("LimitRange", "gpu-portal"): {"spec": {"limits": [{"type": "Container", "default": {"cpu": "8"}}]}},
+        ("ResourceQuota", "gpu-portal"): {"spec": {"hard": {"pods": "7"}}},
+        ("NetworkPolicy", "gpu-portal-ingress"): {"spec": {"ingress": [{}]}},
+        ("NetworkPolicy", "gpu-portal-egress"): {"spec": {"egress": [{}]}},
+        ("ServiceAccount", "gpu-portal"): {"automountServiceAccountToken": True},
+        ("RoleBinding", "gpu-portal-tenant"): {"subjects": []},
+        ("RoleBinding", "gpu-portal-logs"): {"subjects": []},
+        ("ClusterQueue", "NAME"): {"spec": {"preemption": {"reclaimWithinCohort": "Never"}}},
+        ("LocalQueue", "gpu-portal"): {"spec": {"stopPolicy": "Hold"}},
+    },
+    "pool": {
+        ("ResourceFlavor", "FLAVOR"): {"spec": {"nodeTaints": []}},
+        ("Cohort", "NAME"): {"spec": {"resourceGroups": []}},
+    },
+}
+# What we never send: an apply alone would leave it there.
+ADDITIONS: dict[Key, dict[str, Any]] = {
+    ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/audit": "privileged"}}},
+    ("ResourceQuota", "gpu-portal"): {"spec": {"hard": {"count/leases.coordination.k8s.io": "0"}}},
+    ("NetworkPolicy", "gpu-portal-ingress"): {"spec": {"podSelector": {"matchLabels": {"only": "these"}}}},
+    ("ClusterQueue", "NAME"): {"spec": {"fairSharing": {"weight": "3"}}},
+    ("Cohort", "NAME"): {"spec": {"fairSharing": {"weight": "3"}}},
+}
+OBJECTS = [(sort, key) for sort, edits in EDITS.items() for key in edits]
+
+
+def sort_of(key: Key) -> str:
+    return next(sort for sort, edits in EDITS.items() if key in edits)
+
+
+def ids(case: Any) -> str:
+    return " ".join(case) if isinstance(case, tuple) else str(case)
+
+
+class Case:
+    """A settled scene that is watched, and one of its objects."""
+
+    def __init__(self, stage: Stage, sort: str, key: Key) -> None:
+        self.stage = stage
+        self.scene: Scene = stage.scene(sort, "drift")
+        self.eyes: Eyes = eyes_on(stage, self.scene)
+        stage.look(self.scene)
+        stage.settle(self.scene)
+        self.eyes.look()
+        self.wanted = stage.state(self.scene)
+        kind, word = key
+        name = next((name for name, stands in self.scene.words if stands == word), word)
+        self.path, self.name, self.kind = PATHS[kind], name, kind
+        self.namespace = "" if kind in CLUSTER_WIDE else self.scene.row.name  # type: ignore[union-attr]
+        self.rest(timezone.now() + timedelta(hours=1))
+
+    def rest(self, due_at: Any) -> None:
+        type(self.scene.row)._base_manager.filter(pk=self.scene.row.pk).update(due_at=due_at)
+
+    def patch(self, body: dict[str, Any]) -> None:
+        self.stage.admin.patch(self.path, self.name, body, namespace=self.namespace)
+
+    def relabel(self, label: str, value: str | None) -> None:
+        self.patch({"metadata": {"labels": {label: value}}})
+
+    def row(self) -> AppliedObject:
+        return AppliedObject.objects.get(
+            owner=owner_label(self.scene.row), kind=self.kind, namespace=self.namespace, name=self.name
+        )
+
+    def is_awake(self) -> bool:
+        due_at = self.scene.again().due_at
+        return due_at is not None and due_at <= timezone.now()
+
+    def repair(self) -> None:
+        """The watcher looks, the worker looks, and so on until both have nothing to say any more."""
+        before = len(self.stage.writes())
+        self.stage.look(self.scene)
+        written = {(call.resource, call.name) for call in self.stage.writes()[before:] if call.name}
+        assert written <= {(self.path.rpartition("/")[2], self.name)}, "nothing else was written"
+        self.eyes.look()
+        self.stage.settle(self.scene)
+        self.eyes.look()
+        assert self.stage.state(self.scene) == self.wanted
+        assert self.row().difference == {}
+        assert self.row().code == "repaired"
+
+
+def noted(case: Case) -> dict[str, Any]:
+    case.eyes.look()
+    assert case.is_awake(), "the owner is told"
+    found: dict[str, Any] = case.row().difference
+    assert found["since"]
+    return found
+
+
+@pytest.mark.parametrize("sort", EDITS)
+def test_these_are_all_of_our_objects(stage: Stage, sort: str) -> None:
+    scene = stage.scene(sort, "all")
+    stage.look(scene)
+    assert {tuple(name.split(" ")) for name in stage.state(scene)} == EDITS[sort].keys()
+    assert all(KINDS[kind].is_applied for kind, _name in EDITS[sort])
+
+
+@pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
+def test_edited(stage: Stage, sort: str, key: Key) -> None:
+    case = Case(stage, sort, key)
+    case.patch(EDITS[sort][key])
+    found = noted(case)
+    assert found["fields"]
+    assert found["manager"] in ("devcluster", "")
+    case.repair()
+
+
+@pytest.mark.parametrize("key", ADDITIONS, ids=ids)
+def test_a_field_that_we_do_not_send_was_added(stage: Stage, key: Key) -> None:
+    case = Case(stage, sort_of(key), key)
+    case.patch(ADDITIONS[key])
+    found = noted(case)
+    assert (found["manager"], len(found["fields"])) == ("devcluster", 1)
+    case.repair()
+
+
+@pytest.mark.parametrize(("sort", "key"), [one for one in OBJECTS if one[1][0] != "Namespace"], ids=ids)
+def test_deleted(stage: Stage, sort: str, key: Key) -> None:
+    case = Case(stage, sort, key)
+    before = case.row().uid
+    case.stage.admin.delete(case.path, case.name, namespace=case.namespace)
+    wait_until(lambda: case.stage.admin.find(case.path, case.name, namespace=case.namespace) is None)
+    assert noted(case)["gone"] is True
+    case.repair()
+    assert case.row().uid != before
+
+
+@pytest.mark.parametrize("value", [None, "tenants.namespace.987654321"], ids=["removed", "changed"])
+@pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
+def test_the_owner_label(stage: Stage, sort: str, key: Key, value: str | None) -> None:
+    case = Case(stage, sort, key)
+    case.relabel(OWNER_LABEL, value)
+    assert any(field.startswith("metadata.labels") for field in noted(case)["fields"])
+    case.repair()

@@ -1,0 +1,118 @@
+"""An object of each of our names is there before us, or takes the place of ours: never touched, told in words.
+
+When it is removed the portal goes on by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.models import AppliedObject
+from devcluster.api import Api
+from portal.due import owner_label
+from tests.faults.eyes import eyes_on
+from tests.faults.scenes import CLUSTER_WIDE, NAMESPACED, PATHS, Key, Scene, Stage, let_time_pass
+from tests.faults.test_drift import OBJECTS, ids
+from tests.waiting import wait_until
+
+MANAGED = "app.kubernetes.io/managed-by"
+BODIES: dict[str, dict[str, Any]] = {
+    "LimitRange": {"spec": {"limits": [{"type": "Container", "default": {"cpu": "8"}}]}},
+    "ResourceQuota": {"spec": {"hard": {"pods": "7"}}},
+    "NetworkPolicy": {"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}},
+    "RoleBinding": {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}},
+    "LocalQueue": {"spec": {"clusterQueue": "theirs"}},
+    "ClusterQueue": {"spec": {"namespaceSelector": {}}},
+    "Cohort": {"spec": {}},
+    "ResourceFlavor": {"spec": {}},
+}
+
+
+class Intruder:
+    """Somebody else's object under one of our names."""
+
+    def __init__(self, stage: Stage, scene: Scene, key: Key) -> None:
+        self.admin: Api = stage.admin
+        kind, word = key
+        name = next((name for name, stands in scene.words if stands == word), word)
+        self.path, self.kind, self.name = PATHS[kind], kind, name
+        self.namespace = "" if kind in CLUSTER_WIDE else str(getattr(scene.row, "name", ""))
+
+    def comes(self) -> None:
+        version = self.path.rpartition("/")[0]
+        metadata = {"name": self.name, "labels": {"whose": "theirs"}}
+        body = {"apiVersion": version, "kind": self.kind, "metadata": metadata, **BODIES.get(self.kind, {})}
+        self.admin.create(body, namespace=self.namespace)
+        self.before = self.stamp()
+
+    def stamp(self) -> tuple[str, Any, Any]:
+        """What it is, apart from the status that controllers write: its version moves with that."""
+        found = self.admin.get(self.path, self.name, namespace=self.namespace)
+        managers = [one for one in found["metadata"]["managedFields"] if one["manager"] == "gpu-portal"]
+        return found["metadata"]["uid"], {**found, "metadata": found["metadata"]["labels"], "status": None}, managers
+
+    def leaves(self) -> None:
+        self.admin.delete(self.path, self.name, namespace=self.namespace)
+        wait_until(lambda: self.admin.find(self.path, self.name, namespace=self.namespace) is None, within_s=60)
+
+
+def told_as_foreign(scene: Scene, intruder: Intruder) -> None:
+    row = AppliedObject.objects.get(
+        owner=owner_label(scene.row), kind=intruder.kind, namespace=intruder.namespace, name=intruder.name
+    )
+    assert (row.result, row.uid) == (AppliedObject.Result.FOREIGN, "")
+    assert f"{intruder.kind} named {intruder.name} exists that the portal did not make" in row.text
+    assert scene.row.error_code == "foreign"
+    assert row.text in scene.row.error_text
+
+
+@pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
+def test_it_was_there_before(stage: Stage, sort: str, key: Key) -> None:
+    calm = stage.scene(sort, "calm")
+    stage.look(calm)
+    scene = stage.scene(sort, "before")
+    if key[0] in NAMESPACED:
+        # It came between our namespace and what we put into it.
+        ours = {MANAGED: "gpu-portal", "gpu-portal/owner": owner_label(scene.row)}
+        metadata = {"name": scene.row.name, "labels": ours}  # type: ignore[union-attr]
+        stage.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    intruder = Intruder(stage, scene, key)
+    intruder.comes()
+    stage.look(scene)
+    let_time_pass(scene)
+    stage.look(scene)
+    assert intruder.stamp() == intruder.before
+    told_as_foreign(scene, intruder)
+    is_open = any(
+        queue["spec"].get("stopPolicy", "None") == "None"
+        for (kind, _name), queue in stage.raw(scene).items()
+        if kind == "ClusterQueue" and intruder.kind != kind
+    )
+    assert not is_open, "nothing is admitted before its walls stand"
+    intruder.leaves()
+    stage.settle(scene)
+    assert stage.state(scene) == stage.state(calm)
+
+
+@pytest.mark.parametrize(("sort", "key"), [one for one in OBJECTS if one[1][0] != "Namespace"], ids=ids)
+def test_it_took_the_place_of_ours(stage: Stage, sort: str, key: Key) -> None:
+    scene = stage.scene(sort, "after")
+    eyes = eyes_on(stage, scene)
+    stage.look(scene)
+    stage.settle(scene)
+    eyes.look()
+    wanted = stage.state(scene)
+    intruder = Intruder(stage, scene, key)
+    intruder.leaves()
+    intruder.comes()
+    eyes.look()
+    stage.look(scene)
+    let_time_pass(scene)
+    stage.look(scene)
+    assert intruder.stamp() == intruder.before
+    told_as_foreign(scene, intruder)
+    intruder.leaves()
+    stage.settle(scene)
+    assert stage.state(scene) == wanted
