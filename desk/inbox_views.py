@@ -136,6 +136,7 @@ def _shown(row: InboxRow, pool: dict[int, str], pks: Collection[int]) -> dict[st
         "decided": len(one.lines) - len(one.pending),
         "group": row.triage.group,
         "reasons": row.triage.reasons,
+        "besides": row.triage.besides,
         "is_ticked": one.pk in pks,
     }
 

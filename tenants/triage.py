@@ -73,17 +73,18 @@ class RequestFacts:
 
 @dataclass(frozen=True)
 class Triage:
-    """`reasons`: sentences, why it is in this group."""
+    """`reasons`: sentences, why it is in this group. `besides`: of a conflict, what else is open."""
 
     group: Group
     reasons: tuple[str, ...]
+    besides: tuple[str, ...] = ()
 
 
 def triage(request: RequestFacts, bounds: Bounds) -> Triage:
     conflicts = tuple(_conflicts(request))
     questions = tuple(_questions(request, bounds))
     if conflicts:
-        return Triage(Group.CONFLICT, (*conflicts, *questions))
+        return Triage(Group.CONFLICT, conflicts, questions)
     if questions:
         return Triage(Group.LOOK, questions)
     return Triage(Group.ONE_CLICK, tuple(_merits(request)))

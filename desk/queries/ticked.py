@@ -39,8 +39,8 @@ class TickedClass:
 
 @dataclass(frozen=True)
 class Ticked:
-    """`verdict`: whether the set goes over a limit, and when. `is_good`: it is known not to. `left_out`: what stays
-    beside the curves: lines of others, of storage, or whose time is over.
+    """`classes`: what does not fit first. `verdict`: whether the set goes over a limit, and when; `is_good`: it is
+    known not to. `left_out`: lines beside the curves: of others, of storage, or whose time is over.
     """
 
     count: int
@@ -70,10 +70,10 @@ def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
                 continue
             changes[line.gpu_class_id].extend(change)
             more[line.gpu_class_id] += line.asked_units - ground.base(holding, line.kind, promise)
-    touched = sorted(changes, key=lambda pk: ground.classes[pk].name)
     # One axis for all of them.
-    end = max((one.end for pk in touched for one in changes[pk]), default=at) + AFTERWARDS
-    classes = tuple(_ticked_class(pk, changes[pk], more[pk], ground, end) for pk in touched)
+    end = max((one.end for parts in changes.values() for one in parts), default=at) + AFTERWARDS
+    found_classes = (_ticked_class(pk, parts, more[pk], ground, end) for pk, parts in changes.items())
+    classes = tuple(sorted(found_classes, key=lambda one: (not (one.over or one.is_unknown), one.curve.name)))
     verdict, is_good = _verdict(classes)
     return Ticked(len(rows), classes, verdict, is_good, left_out)
 

@@ -270,6 +270,7 @@ def test_the_ticked_set_is_drawn_together_and_decides_nothing(
     assert found.verdict == (
         f"Together they go over a limit: {limited.name} by 1, 9 of 8, from {timezone.localtime():%-d %b %Y} to {until}."
     )
+    assert found.classes[0].curve.name == limited.name
     assert [step.units for step in found.classes[0].curve.before][:2] == [2, 0]
     assert [step.units for step in found.classes[0].curve.after][:2] == [9, 5]
     page = text(both)

@@ -126,9 +126,10 @@ def test_a_request_that_is_not_ripe_wants_a_look(changes: dict[str, object], rea
 
 
 def test_a_conflict_tells_what_else_is_open() -> None:
-    group, reasons = of(with_line(excess=Excess("A100", 3, 16)), is_asked_back=True)
-    assert group == Group.CONFLICT
-    assert [reason[:10] for reason in reasons] == ["A100 would", "Asked back"]
+    found = triage(replace(with_line(excess=Excess("A100", 3, 16)), is_asked_back=True), Bounds())
+    assert found.group == Group.CONFLICT
+    assert [reason[:10] for reason in found.reasons] == ["A100 would"]
+    assert found.besides == ("Asked back: the team has not answered yet.",)
 
 
 def test_narrower_bounds_make_a_look_of_it() -> None:
