@@ -55,8 +55,12 @@ def _open(database_url: str, redis_url: str) -> None:
     from django.db import connections
 
     django.setup()
-    # Settings are read once in a process; a second benchmark has another database.
-    connections["default"].settings_dict["NAME"] = urlsplit(database_url).path.lstrip("/")
+    # Settings are read once in a process; a second benchmark has another database, and so have its threads. What was
+    # opened before stays where it is.
+    settings = connections.settings["default"]
+    settings["NAME"] = urlsplit(database_url).path.lstrip("/")
+    connections["default"] = connections.create_connection("default")
+    connections["default"].settings_dict = {**settings}
 
 
 def _close() -> None:
