@@ -43,7 +43,9 @@ KINDS: dict[str, str] = {
 
 
 def asked(line: LineRow) -> str:
-    """`4 → 8 cards`, or `+2 cards` for a boost."""
+    """`4 → 8 cards`, `+2 cards` for a boost, or `down to 3 cards` of a total, which boosts stay on top of."""
+    if line.is_reclaim:
+        return f"down to {plural(line.asked_units, line.unit)}"
     if line.kind == "boost":
         return f"+{plural(line.asked_units, line.unit)}"
     return f"{line.held} → {plural(line.asked_units, line.unit)}"

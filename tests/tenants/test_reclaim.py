@@ -16,6 +16,7 @@ from tenants.decisions import Decision
 from tenants.line_policy import Answer, Held
 from tenants.models import ClassAccess, Grant, Membership, QuotaLine, QuotaRequest, Rule, Tenant
 from tenants.policy import Asked, Standing, Taken
+from tenants.queries import grants
 from tests import make
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -248,6 +249,9 @@ def test_a_late_yes_takes_back_from_then_on(granted: Grant, dana: User, olga: Us
     assert line.decided_from is not None
     assert line.decided_from > asked_from
     assert Grant.objects.get(pk=granted.pk).period.upper == line.decided_from
+    held = grants.held(granted.tenant_id, timezone.now())
+    assert held.in_force == {granted.gpu_class_id: 3}
+    assert held.keepable == {granted.gpu_class_id: 8}, "what runs goes on for the grace"
 
 
 def test_a_class_that_goes_is_no_reason_against_it(granted: Grant, dana: User, olga: User) -> None:

@@ -215,7 +215,7 @@ def test_request_and_last_day_say_what_happens(
     assert by_page(grant, olga, 3, DAYS) == DONE
     filed = QuotaRequest.objects.get()
     page = text(signed_in(alice).get(f"/requests/{filed.pk}"))
-    assert "taking back 8 → 3" in page
+    assert "taking back down to 3" in page
     assert f"The team was told {DAYS - 1} days before." in page
     assert "Taking back is withdrawn by who filed it." in page
     card = text(signed_in(alice).get("/teams/team-a/grants"))
