@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -20,7 +21,7 @@ from django.utils import timezone
 from cluster import words
 from cluster.kube import Answer, ClusterRefused, ClusterUnavailable, Conflict, Kube, NotFound
 from cluster.models import AppliedObject
-from cluster.ownership import additions
+from cluster.ownership import additions, leaves_fields
 from portal.due import Deadline
 
 OWNER_LABEL = "gpu-portal/owner"
@@ -32,6 +33,11 @@ REPAIRED = "repaired"
 STILL_REPAIRED = timedelta(seconds=30)
 # Everything is sent again about once a day, in case the watcher missed a difference; jittered by the object's name.
 SEND_AGAIN_AFTER = timedelta(hours=24)
+
+# Kinds with maps whose keys come and go.
+LOSES_KEYS = frozenset({"ResourceQuota", "Secret"})
+# Requests for one row at one time.
+AT_ONCE = 4
 
 Result = AppliedObject.Result
 Manifest = dict[str, Any]
@@ -53,6 +59,10 @@ class Converged:
         """Everything wanted is there. What was refused is settled too: it waits for people, not for another try."""
         return not self.terminating
 
+    @property
+    def is_all_applied(self) -> bool:
+        return not (self.refused or self.foreign or self.terminating)
+
 
 def converge(
     *,
@@ -63,16 +73,21 @@ def converge(
     deadline: Deadline,
     delete_unwanted: bool = True,
 ) -> Converged:
-    """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable."""
+    """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable.
+
+    Objects that are new in a namespace do not wait for one another.
+    """
     known = {_key_of_row(row): row for row in AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)}
     sent: list[Key] = []
-    for manifest in manifests:
-        row = known.get(key_of(manifest))
-        if row is not None and not _is_to_send(row, manifest):
-            continue
+    for group in _groups(manifests, known):
         deadline.check()
-        known[key_of(manifest)] = send(kube=kube, cluster_id=cluster_id, owner=owner, manifest=manifest, row=row)
-        sent.append(key_of(manifest))
+        if len(group) > 1:
+            rows = _send_new(group, deadline, kube=kube, cluster_id=cluster_id, owner=owner)
+        else:
+            row = known.get(key_of(group[0]))
+            rows = [send(kube=kube, cluster_id=cluster_id, owner=owner, manifest=group[0], row=row)]
+        known |= {_key_of_row(row): row for row in rows}
+        sent += [key_of(manifest) for manifest in group]
     deleted: list[Key] = []
     wanted = {key_of(manifest) for manifest in manifests}
     if delete_unwanted:
@@ -92,25 +107,13 @@ def converge(
 
 def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
     """One object, one or two requests; the outcome is recorded. Raises ClusterUnavailable, with nothing recorded."""
-    try:
-        answer = _write(kube, owner, manifest, row.uid if row is not None else "")
-        is_repair = row is not None and bool(row.difference)
-        if is_repair and (added := additions(answer.body["metadata"].get("managedFields") or [])):
-            answer = kube.take_out(answer, added)
-    except _Foreign as foreign:
-        return _record(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign), row=row)
-    except Conflict as conflict:
-        raise ClusterUnavailable(conflict.text) from conflict
-    except ClusterRefused as refused:
-        return _record(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text, row=row)
-    result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
-    code = text = ""
-    if result == Result.APPLIED and row is not None and row.difference:
-        code, text = REPAIRED, words.repaired(row.difference)
-    elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
-        code, text = REPAIRED, row.text
-    text = " ".join([text, *answer.warnings]).strip()
-    return _record(cluster_id, owner, manifest, result, answer=answer, code=code, text=text, row=row)
+    found = _tried(kube, cluster_id, owner, manifest, row)
+    made = _record([found])[0]
+    if found.result != Result.REFUSED and row is not None and row.difference:
+        # One that was noted since the row was read is kept, and repaired by the next look, which it has asked for.
+        AppliedObject.objects.filter(pk=made.pk, difference=row.difference).update(difference={})
+        made.refresh_from_db(fields=["difference"])
+    return made
 
 
 def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) -> AppliedObject:
@@ -128,11 +131,14 @@ def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) 
         except NotFound as gone:
             raise ClusterUnavailable(conflict.text) from gone
         if answer.labels.get(OWNER_LABEL) != owner:
-            return _record(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=_foreign_text(manifest))
+            text = _foreign_text(manifest)
+            return _record([_outcome(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=text)])[0]
     except ClusterRefused as refused:
-        return _record(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+        code, text = refused.reason, refused.text
+        return _record([_outcome(cluster_id, owner, manifest, Result.REFUSED, code=code, text=text)])[0]
     result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
-    return _record(cluster_id, owner, manifest, result, answer=answer, text=" ".join(answer.warnings))
+    text = " ".join(answer.warnings)
+    return _record([_outcome(cluster_id, owner, manifest, result, answer=answer, text=text)])[0]
 
 
 def delete_owned(*, kube: Kube, cluster_id: int, owner: str, kinds: Iterable[str]) -> int:
@@ -161,6 +167,68 @@ def key_of(manifest: Manifest) -> Key:
 
 class _Foreign(Exception):
     """An object of this name is not ours."""
+
+
+def _groups(manifests: Sequence[Manifest], known: Mapping[Key, AppliedObject]) -> Iterator[list[Manifest]]:
+    """What is to be sent, in order. New objects inside a namespace that follow one another are one group."""
+    group: list[Manifest] = []
+    for manifest in manifests:
+        row = known.get(key_of(manifest))
+        if row is not None and not _is_to_send(row, manifest):
+            continue
+        is_new_inside = row is None and "namespace" in manifest["metadata"]
+        if group and not is_new_inside:
+            yield group
+            group = []
+        group.append(manifest)
+        if not is_new_inside:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _send_new(
+    manifests: Sequence[Manifest], deadline: Deadline, *, kube: Kube, cluster_id: int, owner: str
+) -> list[AppliedObject]:
+    """At once, and recorded together. What was sent is recorded also when something else could not be sent, which is
+    raised then.
+    """
+
+    def tried(manifest: Manifest) -> AppliedObject:
+        deadline.check()
+        return _tried(kube, cluster_id, owner, manifest, None)
+
+    with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(manifests))) as threads:
+        tries = [threads.submit(tried, manifest) for manifest in manifests]
+    rows = _record([one.result() for one in tries if one.exception() is None])
+    for one in tries:
+        if error := one.exception():
+            raise error
+    return rows
+
+
+def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
+    """Sent; what came of it, not recorded yet. `row`: as it was before. No query: this runs in threads too."""
+    try:
+        answer = _write(kube, owner, manifest, row.uid if row is not None else "")
+        is_repair = row is not None and bool(row.difference)
+        if is_repair and (added := additions(answer.managed_fields)):
+            answer = kube.take_out(answer, added)
+    except _Foreign as foreign:
+        return _outcome(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
+    except Conflict as conflict:
+        raise ClusterUnavailable(conflict.text) from conflict
+    except ClusterRefused as refused:
+        return _outcome(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+    result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
+    code = text = ""
+    if result == Result.APPLIED and row is not None and row.difference:
+        code, text = REPAIRED, words.repaired(row.difference)
+    elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
+        code, text = REPAIRED, row.text
+    text = " ".join([text, *answer.warnings]).strip()
+    return _outcome(cluster_id, owner, manifest, result, answer=answer, code=code, text=text)
 
 
 def _key_of_row(row: AppliedObject) -> Key:
@@ -193,7 +261,7 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
     found = _find(kube, manifest) if uid else None
     if found is None:
         try:
-            return kube.own_fields(kube.create(manifest))
+            return _create(kube, manifest)
         except Conflict as conflict:
             found = _find(kube, manifest)
             if found is None:
@@ -207,10 +275,23 @@ def _write(kube: Kube, owner: str, manifest: Manifest, uid: str) -> Answer:
     raise ClusterUnavailable("The object was being changed by somebody else at this moment.")
 
 
+def _create(kube: Kube, manifest: Manifest) -> Answer:
+    """That the fields were applied is said at once where keys come and go, so that a plan shows what goes. Of other
+    kinds every manifest has the same fields; it is said with their first change (see `_apply`), which spares a new
+    namespace every second request.
+    """
+    answer = kube.create(manifest)
+    return kube.own_fields(answer) if manifest["kind"] in LOSES_KEYS else answer
+
+
 def _apply(kube: Kube, manifest: Manifest, uid: str) -> Answer | None:
     """None: not applied, the object of that uid is not there or is being changed."""
     try:
-        return kube.apply(manifest, uid=uid)
+        answer = kube.apply(manifest, uid=uid)
+        if leaves_fields(answer.managed_fields):
+            kube.own_fields(answer)
+            answer = kube.apply(manifest, uid=uid)
+        return answer
     except Conflict:
         return None
     except ClusterRefused as refused:
@@ -235,7 +316,7 @@ def _foreign_text(manifest: Manifest) -> str:
     return f"A {kind} named {name} exists that the portal did not make; it is left alone. Remove or rename it."
 
 
-def _record(
+def _outcome(
     cluster_id: int,
     owner: str,
     manifest: Manifest,
@@ -244,28 +325,34 @@ def _record(
     answer: Answer | None = None,
     code: str = "",
     text: str = "",
-    row: AppliedObject | None = None,
 ) -> AppliedObject:
-    """`row`: as it was read before the object was sent. A difference that was noted since then is kept, and repaired by
-    the next look, which it has asked for.
-    """
     kind, namespace, name = key_of(manifest)
-    values: dict[str, Any] = {
-        "owner": owner,
-        "manifest_hash": manifest_hash(manifest),
-        "sent_at": Now(),
-        "result": result,
-        "code": code[:60],
-        "text": text[:300],
-    }
-    if result != Result.REFUSED:
-        # A refused change leaves the object that is there as it was: still ours, and ours to delete.
-        values["uid"] = answer.uid if answer else ""
-        values["resource_version"] = answer.resource_version if answer else ""
-    made, _created = AppliedObject.objects.update_or_create(
-        cluster_id=cluster_id, kind=kind, namespace=namespace, name=name, defaults=values
+    return AppliedObject(
+        cluster_id=cluster_id,
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        owner=owner,
+        manifest_hash=manifest_hash(manifest),
+        sent_at=Now(),
+        result=result,
+        code=code[:60],
+        text=text[:300],
+        uid=answer.uid if answer else "",
+        resource_version=answer.resource_version if answer else "",
     )
-    if result != Result.REFUSED and row is not None and row.difference:
-        AppliedObject.objects.filter(pk=made.pk, difference=row.difference).update(difference={})
-        made.refresh_from_db(fields=["difference"])
-    return made
+
+
+def _record(rows: Sequence[AppliedObject]) -> list[AppliedObject]:
+    """One statement for what was refused, and one for the rest: a refused change leaves the object that is there as it
+    was, still ours, and ours to delete.
+    """
+    refused = [row for row in rows if row.result == Result.REFUSED]
+    others = [row for row in rows if row.result != Result.REFUSED]
+    sent = ["owner", "manifest_hash", "sent_at", "result", "code", "text"]
+    return [*_put(refused, sent), *_put(others, [*sent, "uid", "resource_version"])]
+
+
+def _put(rows: Sequence[AppliedObject], fields: Sequence[str]) -> list[AppliedObject]:
+    once = ["cluster", "kind", "namespace", "name"]
+    return AppliedObject.objects.bulk_create(rows, update_conflicts=True, unique_fields=once, update_fields=fields)

@@ -20,6 +20,7 @@ from django.conf import settings
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from cluster.ownership import as_applied
 from portal.due import TryLater
 
 FIELD_MANAGER = "gpu-portal"
@@ -74,6 +75,10 @@ class Answer:
     @property
     def labels(self) -> dict[str, str]:
         return self.body.get("metadata", {}).get("labels") or {}
+
+    @property
+    def managed_fields(self) -> list[dict[str, Any]]:
+        return self.body.get("metadata", {}).get("managedFields") or []
 
     @property
     def is_terminating(self) -> bool:
@@ -144,21 +149,15 @@ class Kube:
         """Say of an object that we made by POST that its fields were applied.
 
         The API server writes them down as an `Update`, and server-side apply takes nothing away that another entry,
-        even one of the same manager, holds: a quota key that we no longer send would stay for ever.
+        even one of the same manager, holds: a quota key that we no longer send would stay for ever. What was applied
+        since then is said again by the next apply.
         """
         manifest = answer.body
         kind, namespace, name = _identify(manifest)
         for _attempt in range(3):
-            entries = answer.body["metadata"].get("managedFields") or []
-            ours = [place for place, entry in enumerate(entries) if _is_our_update(entry)]
-            if not ours:
+            patch = as_applied(answer.managed_fields)
+            if not patch:
                 break
-            entry = f"/metadata/managedFields/{ours[0]}"
-            patch = [
-                {"op": "test", "path": f"{entry}/manager", "value": FIELD_MANAGER},
-                {"op": "test", "path": f"{entry}/operation", "value": "Update"},
-                {"op": "replace", "path": f"{entry}/operation", "value": "Apply"},
-            ]
             path, content_type = _path(kind, namespace, name), "application/json-patch+json"
             try:
                 changed = self._send("PATCH", path, patch, {"fieldManager": FIELD_MANAGER}, content_type=content_type)
@@ -344,11 +343,6 @@ def connect(kubeconfig: str = "") -> Kube:
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:
     metadata = manifest["metadata"]
     return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
-
-
-def _is_our_update(entry: dict[str, Any]) -> bool:
-    ours = entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Update"
-    return ours and not entry.get("subresource")
 
 
 def _path(kind: str, namespace: str = "", name: str = "") -> str:

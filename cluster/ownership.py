@@ -92,6 +92,35 @@ def additions(managed_fields: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return patch
 
 
+def leaves_fields(managed_fields: Iterable[dict[str, Any]]) -> bool:
+    """Whether a field is there of which only our creation knows: the manifest applied since then does not have it."""
+    ours: dict[str, set[str]] = {"Apply": set(), "Update": set()}
+    for entry in managed_fields:
+        if _is_ours(entry):
+            ours[entry["operation"]].update(paths(entry.get("fieldsV1") or {}))
+    return bool(ours["Update"] - ours["Apply"])
+
+
+def as_applied(managed_fields: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A JSON patch that makes our `Update` the only entry of ours, and an `Apply`; [] where there is none."""
+    found = {entry["operation"]: place for place, entry in enumerate(managed_fields) if _is_ours(entry)}
+    if "Update" not in found:
+        return []
+    patch: list[dict[str, Any]] = []
+    for operation, place in found.items():
+        entry = f"/metadata/managedFields/{place}"
+        patch.append({"op": "test", "path": f"{entry}/manager", "value": US})
+        patch.append({"op": "test", "path": f"{entry}/operation", "value": operation})
+    patch.append({"op": "replace", "path": f"/metadata/managedFields/{found['Update']}/operation", "value": "Apply"})
+    if "Apply" in found:
+        patch.append({"op": "remove", "path": f"/metadata/managedFields/{found['Apply']}"})
+    return patch
+
+
+def _is_ours(entry: dict[str, Any]) -> bool:
+    return entry.get("manager") == US and not entry.get("subresource")
+
+
 def _root(keys: tuple[str, ...], ours: set[str]) -> tuple[str, ...]:
     """As much as can go at once: an emptied `fairSharing: {}` would be filled with defaults. Labels go one by one."""
     if keys[0] == "metadata":

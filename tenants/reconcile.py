@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from catalog import reconcile as catalog
 from catalog.models import Pool
 from catalog.reconcile import Promises
+from cluster import live_queue
 from cluster.apply import Converged, Manifest, converge
 from cluster.dry_run import Planned, dry_run
 from cluster.kube import Kube
@@ -57,7 +58,7 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
         refusals.tell_new(row, first)
         catalog.refuse_to_settle(row.cluster, owner_label(row), first, clock=clock)
     done = _converge(row, spec, live, deadline, kube=kube)
-    if spec.is_held and not is_suspended and spec.cells is not None and _all_applied(row):
+    if spec.is_held and not is_suspended and spec.cells is not None and done.is_all_applied:
         done = send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
     page_hint(row.name)
     is_kept_anew = any(kind == "Cohort" for kind, _, _ in (*done.sent, *done.deleted))
@@ -86,6 +87,12 @@ def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: De
         lowered = entitlements.lowered(spec.cells, live)
         if lowered != spec.cells and any(_is_lower(cell, live) for cell in lowered):
             send(row, [manifests.cluster_queue(spec, lowered)], deadline, kube=kube, is_all=False)
+    if spec.cells is not None and live is live_queue.ABSENT:
+        # The queue comes when everything else has been tried: on hold, but where all of it is applied.
+        others = [manifest for manifest in manifests.objects(spec) if manifest["kind"] != "ClusterQueue"]
+        rest = send(row, others, deadline, kube=kube, is_all=False)
+        spec = replace(spec, is_held=row.wanted != Wanted.ACTIVE or not rest.is_all_applied)
+        kept = (*kept, *rest.sent)
     done = send(row, manifests.objects(spec), deadline, kube=kube)
     return replace(done, sent=(*kept, *done.sent))
 
@@ -97,11 +104,6 @@ def _is_lower(cell: QuotaCell, live: LiveQueue) -> bool:
 
 def _is_ours(row: Namespace) -> bool:
     return applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED).exists()
-
-
-def _all_applied(row: Namespace) -> bool:
-    rows = applied(row)
-    return not rows.exclude(result=AppliedObject.Result.APPLIED).exists()
 
 
 def _is_coming(share: entitlements.Share) -> bool:
