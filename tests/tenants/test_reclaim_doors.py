@@ -24,9 +24,9 @@ from portal.errors import Refused
 from tenants import actions, reclaims, reconcile
 from tenants.decisions import Decision
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaRequest, Tenant
-from tenants.policy import Taken
+from tenants.policy import Asked, Taken
 from tests import make
-from tests.tenants.test_doors_agree import DONE, Answer, undone
+from tests.tenants.test_doors_agree import DONE, Answer, raced, undone
 
 WHY = "The course needs them."
 DAYS = 9
@@ -255,6 +255,39 @@ def test_the_page_decides_it(grant: Grant, dana: User, olga: User) -> None:
         midnight(DAYS + 2),
         midnight(DAYS + 2),
     )
+
+
+def test_the_page_costs_the_same_with_one_grant_and_with_many(
+    grant: Grant, team_a: Tenant, olga: User, django_assert_max_num_queries: Any
+) -> None:
+    client, path = signed_in(olga), f"/teams/team-a/grants/{grant.pk}/reclaim"
+    with django_assert_max_num_queries(12) as few:
+        assert client.get(path).status_code == 200
+    for number in range(6):
+        since = timezone.now() + timedelta(days=40 + 10 * number)
+        make.grant(team_a, grant.gpu_class, units=1, since=since, until=since + timedelta(days=9))
+        make.tenant(grant.gpu_class.cluster, slug=f"team-{number}", namespace=f"{grant.gpu_class.slug}-{number}")
+    with django_assert_max_num_queries(12) as many:
+        assert client.get(path).status_code == 200
+    assert len(few) == len(many)
+
+
+# ---- races ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_32_who_ask_and_take_back_have_one_winner(grant: Grant, alice: User, olga: User) -> None:
+    slug, now = grant.gpu_class.slug, timezone.now()
+    asked = Asked(slug, 9, now, now + timedelta(days=20))
+    taken = Taken(slug, 3, now + timedelta(days=DAYS))
+    verbs: list[Callable[[], Any]] = [
+        lambda: actions.file_request("team-a", lines=[asked], justification=WHY, by=Actor(alice, "page")),
+        lambda: reclaims.reclaim("team-a", lines=[taken], justification=WHY, by=Actor(olga, "page")),
+    ]
+    answers = raced(verbs * 16)
+    assert answers.count("") == 1
+    assert set(answers) == {"", "already_pending"}
+    assert QuotaRequest.objects.count() == 1
 
 
 # ---- plan ----------------------------------------------------------------------------------------------------------
