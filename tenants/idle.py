@@ -64,7 +64,7 @@ def _warn_or_close(row: Namespace, at: datetime) -> datetime | None:
         closes_at = max(since + IDLE, at + WARN_BEFORE)
         _warn(namespace, since, closes_at)
         return closes_at
-    closes_at = max(since + IDLE, told.at + WARN_BEFORE)
+    closes_at = datetime.fromisoformat(told.after["closes_at"])
     if at < closes_at:
         return closes_at
     because = f"Nothing has run in this trial since {since:%d %b %Y}."

@@ -26,6 +26,8 @@ from cluster.models import (
 from desk.queries.catalog_checks import CatalogChecks
 from portal import due
 from portal.quota_bar import plural
+from tenants.queries import stuck
+from tenants.queries.stuck import Stuck
 from workloads.models import Workload
 
 SHOWN = 50
@@ -89,13 +91,16 @@ class Health:
     mirrors: list[Mirror]
     objects: list[ObjectLine]
     orphans: list[Orphan]
+    # Namespaces of teams that were deleted and are still there.
+    stuck: list[Stuck]
 
 
 def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     """A few queries a Due table and about a dozen more, whatever the number of rows. The verdict counts `checks`."""
     as_of = mirror.as_of(cluster.pk)
     overdue, problems = _overdue(), _problems()
-    objects, orphans = _objects(cluster), _orphans(cluster)
+    objects, orphans, terminating = _objects(cluster), _orphans(cluster), stuck.everywhere(cluster)
+    blocked = [one for one in terminating if timezone.now() - one.since > LATE]
     is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
     bad = []
     if is_late:
@@ -108,6 +113,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         bad.append(f"{plural(len(problems), 'row')} failed at the last try")
     if orphans:
         bad.append(f"{plural(len(orphans), 'orphan')}")
+    if blocked:
+        bad.append(f"{plural(len(blocked), 'namespace')} that cannot go")
     if checks.faults:
         bad.append(f"{plural(checks.faults, 'fault')} in the catalog")
     if checks.lines is None:
@@ -124,6 +131,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         mirrors=_mirrors(cluster),
         objects=objects,
         orphans=orphans,
+        stuck=terminating,
     )
 
 
