@@ -59,6 +59,8 @@ SENTENCES = {
     "trial.begun": "began the trial",
     "trial.reminded": "told the team of the end of its trial in",
     "rule.changed": "changed the rule",
+    "deputy.named": "named the",
+    "deputy.ended": "ended the",
 }
 
 

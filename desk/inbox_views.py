@@ -25,7 +25,7 @@ from desk.queries import inbox as queries
 from desk.queries.inbox import Filter, InboxRow
 from desk.queries.ticked import ticked
 from portal.errors import refuse_if
-from tenants import policy, shown
+from tenants import deputy_policy, policy, shown
 from tenants import queries as tenants
 from tenants.models import QuotaLine, Tenant
 from tenants.queries import founding, requests
@@ -53,7 +53,7 @@ KEYS = (
 @require_GET
 def inbox(request: HttpRequest) -> HttpResponse:
     by = actor(request)
-    refuse_if(policy.may_see_inbox(by))
+    refuse_if(deputy_policy.may_see_inbox(by, tenants.rights(by)))
     pks = _ticks(request.GET)
     if request.GET.get("part") == "set":
         return render(request, "desk/_inbox_set.html", {"set": _set(by, pks)})
@@ -65,7 +65,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
     """The ticked requests as asked, each for itself. What was refused stays ticked."""
     by = actor(request)
-    refuse_if(policy.may_see_inbox(by))
+    refuse_if(deputy_policy.may_see_inbox(by, tenants.rights(by)))
     pks, reason = _ticks(request.POST), request.POST.get("reason", "").strip()
     refusal = None if approve else policy.may_deny(reason=reason)
     error = NOTHING_TICKED if not pks else refusal.message if refusal else ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Exists
 from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.actor import Actor
 from accounts.models import Role, User
 from portal import theme
-from tenants.models import Tenant
+from tenants.models import Deputy, Tenant
 from tenants.queries import founding, requests
 
 # Which entry of the navigation a page belongs to, by the page's name in the URL map.
@@ -41,6 +42,7 @@ SECTIONS = {
     "inbox": "Inbox",
     "inbox-approve": "Inbox",
     "inbox-deny": "Inbox",
+    "deputies": "Inbox",
     "team-request": "Inbox",
     "team-decide": "Inbox",
     "history": "History",
@@ -74,11 +76,11 @@ def page(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return found
-    teams = teams_of(user, current=tenant_in_address(request))
+    teams, is_deputy = teams_of(user, current=tenant_in_address(request))
     team = next((team for team in teams if team.current), teams[0] if teams else None)
     found["tenants"] = teams
     found["current_tenant"] = team if team and (team.current or not user.roles) else None
-    found["nav_items"] = navigation(request, user, team)
+    found["nav_items"] = navigation(request, user, team, is_deputy=is_deputy)
     found["api_docs_url"] = reverse("api-schema")
     if found["current_tenant"]:
         found["search_url"] = reverse("workloads", args=[found["current_tenant"].slug])
@@ -96,13 +98,19 @@ def tenant_in_address(request: HttpRequest) -> str:
     return str(match.kwargs.get("tenant", "")) if match else ""
 
 
-def teams_of(user: User, *, current: str) -> list[Team]:
-    """The person's own teams; staff see other teams' pages, but their switcher does not list the whole house."""
-    rows = Tenant.objects.filter(memberships__user=user).order_by("slug").values_list("slug", "name")
-    return [Team(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name in rows]
+def teams_of(user: User, *, current: str) -> tuple[list[Team], bool]:
+    """The person's own teams; staff see other teams' pages, but their switcher does not list the whole house. And
+    whether the person is an approver's deputy now: told by the same query, by one more for who is in no team.
+    """
+    of_deputy = Deputy.objects.in_force().filter(deputy=user)
+    found = Tenant.objects.filter(memberships__user=user).annotate(is_deputy=Exists(of_deputy)).order_by("slug")
+    rows = list(found.values_list("slug", "name", "is_deputy"))
+    is_deputy = rows[0][2] if rows else not user.has_role(Role.APPROVER) and of_deputy.exists()
+    teams = [Team(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name, _ in rows]
+    return teams, is_deputy
 
 
-def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavItem]:
+def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy: bool) -> list[NavItem]:
     pages: list[tuple[str, str, int | None]] = []
     if team:
         pages.append(("Home", team.href, None))
@@ -111,7 +119,7 @@ def navigation(request: HttpRequest, user: User, team: Team | None) -> list[NavI
         pages.append(("Workloads", reverse("workloads", args=[team.slug]), None))
         pages.append(("Requests", reverse("requests", args=[team.slug]), None))
         pages.append(("Team", reverse("team", args=[team.slug]), None))
-    if user.has_role(Role.APPROVER):
+    if user.has_role(Role.APPROVER) or is_deputy:
         by = Actor(user=user, via="page")
         pages.append(("Inbox", reverse("inbox"), requests.inbox(by).count() + founding.waiting(by).count()))
     if user.roles:

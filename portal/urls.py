@@ -16,7 +16,7 @@ from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
-from tenants import api_grants, api_life, founding_api, grant_views, reclaim_views
+from tenants import api_deputies, api_grants, api_life, deputy_views, founding_api, grant_views, reclaim_views
 from tenants import api_people as people
 from tenants import founding_views as founding
 from tenants import life_views as life
@@ -45,6 +45,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/deputies", api_deputies.Deputies.as_view(), name="api-deputies"),
+    path("api/v1/deputies/<int:pk>/end", api_deputies.DeputyEnd.as_view(), name="api-deputy-end"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
     path("api/v1/images", api_catalog.Images.as_view(), name="api-images"),
     path("api/v1/invitations", people.Invitations.as_view(), name="api-invitations"),
@@ -131,6 +133,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/logs/<slug:tenant>/<slug:name>", workloads.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
     # quota and teams
+    path("deputies", deputy_views.deputy_list, name="deputies"),
+    path("deputies/<int:pk>/end", deputy_views.deputy_end, name="deputy-end"),
     path("requests/<int:pk>", tenants.request_page, MEASURE, name="request"),
     path("requests/<int:pk>/comment", tenants.request_comment, MEASURE, name="request-comment"),
     path("requests/<int:pk>/decide", tenants.request_decide, MEASURE, name="request-decide"),

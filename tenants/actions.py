@@ -28,7 +28,7 @@ from tenants.access import disallow_team as disallow_team
 # Decision and OverPromise are part of `decide`'s interface: callers find them here.
 from tenants.decisions import Decision as Decision
 from tenants.decisions import OverPromise as OverPromise
-from tenants.decisions import Settled, refusal, settle
+from tenants.decisions import Settled, refusal, settle, signed
 from tenants.life import set_wanted as set_wanted
 from tenants.line_policy import in_line
 from tenants.measured import Measure
@@ -191,15 +191,16 @@ def _decide(
     # Read again: somebody may have decided or withdrawn while we waited for the locks.
     lines = QuotaLine.objects.in_bulk(wanted)
     now = queries.now()
-    standing, decides = queries.standing(by, request.tenant), queries.decides(by)
+    standing, mine = queries.standing(by, request.tenant), queries.rights(by)
     settled = []
     for index, decision in enumerate(decisions):
         line = lines[decision.line_id]
         gpu_class = classes[line.gpu_class_id]
-        met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, decides)
+        met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, mine)
         refuse_if(None if rule else policy.may_decide(by, met))
         refuse_if(policy.may_grant(standing) if decision.approve else None)
-        one = settle(line, decision, now)
+        lender = mine.lender(gpu_class.slug, line.tenant_id, request.filed_by_id)
+        one = settle(line, signed(decision, lender), now)
         if one.is_reclaim:
             one = one.cutting(reclaims.base_at(line.tenant_id, line.gpu_class_id, one.starts))
         refuse_if(in_line(index, refusal(one, gpu_class.name, now)))
@@ -350,6 +351,8 @@ def _after_decision(
 def _answer(one: Settled) -> dict[str, Any]:
     line = one.line
     common = {"line": line.pk, "class": line.gpu_class.slug, "kind": line.kind, "reason": one.decision.reason}
+    if "deputy_for" in one.decision.measured:
+        common["deputy_for"] = one.decision.measured["deputy_for"]
     if not one.decision.approve:
         return {**common, "approved": False}
     dates = {"from": one.starts, "until": one.ends, "grace_hours": one.grace // timedelta(hours=1)}

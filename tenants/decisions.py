@@ -9,6 +9,7 @@ from typing import Any
 
 from portal.errors import Refusal
 from tenants import line_policy, policy
+from tenants.deputy_policy import Right
 from tenants.models import GRACE, Grant, QuotaLine
 
 
@@ -28,6 +29,13 @@ class Decision:
     reason: str = ""
     measured: Mapping[str, Any] = field(default_factory=dict)
     grace_hours: int | None = None
+
+
+def signed(decision: Decision, lender: Right | None) -> Decision:
+    """The record says for whom a deputy decided."""
+    if lender is None:
+        return decision
+    return replace(decision, measured={**decision.measured, "deputy_for": lender.name})
 
 
 @dataclass(frozen=True)

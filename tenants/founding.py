@@ -87,14 +87,17 @@ def decide_team(
     # Locked: who decides or withdraws at the same moment waits, and finds it decided.
     rows = TeamRequest.objects.visible_to(by).select_for_update(of=("self",)).select_related("user", "bundle")
     row = get_or_refuse(rows, pk=request_id)
-    facts = founding.team_facts(row, queries.decides(by))
+    mine = queries.rights(by)
+    facts = founding.team_facts(row, mine)
     refuse_if(founding_policy.may_decide_team(by, facts))
     reason, slug = " ".join(reason.split()), slug.strip() or row.slug
+    lenders = {right.name for one in facts.classes if (right := mine.lender(one, None, row.user_id))}
+    signed = {"deputy_for": sorted(lenders)} if lenders else {}
     decided: dict[str, Any] = {"decided_by": by.user, "decided_at": timezone.now(), "reason": reason}
     if not approve:
         refuse_if(policy.may_deny(reason=reason))
         move(TeamRequest, row.pk, to=State.DENIED, **decided)
-        event = record(by, "team.decided", row, after={"approved": False, "reason": reason})
+        event = record(by, "team.decided", row, after={"approved": False, "reason": reason, **signed})
         subject = f"Your team {row.name} was not approved"
         deliver(event, [row.user], subject=subject, body=f"{reason}\n\n" + address("/start"))
     else:
@@ -106,7 +109,7 @@ def decide_team(
         move(TeamRequest, row.pk, to=State.APPROVED, tenant=tenant, **decided)
         request = _ask_bundle(row, tenant)
         after = {"approved": True, "slug": slug, "bundle": row.bundle.name, "request": request.pk, "reason": reason}
-        event = record(by, "team.decided", row, tenant=slug, after=after)
+        event = record(by, "team.decided", row, tenant=slug, after={**after, **signed})
         if by_rule:
             _grant_bundle(request, units or {}, bundle=row.bundle, reason=reason, over_promise=over_promise, by=by)
         else:

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from accounts.actor import Actor
 from catalog.models import GpuClass
 from portal.errors import constraint_sentence
+from tenants.deputy_models import stands_in
 
 
 class Bundle(models.Model):
@@ -57,7 +58,10 @@ class TeamRequestQuerySet(models.QuerySet["TeamRequest"]):
     def visible_to(self, actor: Actor) -> TeamRequestQuerySet:
         if actor.user is None or actor.sees_all:
             return self
-        return self.filter(user=actor.user)
+        is_deputy, of_class = stands_in(actor.user)
+        return self.filter(
+            Q(user=actor.user) | (is_deputy & Q(bundle__in=BundleLine.objects.filter(of_class).values("bundle")))
+        )
 
 
 class TeamRequest(models.Model):

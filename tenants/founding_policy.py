@@ -36,6 +36,7 @@ class TeamFacts:
     state: str
     classes: Mapping[str, str]
     decides: Collection[str] | None
+    is_deputy: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,10 @@ def team_refusal(*, name: str, slug: str, purpose: str) -> Refusal | None:
 
 
 def may_decide_team(by: Actor, team: TeamFacts) -> Refusal | None:
-    """An approver of every class in the bundle, never the requester. To approve more is asked."""
+    """An approver of every class in the bundle, or a deputy; never the requester. To approve more is asked."""
     if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
-    if not by.has_role(Role.APPROVER):
+    if not (by.has_role(Role.APPROVER) or team.is_deputy):
         return Refusal("not_allowed", "New teams are decided by approvers.", status=403)
     if by.user_id == team.asked_by:
         return Refusal("own_request", "You asked for this team yourself; another approver decides it.", status=403)

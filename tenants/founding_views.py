@@ -13,7 +13,6 @@ from django.views.decorators.http import require_GET, require_POST
 from accounts import queries as accounts
 from accounts.actor import Actor
 from accounts.edge import actor
-from accounts.models import Role
 from accounts.sentences import sentence
 from portal.errors import get_or_refuse, refusal_beside, refuse_if
 from tenants import founding, member_views, queries, shown
@@ -89,7 +88,7 @@ def team_decide(request: HttpRequest, pk: int) -> HttpResponse:
 def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = None) -> dict[str, Any]:
     [row] = teams.team_rows([found], by=by)
     is_pending = row.state == TeamRequest.State.PENDING
-    show_decide = by.has_role(Role.APPROVER) and is_pending
+    show_decide = bool(queries.rights(by)) and is_pending
     facts = teams.line_facts(row.bundle, at=queries.now()) if show_decide else []
     errors = form.line_errors() if form else {}
     by_rule = rules.is_on(BUNDLE) if form is None else bool(form.line_keys)

@@ -19,6 +19,7 @@ from portal.errors import constraint_sentence
 
 # Rows of their own module, for those who look for them here.
 from tenants.deputy_models import Deputy as Deputy
+from tenants.deputy_models import stands_in
 from tenants.founding_models import Bundle as Bundle
 from tenants.founding_models import BundleLine as BundleLine
 from tenants.founding_models import TeamRequest as TeamRequest
@@ -151,9 +152,13 @@ class Namespace(Due):
 
 class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
     def visible_to(self, actor: Actor) -> QuotaRequestQuerySet:
+        """Those of the actor's teams, and what it decides as a deputy; all for staff."""
         if actor.user is None or actor.sees_all:
             return self
-        return self.filter(tenant__memberships__user=actor.user)
+        is_deputy, of_class = stands_in(actor.user)
+        teams = Membership.objects.filter(user=actor.user).values("tenant")
+        lent = QuotaLine.objects.filter(of_class).values("request")
+        return self.filter(Q(tenant__in=teams) | (is_deputy & Q(pk__in=lent)))
 
 
 class QuotaRequest(models.Model):

@@ -74,7 +74,9 @@ class Taken:
 
 @dataclass(frozen=True)
 class LineFacts:
-    """A line as somebody meets it who may decide it. `decides`: slugs of the actor's classes, None for all of them."""
+    """A line as somebody meets it who may decide it. `decides`: slugs of the actor's classes, also as a deputy, None
+    for all of them.
+    """
 
     gpu_class: str
     class_name: str
@@ -82,6 +84,8 @@ class LineFacts:
     filed_by: int
     role: str
     decides: Collection[str] | None
+    # Of some approver, whatever the person's own role.
+    is_deputy: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,12 +219,6 @@ def comment_refusal(text: str) -> Refusal | None:
     return Refusal("bad_comment", f"A comment has 1 to {COMMENT_MAX:,} characters, this one has {len(text):,}.", "text")
 
 
-def may_see_inbox(by: Actor) -> Refusal | None:
-    if by.has_role(Role.APPROVER):
-        return None
-    return Refusal("not_allowed", "The inbox is for approvers.", status=403)
-
-
 def class_refusal(facts: ClassFacts) -> Refusal | None:
     """Can nothing at all be asked of this class now? The form shows why instead of a field."""
     if facts.is_reclaimed:
@@ -294,10 +292,10 @@ def may_withdraw(by: Actor, standing: Standing, *, filed_by: int, is_reclaim: bo
 
 
 def may_decide(by: Actor, line: LineFacts) -> Refusal | None:
-    """An approver of this class, never the requester nor a member of the tenant. To approve more is asked."""
+    """An approver of this class or a deputy, never the requester nor a member of the team. For a yes more is asked."""
     if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
-    if not by.has_role(Role.APPROVER):
+    if not (by.has_role(Role.APPROVER) or line.is_deputy):
         return Refusal("not_allowed", "Requests are decided by approvers.", status=403)
     if by.user_id == line.filed_by:
         return Refusal("own_request", "You filed this request yourself; another approver decides it.", status=403)

@@ -48,7 +48,7 @@ def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: 
 
 def may_comment(by: Actor, request: QuotaRequest, *, asks_back: bool = False) -> Refusal | None:
     """Four queries at most."""
-    decides = queries.decides(by)
+    decides = queries.rights(by).classes_for(request.tenant_id, request.filed_by_id)
     lines = request.lines.all() if decides is None else request.lines.filter(gpu_class__slug__in=decides)
     return policy.may_comment(
         by,

@@ -17,7 +17,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from accounts import queries as accounts
 from accounts.actor import Actor
 from accounts.edge import actor
-from accounts.models import Role
 from accounts.paging import page_of
 from catalog import queries as catalog
 from catalog.models import GpuClass
@@ -237,7 +236,7 @@ def _request_context(
     figures = queries.figures(found.tenant, list(classes.values()), at=at)
     excesses = {line.pk: _excess(found, line, classes, figures, at) for line in row.pending}
     errors = form.line_errors() if form else {}
-    show_decide = by.has_role(Role.APPROVER) and queries.standing(by, found.tenant).role == ""
+    show_decide = bool(queries.rights(by)) and queries.standing(by, found.tenant).role == ""
     plan = Plan.objects.filter(request=found).first()
     page = {
         "pk": row.pk,

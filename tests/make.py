@@ -15,7 +15,7 @@ from accounts.models import Role, User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from devcluster.api import Api
-from tenants.models import ApproverFor, Grant, Membership, Namespace, Tenant
+from tenants.models import ApproverFor, Deputy, Grant, Membership, Namespace, Tenant
 
 PASSWORD = "correct horse battery staple"
 
@@ -41,6 +41,13 @@ def approver(name: str, *, gpu_class: GpuClass | None = None) -> User:
     found = user(name, roles=[Role.APPROVER])
     ApproverFor.objects.create(user=found, gpu_class=gpu_class)
     return found
+
+
+def deputy(who: User, *, of: User, since: datetime | None = None, until: datetime | None = None) -> Deputy:
+    """In force now unless told otherwise: from an hour ago, for 10 days."""
+    start = since or timezone.now() - timedelta(hours=1)
+    period = DateTimeTZRange(start, until or start + timedelta(days=10))
+    return Deputy.objects.create(approver=of, deputy=who, period=period)
 
 
 def tenant(cluster: Cluster, *, slug: str, namespace: str = "") -> Tenant:

@@ -17,7 +17,7 @@ from django.db.models.functions import Lower, Upper
 
 from accounts import queries as accounts
 from accounts.actor import Actor
-from accounts.models import Role, User
+from accounts.models import User
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.live_queue import LiveQueue
@@ -26,8 +26,10 @@ from cluster.specs import NamespaceSpec
 from portal.due import owner_label
 from tenants import entitlements, policy, promises
 from tenants.entitlements import Share
-from tenants.models import ApproverFor, Grant, Membership, Namespace, QuotaLine, Tenant
+from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 from tenants.promises import Promise
+from tenants.queries.deputies import approvers_of as approvers_of
+from tenants.queries.deputies import rights as rights
 from tenants.queries.grants import OVER_AT
 
 # What the layers above ask here.
@@ -60,26 +62,8 @@ def standing(by: Actor, tenant: Tenant) -> policy.Standing:
 
 
 def decides(by: Actor) -> frozenset[str] | None:
-    """Slugs of the classes that the actor decides, None for all of them."""
-    if by.user is None or not by.has_role(Role.APPROVER):
-        return frozenset()
-    slugs = list(ApproverFor.objects.filter(user=by.user).values_list("gpu_class__slug", flat=True))
-    return None if None in slugs else frozenset(slug for slug in slugs if slug)
-
-
-def approvers_of(class_ids: Collection[int], *, tenant: Tenant) -> list[User]:
-    """Who may decide about at least one of these classes; the tenant's own members are left out."""
-    return list(
-        User.objects.filter(
-            Q(approver_for__gpu_class=None) | Q(approver_for__gpu_class__in=class_ids),
-            is_active=True,
-            roles__contains=[Role.APPROVER],
-            approver_for__isnull=False,
-        )
-        .exclude(memberships__tenant=tenant)
-        .distinct()
-        .order_by("pk")
-    )
+    """Slugs of the classes that the actor decides, also as a deputy; None for all of them."""
+    return rights(by).classes
 
 
 def managers_of(tenant: Tenant) -> list[User]:

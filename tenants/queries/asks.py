@@ -9,6 +9,7 @@ from datetime import datetime
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from tenants.models import QuotaLine, QuotaRequest
+from tenants.queries.requests import decider
 
 LIMIT = 10
 
@@ -48,7 +49,7 @@ def asked_before(tenant_id: int, class_ids: Collection[int], *, request_id: int 
             units=line.decided_units,
             state=line.state,
             at=line.decided_at,
-            by=line.decided_by.name if line.decided_by else line.rule,
+            by=decider(line),
             reason=line.reason,
         )
         for line in lines.select_related("gpu_class", "decided_by").order_by("-decided_at", "-pk")[:LIMIT]

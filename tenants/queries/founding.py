@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,19 +13,21 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, prefetch_related_objects
 
 from accounts.actor import Actor
-from accounts.models import Role, User
+from accounts.models import User
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.names import dns_label
 from portal.errors import Refusal
 from tenants import queries
+from tenants.deputy_policy import Rights
 from tenants.founding_policy import SLUG_TAKEN, TeamFacts, may_decide_team, may_try, trial_refusal
 from tenants.models import ApproverFor, Bundle, BundleLine, Namespace, QuotaLine, TeamRequest, Tenant
 from tenants.policy import Excess
 from tenants.promises import Promise
 from tenants.queries import joining, rules
 from tenants.queries.curves import PromiseCurve, promise_curve
+from tenants.queries.deputies import approving, with_deputies
 from tenants.rule_policy import STARTER as STARTER
 from tenants.rule_policy import starter_refusal
 
@@ -97,7 +101,7 @@ def team_rows(found: Collection[TeamRequest], *, by: Actor) -> list[TeamRow]:
     """In the given order. Seven queries, whatever their number."""
     rows = list(found)
     prefetch_related_objects(rows, "user", "decided_by", "tenant", "bundle__lines__gpu_class")
-    mine = queries.decides(by)
+    mine = queries.rights(by)
     return [
         TeamRow(
             pk=row.pk,
@@ -118,9 +122,10 @@ def team_rows(found: Collection[TeamRequest], *, by: Actor) -> list[TeamRow]:
     ]
 
 
-def team_facts(row: TeamRequest, mine: Collection[str] | None) -> TeamFacts:
+def team_facts(row: TeamRequest, mine: Rights) -> TeamFacts:
     classes = {line.gpu_class.slug: line.gpu_class.name for line in row.bundle.lines.all()}
-    return TeamFacts(row.user_id, row.user.is_active, row.state, classes, mine)
+    decides = mine.classes_for(None, row.user_id)
+    return TeamFacts(row.user_id, row.user.is_active, row.state, classes, decides, is_deputy=bool(mine.lent))
 
 
 def own(by: Actor) -> QuerySet[TeamRequest]:
@@ -130,13 +135,23 @@ def own(by: Actor) -> QuerySet[TeamRequest]:
 
 
 def waiting(by: Actor) -> QuerySet[TeamRequest]:
-    """Oldest first: pending, with a bundle of classes that this approver decides."""
-    mine = queries.decides(by)
+    """Oldest first: pending, with a bundle of classes that this approver decides, or deputy."""
+    mine = queries.rights(by)
     found = TeamRequest.objects.filter(state=TeamRequest.State.PENDING).order_by("id")
-    if mine is None:
-        return found
-    others = BundleLine.objects.filter(bundle=OuterRef("bundle")).exclude(gpu_class__slug__in=mine)
-    return found.filter(~Exists(others))
+    if not mine:
+        return found.none()
+    lenders = [right.approver_id for right in mine.lent]
+    of_others = _of_classes(mine.classes) & ~Q(user__in=lenders)
+    # What an approver asked for is not the deputy's by that approver's right.
+    of_lenders = (Q(user=lender) & _of_classes(mine.classes_for(None, lender)) for lender in lenders)
+    return found.filter(functools.reduce(operator.or_, of_lenders, of_others))
+
+
+def _of_classes(slugs: Collection[str] | None) -> Q:
+    if slugs is None:
+        return ~Q(pk__in=[])
+    others = BundleLine.objects.filter(bundle=OuterRef("bundle")).exclude(gpu_class__slug__in=slugs)
+    return ~Q(Exists(others))
 
 
 def inbox(by: Actor) -> dict[str, Any]:
@@ -148,12 +163,12 @@ def inbox(by: Actor) -> dict[str, Any]:
 
 
 def deciders(bundle: Bundle) -> list[User]:
-    """Approvers of every class in it. One query."""
+    """Approvers of every class in it, and who stands in for them. One query."""
     theirs = ApproverFor.objects.filter(user=OuterRef("pk"))
     of_class = ApproverFor.objects.filter(user=OuterRef(OuterRef("pk")), gpu_class=OuterRef("gpu_class"))
     others = BundleLine.objects.filter(~Exists(of_class), bundle=bundle)
-    approvers = User.objects.filter(is_active=True, roles__contains=[Role.APPROVER])
-    return list(approvers.filter(Exists(theirs.filter(gpu_class=None)) | ~Exists(others)).order_by("pk"))
+    found = approving().filter(Exists(theirs.filter(gpu_class=None)) | ~Exists(others))
+    return list(with_deputies(found).order_by("pk"))
 
 
 # ---- trying ------------------------------------------------------------------------------------------------------

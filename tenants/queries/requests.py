@@ -13,8 +13,10 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from portal.errors import Refusal
 from tenants import policy
+from tenants.deputy_policy import Rights
 from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
-from tenants.queries import decides, now
+from tenants.queries import now, rights
+from tenants.queries.deputies import lines_of
 
 HOUR = timedelta(hours=1)
 
@@ -101,11 +103,8 @@ def requests_for(by: Actor, *, tenant: str = "", state: str = "") -> QuerySet[Qu
 
 
 def inbox(by: Actor, *, tenant: str = "") -> QuerySet[QuotaRequest]:
-    """Requests with a pending line of a class that this approver decides; oldest first is by id."""
-    mine = decides(by)
-    lines = QuotaLine.objects.filter(request=OuterRef("pk"), state=QuotaLine.State.PENDING)
-    if mine is not None:
-        lines = lines.filter(gpu_class__slug__in=mine)
+    """Requests with a pending line that this approver decides, or deputy; oldest first is by id."""
+    lines = QuotaLine.objects.filter(lines_of(rights(by)), request=OuterRef("pk"), state=QuotaLine.State.PENDING)
     found = QuotaRequest.objects.filter(Exists(lines)).order_by("id")
     return found.filter(tenant__slug=tenant) if tenant else found
 
@@ -127,7 +126,7 @@ def request_rows(requests: Collection[QuotaRequest], *, by: Actor) -> list[Reque
     prefetch_related_objects(list(rows.values()), "tenant", "filed_by", "lines__gpu_class", "lines__decided_by")
     held = _held_now({request.tenant_id for request in requests})
     standings = _standings(by, {request.tenant_id for request in requests})
-    mine = decides(by)
+    mine = rights(by)
     asked = _asked_back(rows)
     return [
         _request_row(request, held, standings[request.tenant_id], mine, by, request.pk in asked) for request in requests
@@ -155,7 +154,7 @@ def _request_row(
     request: QuotaRequest,
     held: dict[tuple[int, int], int],
     standing: policy.Standing,
-    mine: Collection[str] | None,
+    mine: Rights,
     by: Actor,
     is_asked_back: bool,
 ) -> RequestRow:
@@ -185,7 +184,7 @@ def _request_row(
                 decided_grace_hours=None if line.decided_grace is None else line.decided_grace // HOUR,
                 state=line.state,
                 reason=line.reason,
-                decided_by=line.decided_by.name if line.decided_by else line.rule and f"rule {line.rule}",
+                decided_by=decider(line),
                 decided_at=line.decided_at,
                 refusal=policy.may_decide(by, line_facts(line, line.gpu_class, request.filed_by_id, standing, mine)),
                 notice_days=(line.asked_from - request.filed_at).days if line.kind == QuotaLine.Kind.RECLAIM else None,
@@ -195,7 +194,18 @@ def _request_row(
     )
 
 
+def decider(line: QuotaLine) -> str:
+    """Who decided, and for whom; a rule; "" for nobody yet."""
+    if line.decided_by is None:
+        return line.rule and f"rule {line.rule}"
+    lender = line.facts.get("deputy_for")
+    return f"{line.decided_by.name}, deputy for {lender}" if lender else line.decided_by.name
+
+
 def line_facts(
-    line: QuotaLine, gpu_class: GpuClass, filed_by: int, standing: policy.Standing, mine: Collection[str] | None
+    line: QuotaLine, gpu_class: GpuClass, filed_by: int, standing: policy.Standing, mine: Rights
 ) -> policy.LineFacts:
-    return policy.LineFacts(gpu_class.slug, gpu_class.name, line.state, filed_by, standing.role, mine)
+    decides = mine.classes_for(line.tenant_id, filed_by)
+    return policy.LineFacts(
+        gpu_class.slug, gpu_class.name, line.state, filed_by, standing.role, decides, is_deputy=bool(mine.lent)
+    )

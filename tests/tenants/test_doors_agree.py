@@ -38,14 +38,18 @@ STATES = ("pending", "approved", "denied", "withdrawn")
 VERBS = ("approve", "deny", "withdraw", "comment", "ask back")
 TEAM = ("owner", "manager", "member", "viewer", "filer")
 APPROVERS = ("approver", "approver of another class", "approver in the team", "approver who filed it")
-PEOPLE = (*TEAM, *APPROVERS, "operator", "stranger")
+DEPUTIES = ("deputy", "deputy of another class")
+PEOPLE = (*TEAM, *APPROVERS, *DEPUTIES, "operator", "stranger")
 REASON = "No cards are left."
 
 
 def expected(verb: str, who: str, state: str, *, is_reclaim: bool = False) -> str:
     """The code of the refusal; "" where it is done. What takes units back is withdrawn by who filed it alone."""
-    if who == "stranger":
+    if who in ("stranger", "deputy of another class"):
         return "not_found"
+    if who == "deputy":
+        # As who named this person.
+        return expected(verb, "approver", state, is_reclaim=is_reclaim)
     if is_reclaim and verb == "withdraw" and who in ("owner", "manager"):
         return "not_allowed"
     if verb == "comment":
@@ -104,9 +108,13 @@ def people(team_a: Tenant, alice: User, bob: User, charlie: User, dana: User, ol
         "approver of another class": make.approver("Dora", gpu_class=elsewhere),
         "approver in the team": make.approver("Doro"),
         "approver who filed it": make.approver("Dinah"),
+        "deputy": make.user("Dave"),
+        "deputy of another class": make.user("Dirk"),
         "operator": olga,
         "stranger": charlie,
     }
+    make.deputy(found["deputy"], of=found["approver"])
+    make.deputy(found["deputy of another class"], of=found["approver of another class"])
     make.member(team_a, found["manager"], Membership.Role.MANAGER)
     make.member(team_a, found["viewer"], Membership.Role.VIEWER)
     # Filed it as a manager and is a viewer by now: what is left is having filed it.
@@ -326,7 +334,7 @@ def test_the_table_has_every_outcome() -> None:
     """Otherwise the test above could agree about nothing."""
     cells = list(itertools.product(VERBS, PEOPLE, STATES))
     codes = {expected(*cell) for cell in cells}
-    assert len(cells) == 220
+    assert len(cells) == 260
     assert codes == {"", "not_found", "not_allowed", "not_your_class", "own_team", "own_request", "already_decided"}
     assert {state for verb, who, state in cells if verb == "withdraw" and not expected(verb, who, state)} == {"pending"}
 

@@ -1,0 +1,75 @@
+"""/api/v1/deputies: who stands in for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.edge import actor
+from accounts.models import Scope
+from tenants import deputies
+from tenants.models import Deputy
+from tenants.queries.deputies import deputy_row, deputy_rows
+
+
+class DeputySerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    approver = serializers.CharField()
+    deputy = serializers.CharField()
+    starts_at = serializers.DateTimeField(source="starts")
+    ends_at = serializers.DateTimeField(source="ends")
+    state = serializers.CharField(help_text="later, now, over; void: the approver is none now, or is suspended")
+
+
+class NewDeputySerializer(serializers.Serializer[Any]):
+    email = serializers.EmailField(max_length=254)
+    starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
+    ends_at = serializers.DateTimeField(help_text="At most 92 days later.")
+
+
+class Deputies(APIView):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.DECIDE}
+
+    @extend_schema(
+        operation_id="deputies_list",
+        summary="Who stands in for me and for whom I do (staff: all), now and later",
+        responses=DeputySerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        return Response(DeputySerializer(deputy_rows(actor(request)), many=True).data)
+
+    @extend_schema(
+        operation_id="deputies_name",
+        summary="Name who decides for me within a period",
+        request=NewDeputySerializer,
+        responses={201: DeputySerializer},
+    )
+    def post(self, request: Request) -> Response:
+        asked = NewDeputySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by, values = actor(request), asked.validated_data
+        starts = values.get("starts_at") or timezone.now()
+        row = deputies.name_deputy(email=values["email"], starts=starts, ends=values["ends_at"], by=by)
+        return Response(DeputySerializer(deputy_row(row, by)).data, status=status.HTTP_201_CREATED)
+
+
+class DeputyEnd(APIView):
+    required_scope = Scope.DECIDE
+
+    @extend_schema(
+        operation_id="deputies_end",
+        summary="End it at once, by either of the two",
+        request=None,
+        responses=DeputySerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        row: Deputy = deputies.end_deputy(pk, by=by)
+        return Response(DeputySerializer(deputy_row(row, by)).data)
