@@ -47,7 +47,7 @@ class Watchers:
             process.wait(10)
 
 
-def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: float = 40) -> None:
+def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: float = 90) -> None:
     def story() -> str:
         return "\n".join(watchers.log(number).read_text() for number in range(len(watchers.processes)))
 

@@ -13,7 +13,7 @@ import pytest
 from devcluster.api import Api
 
 Json = dict[str, Any]
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Impersonating(Api):

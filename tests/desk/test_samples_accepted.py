@@ -57,7 +57,7 @@ def answer(admin: Api, manifest: dict[str, Any], namespace: str) -> tuple[int, s
     return status, data.decode()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list[GpuClass], namespace: str) -> None:
     assert len(classes) >= 14
     refused = {}
@@ -72,7 +72,7 @@ def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list
     assert refused == {}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass], namespace: str) -> None:
     """What the page says of the three: Kueue suspends the Job; it puts no gate on the pod and leaves the rest alone."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
@@ -89,7 +89,7 @@ def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass],
     assert seen[POD]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu.shared"] == "1"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_a_manifest_without_its_labels_or_with_another_taint_is_refused(
     admin: Api, classes: list[GpuClass], namespace: str
 ) -> None:

@@ -105,7 +105,7 @@ def processes_of(uid: str) -> list[int]:
 
 def test_a_notebook_is_a_real_jupyterlab_from_start_to_deletion(admin, namespace, seen):
     pod = admin.create(notebook(namespace))
-    wait_until(lambda: is_ready(seen()), within_s=40)
+    wait_until(lambda: is_ready(seen()), within_s=60)
 
     address = seen()["podIP"]
     assert address.startswith("127.")
@@ -130,7 +130,7 @@ def test_a_notebook_waits_for_its_secret_and_goes_on_when_it_appears(admin, name
 
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lab", "namespace": namespace}}
     admin.create(secret | {"stringData": {"token": TOKEN}})
-    wait_until(lambda: is_ready(seen()), within_s=40)
+    wait_until(lambda: is_ready(seen()), within_s=60)
     assert ask(seen()["podIP"], "/api/kernels", token=TOKEN) == (200, [])
 
 
@@ -292,7 +292,7 @@ def test_a_killed_runner_leaves_no_process_and_the_next_reports_a_node_shutdown(
     ours = {"devcluster/runner": unique}
     with own_runner(services, tmp_path, unique) as runner:
         pod = admin.create(notebook(namespace, annotations=ours))
-        wait_until(lambda: is_ready(seen()), within_s=40)
+        wait_until(lambda: is_ready(seen()), within_s=60)
         ask(seen()["podIP"], "/api/kernels", token=TOKEN, method="POST", body="{}")
         before = processes_of(pod["metadata"]["uid"])
         assert len(before) >= 2  # the server and its kernel

@@ -87,4 +87,4 @@ def test_an_object_deleted_behind_our_back_comes_back(portal: Portal, team: str)
         found = portal.admin.find("v1/resourcequotas", "gpu-portal", namespace=team)
         return found is not None and found["metadata"]["uid"] != before
 
-    portal.wait(is_back, what="the quota is there again", within_s=30)
+    portal.wait(is_back, what="the quota is there again", within_s=60)

@@ -112,7 +112,7 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
     try:
         wait_until(
             lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"),
-            within_s=40,
+            within_s=90,
             what="the mirror is known",
             story=(tmp_path / "watcher.log").read_text,
         )
@@ -156,7 +156,7 @@ def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, servi
             return False
 
     try:
-        wait_until(answers, within_s=30, what="doors answer", story=log_path.read_text)
+        wait_until(answers, within_s=60, what="doors answer", story=log_path.read_text)
         yield found
     finally:
         process.terminate()
@@ -171,7 +171,7 @@ def worker(kube_worker: Kube) -> Worker:
         while (claimed := due.claim(Workload)) is not None:
             due.run_claimed(claimed, partial(reconcile, kube=kube_worker))
 
-    def work(until: Callable[[], object], *, within_s: float = 20) -> None:
+    def work(until: Callable[[], object], *, within_s: float = 60) -> None:
         def step() -> bool:
             drain()
             return bool(until())

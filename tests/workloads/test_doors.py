@@ -29,7 +29,7 @@ from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads.doors import REMEMBER_S
 from workloads.models import Run, Workload
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 
 
 class Stream:

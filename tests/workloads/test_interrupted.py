@@ -26,7 +26,7 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     worker(lambda: run_of("one").ready_at, within_s=60)
 
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
-    wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], within_s=40)
+    wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], within_s=60)
     worker(lambda: shown("one").status.phase is Phase.QUEUED)
     assert run_of("one").ended_at is None
 
@@ -43,6 +43,6 @@ def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody
 
     for pod in named(admin, "v1/pods", namespace_a.name):
         admin.delete("v1/pods", pod, namespace=namespace_a.name)
-    worker(lambda: run_of("one").ended_at, within_s=40)
+    worker(lambda: run_of("one").ended_at, within_s=60)
 
     assert (run_of("one").outcome, run_of("one").reason) == ("stopped", "pod_removed")

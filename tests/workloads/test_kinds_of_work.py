@@ -67,7 +67,7 @@ def test_devices_through_dra(
     everything: Tenant, h100: GpuClass, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", replace(job, gpu_class=h100.slug, units=2), by=by_alice)
-    worker(lambda: run_of("train").started_at, within_s=40)
+    worker(lambda: run_of("train").started_at, within_s=60)
     claim = admin.list("resource.k8s.io/v1/resourceclaims", namespace=namespace_a.name)[0]
     assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
     assert shown("train").status.facts["node"] == "h100"
@@ -81,7 +81,7 @@ def test_without_a_gpu_it_runs_on_a_node_without_one(
     everything: Tenant, cpu: GpuClass, job: Wanted, by_alice: Actor, worker: Worker
 ) -> None:
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
-    worker(lambda: run_of("train").started_at, within_s=40)
+    worker(lambda: run_of("train").started_at, within_s=60)
     assert shown("train").status.facts["node"].startswith("cpu")
 
 
@@ -99,7 +99,7 @@ def test_without_a_gpu_in_a_team_that_holds_no_other_class(
     make.grant(team_a, cpu, units=2)
     provision(namespace_a, kube_worker)
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
-    worker(lambda: run_of("train").started_at, within_s=40)
+    worker(lambda: run_of("train").started_at, within_s=60)
 
 
 def test_a_volume_outlives_the_workload_that_made_it(

@@ -90,7 +90,7 @@ def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
     assert {shown(name).status.facts["node"] for name in names} == {node}
 
     actions.launch("team-a", replace(job, name="lab-17", gpu_class=turns.slug), by=by_alice)
-    worker(lambda: RESOURCE in shown("lab-17").status.sentence, within_s=40)
+    worker(lambda: RESOURCE in shown("lab-17").status.sentence, within_s=60)
     waiting = shown("lab-17").status
     assert (waiting.phase, waiting.reason) == (Phase.QUEUED, "no_node_fits")
     assert (
