@@ -70,7 +70,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tenants/<slug:tenant>/grants", api_grants.TeamGrants.as_view(), name="api-tenant-grants"),
     path(
         "api/v1/tenants/<slug:tenant>/grants/<int:pk>/renew",
-        api_life.GrantRenew.as_view(),
+        api_life.GrantRenew.as_view(**MEASURE),
         name="api-tenant-grant-renew",
     ),
     path(

@@ -17,6 +17,7 @@ from tenants import grants, life, life_policy, queries
 from tenants.api import RequestSerializer
 from tenants.goes import LookInside
 from tenants.life_policy import GRACE_HOURS, GRACE_HOURS_MAX, KEEP_DAYS, KEEP_DAYS_MAX
+from tenants.measured import Measure
 from tenants.models import Namespace, Tenant
 from tenants.queries import going, requests, stuck
 
@@ -145,6 +146,7 @@ class TeamNamespace(APIView):
 
 class GrantRenew(APIView):
     required_scope = Scope.REQUEST
+    measure: Measure | None = None
 
     @extend_schema(
         operation_id="tenants_grant_renew",
@@ -155,7 +157,7 @@ class GrantRenew(APIView):
     def post(self, request: Request, tenant: str, pk: int) -> Response:
         by = actor(request)
         get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
-        filed = grants.renew(tenant, pk, by=by)
+        filed = grants.renew(tenant, pk, by=by, measure=self.measure)
         body = RequestSerializer(requests.request_rows([filed], by=by)[0]).data
         return Response(body, status=status.HTTP_201_CREATED)
 

@@ -39,6 +39,7 @@ def grant_list(request: HttpRequest, tenant: str) -> HttpResponse:
     ]
     context: dict[str, Any] = {
         "tenant": team,
+        "closing": team.namespaces.exclude(closes_at=None).first(),
         "classes": last_days.by_class(rows, at=now),
         "may_request": policy.may_file(by, standing),
         "may_reclaim": line_policy.may_reclaim(by, standing),

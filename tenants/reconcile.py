@@ -22,7 +22,7 @@ from cluster.models import AppliedObject, Cluster
 from cluster.specs import NamespaceSpec, QuotaCell
 from portal.due import DONE, Deadline, Outcome, owner_label, wake
 from portal.hints import page_hint
-from tenants import entitlements, idle, queries, reconcile_close, refusals, reminders
+from tenants import entitlements, escalation, idle, queries, reconcile_close, refusals, reminders
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.queries import grants
 from tenants.sending import SOON_S, applied, queue_of, send
@@ -44,7 +44,8 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     moments = (queries.next_clock(now, tenant_id=row.tenant_id), row.closes_at, idle.look(row, now))
     clock = min((at for at in moments if at is not None), default=None)
     held = grants.held(row.tenant_id, now)
-    reminders.send_due(row, held.bases, now)
+    # A team that is being closed renews nothing.
+    reminders.send_due(row, held.bases if row.closes_at is None else (), now)
     reminders.tell_ends(row, held.ended)
     shares = queries.shares(row, held.in_force, keepable=held.keepable)
     live = queue_of(row, kube)
@@ -118,6 +119,8 @@ def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     lines = list(QuotaLine.objects.filter(request=row.request, state=QuotaLine.State.PENDING))
     if not lines:
         return DONE
+    # First, because it does not wait for the cluster.
+    escalates_at = escalation.look(row.request)
     target = row.request.tenant.namespaces.select_related("cluster").get()
     held = grants.held(target.tenant_id, queries.now())
     units = dict(held.in_force)
@@ -133,7 +136,7 @@ def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     planned = _try(target, spec, deadline, kube=kube)
     Plan.objects.filter(pk=row.pk).update(objects_planned=[one.as_json() for one in planned], made_at=Now())
     page_hint(target.name)
-    return Outcome()
+    return Outcome(clock=escalates_at)
 
 
 def _try(target: Namespace, spec: NamespaceSpec, deadline: Deadline, *, kube: Kube) -> list[Planned]:

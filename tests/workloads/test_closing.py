@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
@@ -19,6 +20,7 @@ from tests.workloads.test_runs import run_of
 from workloads import actions
 from workloads.models import Run, Workload
 from workloads.policy import Wanted
+from workloads.reconcile import reconcile
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 
@@ -37,6 +39,14 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
     worker(lambda: run_of("runs").started_at)
     actions.launch("team-a", replace(job, name="unsent"), by=by_alice)
     Workload.objects.filter(name="unsent").update(due_at=None)
+
+    # In its grace nothing is stopped; the next look at a run is when the grace is over.
+    make.close(runs_for=timedelta(minutes=1))
+    namespace_a.refresh_from_db()
+    runs = Workload.objects.get(name="runs")
+    assert reconcile(runs, Deadline(), kube=kube_worker).clock == namespace_a.closes_at
+    assert run_of("runs").ended_at is None
+    assert admin.find("batch/v1/jobs", "runs-1", namespace=namespace_a.name)
 
     make.close()
 
