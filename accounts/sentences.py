@@ -23,6 +23,7 @@ SENTENCES = {
     "request.reclaimed": "asked to take units back in",
     "request.withdrawn": "withdrew",
     "request.decided": "decided",
+    "request.overdue": "saw no decision in time about",
     "request.commented": "commented on",
     "request.asked_back": "asked back about",
     "grant.reminded": "reminded the team of the last day of",

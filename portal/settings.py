@@ -203,6 +203,10 @@ RECONCILE_BUDGET_S = 20
 TASK_LIMIT_S = 30
 LEASE_S = 60
 RESYNC_S = 600
+# Monday to Friday in TIME_ZONE; a request that waits longer is overdue, and all approvers hear of it.
+ESCALATE_AFTER_WORKING_DAYS = env.int("ESCALATE_AFTER_WORKING_DAYS", default=3)
+if not 1 <= ESCALATE_AFTER_WORKING_DAYS <= 60:
+    raise ImproperlyConfigured("ESCALATE_AFTER_WORKING_DAYS is a number from 1 to 60.")
 
 CELERY_BROKER_URL = REDIS_URL
 # Without acknowledgements: a hint may be lost, and keeping books about each costs a launch two round trips.

@@ -60,6 +60,7 @@ def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict
         "filed_at": row.filed_at,
         "state": row.state,
         "is_asked_back": row.is_asked_back,
+        "overdue_since": row.overdue_since,
         "refusal": row.refusal,
         "lines": [
             {

@@ -245,6 +245,7 @@ def _request_context(
         "filed_at": row.filed_at,
         "state": row.state,
         "is_asked_back": row.is_asked_back,
+        "overdue_since": row.overdue_since,
         "is_reclaim": row.is_reclaim,
         "justification": row.justification,
         "pending": len(row.pending),

@@ -6,7 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum, prefetch_related_objects
+from django.utils import timezone
 
 from accounts.actor import Actor
 from catalog import queries as catalog
@@ -17,6 +19,7 @@ from tenants.deputy_policy import Rights
 from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
 from tenants.queries import now, rights
 from tenants.queries.deputies import lines_of
+from tenants.working_days import after_working_days
 
 HOUR = timedelta(hours=1)
 
@@ -65,6 +68,8 @@ class RequestRow:
     lines: tuple[LineRow, ...]
     # An approver waits for the team's answer.
     is_asked_back: bool
+    # Since when it waits too long for a decision; None: it does not.
+    overdue_since: datetime | None = None
 
     @property
     def pending(self) -> tuple[LineRow, ...]:
@@ -127,13 +132,23 @@ def request_rows(requests: Collection[QuotaRequest], *, by: Actor) -> list[Reque
     held = _held_now({request.tenant_id for request in requests})
     standings = _standings(by, {request.tenant_id for request in requests})
     mine = rights(by)
-    asked = _asked_back(rows)
+    asked = asked_back(rows)
     return [
         _request_row(request, held, standings[request.tenant_id], mine, by, request.pk in asked) for request in requests
     ]
 
 
-def _asked_back(pks: Collection[int]) -> set[int]:
+def overdue_at(filed_at: datetime) -> datetime:
+    """From when on a request that still waits does so too long."""
+    return after_working_days(filed_at, settings.ESCALATE_AFTER_WORKING_DAYS, timezone.get_default_timezone())
+
+
+def _overdue_since(request: QuotaRequest, *, waits: bool) -> datetime | None:
+    due_at = overdue_at(request.filed_at)
+    return due_at if waits and due_at <= timezone.now() else None
+
+
+def asked_back(pks: Collection[int]) -> set[int]:
     """Whose last comment is an approver's question."""
     last = RequestComment.objects.filter(request__in=pks).order_by("request_id", "-id").distinct("request_id")
     return {row.request_id for row in last if row.asks_back}
@@ -158,6 +173,7 @@ def _request_row(
     by: Actor,
     is_asked_back: bool,
 ) -> RequestRow:
+    is_pending = any(line.state == QuotaLine.State.PENDING for line in request.lines.all())
     return RequestRow(
         pk=request.pk,
         tenant=request.tenant,
@@ -165,7 +181,8 @@ def _request_row(
         filed_by_id=request.filed_by_id,
         filed_at=request.filed_at,
         justification=request.justification,
-        is_asked_back=is_asked_back and any(line.state == QuotaLine.State.PENDING for line in request.lines.all()),
+        is_asked_back=is_asked_back and is_pending,
+        overdue_since=_overdue_since(request, waits=is_pending and not is_asked_back),
         lines=tuple(
             LineRow(
                 pk=line.pk,
