@@ -18,6 +18,13 @@ from tenants.models import Tenant
 from tenants.queries import last_days
 
 
+class TakingSerializer(serializers.Serializer[Any]):
+    request = serializers.IntegerField()
+    is_pending = serializers.BooleanField(help_text="Proposed, not decided.")
+    units = serializers.IntegerField(help_text="What is left.")
+    starts_at = serializers.DateTimeField(source="starts")
+
+
 class GrantSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
     gpu_class = serializers.CharField(source="slug")
@@ -28,6 +35,7 @@ class GrantSerializer(serializers.Serializer[Any]):
     runs_until = serializers.DateTimeField(help_text="What runs at the end is not taken back before.")
     state = serializers.CharField(help_text="now, later, or grace (over; what runs goes on)")
     request = serializers.IntegerField(allow_null=True, help_text="The request that decided it.")
+    reclaim = TakingSerializer(source="taking", allow_null=True, help_text="Units of it may be taken back, or were.")
 
 
 class TeamGrants(APIView):

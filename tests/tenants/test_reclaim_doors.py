@@ -221,6 +221,12 @@ def test_request_and_last_day_say_what_happens(
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert "It is proposed to leave 3 cards of it from" in card
     assert f"request #{filed.pk}</a>" in card
+    [told] = signed_in(alice).get("/api/v1/tenants/team-a/grants").json()
+    assert {name: told["reclaim"][name] for name in ("request", "is_pending", "units")} == {
+        "request": filed.pk,
+        "is_pending": True,
+        "units": 3,
+    }
     assert "Withdraw" in text(signed_in(olga).get(f"/requests/{filed.pk}"))
     decide = signed_in(dana).get(f"/requests/{filed.pk}")
     assert "readonly" in decide.content.decode()
@@ -229,6 +235,8 @@ def test_request_and_last_day_say_what_happens(
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert f"It was to last until {timezone.localtime(grant.period.upper):%-d %b %Y}" in card
     assert "3 cards are left of it after its end" in card
+    cut, rest = signed_in(alice).get("/api/v1/tenants/team-a/grants").json()
+    assert (cut["reclaim"]["is_pending"], rest["reclaim"]) == (False, None)
     assert "asked to take units back in" in text(signed_in(alice).get("/teams/team-a/history"))
 
 
