@@ -104,7 +104,8 @@ def _is_lower(cell: QuotaCell, live: LiveQueue) -> bool:
 
 
 def _is_ours(row: Namespace) -> bool:
-    return applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED).exists()
+    """Not when somebody changed it, or deleted it and made another: then it is sent before anything is tried in it."""
+    return applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED, difference={}).exists()
 
 
 def _is_coming(share: entitlements.Share) -> bool:

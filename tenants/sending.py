@@ -32,14 +32,20 @@ def send(
 
 
 def queue_of(row: Namespace, kube: Kube) -> LiveQueue:
-    """The queue as it is; absent when it was never made or is somebody else's (converge will say so)."""
+    """The queue as it is; absent when it was never made or is somebody else's (converge will say so).
+
+    Ours whose label somebody took off is ours: taken for absent, what runs in it would lose its flavors.
+    """
     if row.cluster.queue_system != Cluster.QueueSystem.KUEUE:
         return live_queue.ABSENT
     try:
         answer = kube.get("ClusterQueue", name=row.name)
     except NotFound:
         return live_queue.ABSENT
-    return live_queue.read(answer.body) if answer.labels.get(OWNER_LABEL) == owner_label(row) else live_queue.ABSENT
+    is_ours = answer.labels.get(OWNER_LABEL) == owner_label(row) or (
+        applied(row).filter(kind="ClusterQueue", name=row.name, uid=answer.uid).exists()
+    )
+    return live_queue.read(answer.body) if is_ours else live_queue.ABSENT
 
 
 def applied(row: Namespace) -> QuerySet[AppliedObject]:
