@@ -25,6 +25,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import Delivery, Event, User
 from accounts.queries import row_label
 from catalog import actions as catalog
+from catalog import queries as capacity
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster
 from devcluster import hardware
@@ -195,7 +196,16 @@ def truth(admin: Api, portal: Portal, shop: Shop, team_a: Tenant, namespace_a: N
     for model, pk in ((Pool, Pool.objects.get().pk), (Namespace, namespace_a.pk)):
         with transaction.atomic():
             touch(model, pk)
-    return Truth(admin, portal, shop, namespace_a)
+    found = Truth(admin, portal, shop, namespace_a)
+
+    def allocatable() -> list[int | None]:
+        """Until the watcher has seen the nodes, nobody knows what may be promised."""
+        classes = [shop.cards, shop.slices]
+        capacities = capacity.capacities(namespace_a.cluster, classes)
+        return [capacities[one.pk].allocatable for one in classes]
+
+    found.wait(lambda: allocatable() == [8, 7], "the nodes are seen", lambda: str(allocatable()))
+    return found
 
 
 def end(grant: Grant, at: datetime) -> None:
@@ -278,7 +288,8 @@ def test_from_joining_to_giving_back(
     # facts, plan, edit, decide
     desk = open_page("/", as_user=dana)
     look_at_plan(desk, request, truth)
-    expect(desk.get_by_role("heading", name="Facts")).to_be_visible()
+    expect(desk.get_by_role("row", name="Allocatable in the cluster 8 7")).to_be_visible()
+    expect(desk.get_by_role("row", name="Peak of 30 days")).to_be_visible()
     plan = desk.locator("#plan")
     expect(plan.get_by_role("listitem").filter(has_text="ClusterQueue")).to_contain_text("dry run accepted")
     expect(plan.get_by_role("listitem").filter(has_text="ResourceQuota")).to_contain_text("dry run accepted")
@@ -314,6 +325,7 @@ def test_from_joining_to_giving_back(
     approve(desk)
     boost = Grant.objects.get(line__request=request)
     assert (boost.kind, boost.units) == (Grant.Kind.BOOST, 2)
+    truth.is_told(bob, "Decided: quota for Team A")
     truth.becomes(cards=5, slices=2)
 
     # its end, a week early
@@ -333,6 +345,7 @@ def test_from_joining_to_giving_back(
     approve(desk)
     renewed = Grant.objects.get(line__request=request)
     assert (renewed.units, renewed.period.lower) == (3, base.period.upper)
+    truth.is_told(bob, "Decided: quota for Team A")
     at = queries.now()
     with transaction.atomic():
         end(base, at)
@@ -366,4 +379,5 @@ def test_from_joining_to_giving_back(
     truth.becomes(cards=0, slices=0)
     decided = Event.objects.filter(verb="request.decided").order_by("id")
     assert [one.actor for one in decided][-1] == "system rule decrease"
+    truth.is_told(bob, "Decided: quota for Team A")
     truth.wait(lambda: not Delivery.objects.filter(sent_at=None).exists(), "every mail has left")
