@@ -7,7 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
-from desk import api_catalog, api_usage
+from desk import api_catalog, api_inbox, api_usage
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
@@ -49,6 +49,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/deputies/<int:pk>/end", api_deputies.DeputyEnd.as_view(), name="api-deputy-end"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
     path("api/v1/images", api_catalog.Images.as_view(), name="api-images"),
+    path("api/v1/inbox", api_inbox.Inbox.as_view(), name="api-inbox"),
     path("api/v1/invitations", people.Invitations.as_view(), name="api-invitations"),
     path("api/v1/invitations/<int:pk>/accept", people.InvitationAccept.as_view(), name="api-invitation-accept"),
     path("api/v1/invitations/<int:pk>/decline", people.InvitationDecline.as_view(), name="api-invitation-decline"),
