@@ -51,8 +51,7 @@ def asked(line: LineRow) -> str:
     return f"{line.held} → {plural(line.asked_units, line.unit)}"
 
 
-def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict[str, Any]:
-    """`facts`: a sentence by class id, for approvers."""
+def request_row(row: RequestRow) -> dict[str, Any]:
     return {
         "pk": row.pk,
         "tenant": row.tenant,
@@ -62,15 +61,7 @@ def request_row(row: RequestRow, facts: Mapping[int, str] | None = None) -> dict
         "is_asked_back": row.is_asked_back,
         "overdue_since": row.overdue_since,
         "refusal": row.refusal,
-        "lines": [
-            {
-                "name": line.name,
-                "asked": asked(line),
-                "state": line.state,
-                "facts": (facts or {}).get(line.gpu_class_id, ""),
-            }
-            for line in row.lines
-        ],
+        "lines": [{"name": line.name, "asked": asked(line), "state": line.state} for line in row.lines],
     }
 
 
