@@ -25,7 +25,7 @@ from desk.queries import inbox as queries
 from desk.queries.inbox import Filter, InboxRow
 from desk.queries.ticked import ticked
 from portal.errors import refuse_if
-from tenants import deputy_policy, policy, shown
+from tenants import deputy_policy, policy, presence, shown
 from tenants import queries as tenants
 from tenants.models import QuotaLine, Tenant
 from tenants.queries import founding, requests
@@ -94,7 +94,8 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
     pool = tenants.pool_figures(
         {line.gpu_class_id for row in rows for line in row.request.pending if line.gpu_class_id}
     )
-    found = [_shown(row, pool, pks) for row in rows]
+    open_by = presence.open_by_others([row.request.pk for row in rows], by.person)
+    found = [{**_shown(row, pool, pks), "open_by": open_by.get(row.request.pk, ())} for row in rows]
     pending = QuotaLine.objects.filter(request__in=all_waiting, state=QuotaLine.State.PENDING)
     return {
         "rows": found,

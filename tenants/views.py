@@ -22,7 +22,7 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse_if
-from tenants import actions, line_policy, policy, queries, shown, thread
+from tenants import actions, line_policy, policy, presence, queries, shown, thread
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import (
     CommentForm,
@@ -165,7 +165,10 @@ def _class_rows(
 def request_page(request: HttpRequest, pk: int, measure: Measure) -> HttpResponse:
     by = actor(request)
     found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
-    return render(request, "tenants/request.html", _request_context(found, by, measure))
+    context = _request_context(found, by, measure)
+    if context["page"]["to_decide"]:
+        presence.open_request(pk, by.person)
+    return render(request, "tenants/request.html", context)
 
 
 @login_required
@@ -280,6 +283,7 @@ def _request_context(
         "form": form,
         "comments": thread.comments(found),
         "comment_form": comment_form or CommentForm(),
+        "open_by": presence.open_by_others([row.pk], by.person).get(row.pk, ()) if show_decide and row.pending else (),
         "may_comment": thread.may_comment(by, found),
         "may_ask_back": show_decide and thread.may_comment(by, found, asks_back=True) is None,
         "show_decide": show_decide,
