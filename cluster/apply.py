@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -191,20 +192,27 @@ def _groups(manifests: Sequence[Manifest], known: Mapping[Key, AppliedObject]) -
 def _send_new(
     manifests: Sequence[Manifest], deadline: Deadline, *, kube: Kube, cluster_id: int, owner: str
 ) -> list[AppliedObject]:
-    """At once, and recorded together. What was sent is recorded also when something else could not be sent, which is
-    raised then.
+    """At once, and recorded together. Once something cannot be sent nothing more is begun; what was sent by then is
+    recorded, and the first failure is raised.
     """
+    has_failed = threading.Event()
 
-    def tried(manifest: Manifest) -> AppliedObject:
-        deadline.check()
-        return _tried(kube, cluster_id, owner, manifest, None)
+    def tried(manifest: Manifest) -> AppliedObject | None:
+        if has_failed.is_set():
+            return None
+        try:
+            deadline.check()
+            return _tried(kube, cluster_id, owner, manifest, None)
+        except BaseException:
+            has_failed.set()
+            raise
 
     with ThreadPoolExecutor(max_workers=min(AT_ONCE, len(manifests))) as threads:
         tries = [threads.submit(tried, manifest) for manifest in manifests]
-    rows = _record([one.result() for one in tries if one.exception() is None])
-    for one in tries:
-        if error := one.exception():
-            raise error
+    failures = [error for one in tries if (error := one.exception()) is not None]
+    rows = _record([row for one in tries if one.exception() is None and (row := one.result()) is not None])
+    if failures:
+        raise failures[0]
     return rows
 
 

@@ -1,8 +1,8 @@
 """What is provisioned in the fault matrix, how the worker looks at it, and what the cluster holds in the end.
 
 Objects are compared whole, without what the API server alone writes and with the names of the case taken out: two teams
-are equal when nothing but their names differs. Who owns our fields is compared as well: a field that stays behind as an
-`Update` of ours can never be taken away again.
+are equal when nothing but their names differs. Whether fields stay behind is compared as well: what is there as an
+`Update` of ours, and not in what was applied since, can never be taken away again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from catalog import queries
 from catalog.models import GpuClass, Pool
 from cluster.kube import Kube
 from cluster.models import AppliedObject, Cluster
+from cluster.ownership import leaves_fields
 from devcluster.api import Api
 from devcluster.faults import WRITES, ApiProxy, Call
 from portal import due
@@ -184,7 +185,8 @@ def _reconciler(model: type[Row]) -> Callable[..., due.Outcome]:
 
 def _meant(item: Json) -> Json:
     metadata = item["metadata"]
-    ours = [one for one in metadata.get("managedFields") or [] if one["manager"] == "gpu-portal"]
+    managed = metadata.get("managedFields") or []
+    ours = {one["operation"] for one in managed if one["manager"] == "gpu-portal"}
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
     rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
-    return {**rest, "metadata": kept, "ours": sorted(one["operation"] for one in ours)}
+    return {**rest, "metadata": kept, "ours": bool(ours), "left": "Apply" in ours and leaves_fields(managed)}
