@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import Namespace, Plan, QuotaLine, QuotaRequest, RequestComment, Rule, Tenant
+from tenants.rule_policy import Bounds
 from tests import make, mirrored
 from tests.desk.test_facts import looked, ran, used
 
@@ -115,7 +117,9 @@ def test_the_rules_own_bounds_are_asked(
     make.grant(team_a, limited, units=4)
     in_use(namespace_a, limited, alice, units=4)
     request = waits(team_a, limited, alice, units=6)
-    Rule.objects.filter(name="increase").update(units_max=5)
+    # A test that commits may have emptied the table.
+    defaults = {"is_on": False, **asdict(Bounds(units_max=5))}
+    Rule.objects.update_or_create(name="increase", defaults=defaults)
     group, reasons = rows(dana)[request.pk]
     assert (group, len(reasons)) == ("look", 1)
     assert "A total of 6" in reasons[0]

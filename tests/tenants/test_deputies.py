@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -309,6 +311,21 @@ def test_the_same_by_rest(dana: User, dave: User, charlie: User) -> None:
     assert as_(charlie).post(path).status_code == 404
     ended: Any = as_(dave).post(path)
     assert (ended.status_code, ended.json()["state"]) == (200, "over")
+
+
+def test_the_same_by_command(filed: QuotaRequest, dana: User, dave: User) -> None:
+    said = io.StringIO()
+    until = timezone.localdate() + timedelta(days=7)
+    words = ["delegate", "--to", dave.email, "--until", f"{until}", "--as"]
+    with pytest.raises(CommandError, match="Deputies are named by approvers"):
+        call_command("quota", *words, dave.email)
+    call_command("quota", *words, dana.email, stdout=said)
+    row = Deputy.objects.get()
+    assert f"Deputy {row.pk}: Dave stands in for Dana from" in said.getvalue()
+    call_command("quota", "deny", f"{filed.pk}", "--reason", "No.", "--as", dave.email, stdout=said)
+    assert "denied by Dave, deputy for Dana" in said.getvalue()
+    call_command("quota", "undelegate", f"{row.pk}", "--as", dave.email, stdout=said)
+    assert not queries.rights(page(dave))
 
 
 def test_a_void_one_says_so(dana: User, dave: User) -> None:

@@ -19,7 +19,7 @@ from accounts.models import User
 from accounts.paging import page_of, parse_limit
 from desk.queries.facts import measured
 from portal.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
-from tenants import actions, grants, life, reclaims, thread
+from tenants import actions, deputies, grants, life, reclaims, thread
 from tenants.closing_letters import moment
 from tenants.decisions import Decision, OverPromise
 from tenants.forms import end_of, start_of
@@ -88,6 +88,11 @@ class Command(BaseCommand):
                 wanted.add_argument(
                     "--keep-days", type=int, default=KEEP_DAYS, metavar="N", help="so long volumes are kept after that"
                 )
+        delegate = _acting(verbs.add_parser("delegate", help="name who decides for this approver within a period"))
+        delegate.add_argument("--to", required=True, metavar="EMAIL", help="the deputy: anybody with an account")
+        delegate.add_argument("--from", dest="from_date", default="", metavar="DATE", help="first day (default: now)")
+        delegate.add_argument("--until", required=True, metavar="DATE", help="the last day, included")
+        _acting(verbs.add_parser("undelegate", help="end that at once")).add_argument("pk", type=int)
         renew = _acting(verbs.add_parser("renew", help="ask for a grant again, from its end on, for as long"))
         renew.add_argument("tenant")
         renew.add_argument("pk", type=int, help="of the grant")
@@ -205,6 +210,18 @@ class Command(BaseCommand):
             if row.closes_at is not None and row.volumes_until is not None:
                 until = moment(row.volumes_until)
                 self.stdout.write(f"What runs ends on {moment(row.closes_at)}, volumes are kept until {until}.")
+
+    def _delegate(self, options: dict[str, Any]) -> None:
+        by = _person(options["as"])
+        starts = start_of(_date(options["from_date"], "from")) if options["from_date"] else timezone.now()
+        ends = end_of(_date(options["until"], "until"))
+        row = deputies.name_deputy(email=options["to"], starts=starts, ends=ends, by=by)
+        period = f"from {_day(row.period.lower)} until {options['until']}"
+        self.stdout.write(f"Deputy {row.pk}: {row.deputy.name} stands in for {by.name} {period}.")
+
+    def _undelegate(self, options: dict[str, Any]) -> None:
+        row = deputies.end_deputy(options["pk"], by=_person(options["as"]))
+        self.stdout.write(f"{row.deputy.name} does not stand in for {row.approver.name} any more.")
 
     def _renew(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
