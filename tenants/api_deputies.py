@@ -38,7 +38,7 @@ class Deputies(APIView):
     required_scopes = {"POST": Scope.DECIDE}
 
     @extend_schema(
-        operation_id="deputies_list",
+        operation_id="deputies_of_mine",
         summary="Who stands in for me and for whom I do (staff: all), now and later",
         responses=DeputySerializer(many=True),
     )
