@@ -15,6 +15,7 @@ TOP, BOTTOM = 6.0, 208.0
 LEFT, RIGHT = 4.5, 99.5
 GRID_LINES = 4
 CLOSEST_TICKS = 11.0  # percent of the width that a date needs
+CLOSEST_TICKS_NARROW = 22.0  # the same of a chart beside something
 
 
 class Step(Protocol):
@@ -80,7 +81,14 @@ class _Frame:
 
 
 def promise_curve(
-    *, before: Sequence[Step], after: Sequence[Step], limit: int | None, start: datetime, end: datetime, unit: str
+    *,
+    before: Sequence[Step],
+    after: Sequence[Step],
+    limit: int | None,
+    start: datetime,
+    end: datetime,
+    unit: str,
+    is_narrow: bool = False,
 ) -> Curve:
     """Both curves begin at `start` at the latest. `limit` None: nobody knows how much there is; nothing is "over"."""
     instants = sorted({start, *(step.at for step in (*before, *after) if start < step.at < end)})
@@ -95,7 +103,7 @@ def promise_curve(
         added=tuple(_area(frame, a, b, old, new) for a, b, old, new in rows if new > old),
         over=tuple(_area(frame, a, b, limit, new) for a, b, _, new in rows if limit is not None and new > limit),
         limit=None if limit is None else Mark(frame.y(limit), f"limit {limit}"),
-        dates=_dates(frame, instants, end),
+        dates=_dates(frame, instants, end, CLOSEST_TICKS_NARROW if is_narrow else CLOSEST_TICKS),
         grid=tuple(Mark(frame.y(step * number), str(step * number)) for number in range(GRID_LINES + 1)),
         sentence=_sentence(rows, limit, unit),
     )
@@ -130,12 +138,12 @@ def _area(frame: _Frame, start: datetime, end: datetime, low: int, high: int) ->
     return Area(x, y, round(frame.x(end) - x, 3), round(frame.y(low) - y, 1))
 
 
-def _dates(frame: _Frame, instants: list[datetime], end: datetime) -> tuple[Mark, ...]:
+def _dates(frame: _Frame, instants: list[datetime], end: datetime, closest: float) -> tuple[Mark, ...]:
     """First and last day always; changes between them where their text has room."""
     found = [Mark(frame.x(instants[0]), _day(instants[0]), "first")]
     for at in instants[1:]:
         x = frame.x(at)
-        if x - found[-1].at >= CLOSEST_TICKS and RIGHT - x >= CLOSEST_TICKS:
+        if x - found[-1].at >= closest and RIGHT - x >= closest:
             found.append(Mark(x, _day(at)))
     return (*found, Mark(RIGHT, _day(end), "last"))
 

@@ -22,8 +22,6 @@ from tenants.promises import Excess, Promise
 from tenants.queries import requests
 from tenants.queries.curves import AFTERWARDS, PromiseCurve
 
-FITS = "Together they take no class over its limit, at no time."
-
 
 @dataclass(frozen=True)
 class TickedClass:
@@ -74,7 +72,7 @@ def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
     end = max((one.end for parts in changes.values() for one in parts), default=at) + AFTERWARDS
     found_classes = (_ticked_class(pk, parts, more[pk], ground, end) for pk, parts in changes.items())
     classes = tuple(sorted(found_classes, key=lambda one: (not (one.over or one.is_unknown), one.curve.name)))
-    verdict, is_good = _verdict(classes)
+    verdict, is_good = _verdict(classes, is_one=len(rows) == 1)
     return Ticked(len(rows), classes, verdict, is_good, left_out)
 
 
@@ -115,9 +113,11 @@ def _over(found: Collection[Excess], name: str, limit: int) -> str:
     return f"{name} by {worst.units}, {limit + worst.units} of {limit}, from {start:%-d %b %Y} to {end:%-d %b %Y}"
 
 
-def _verdict(classes: Collection[TickedClass]) -> tuple[str, bool]:
+def _verdict(classes: Collection[TickedClass], *, is_one: bool) -> tuple[str, bool]:
     if over := [one.over for one in classes if one.over]:
-        return f"Together they go over a limit: {'; '.join(over)}.", False
+        return f"{'It goes' if is_one else 'Together they go'} over a limit: {'; '.join(over)}.", False
     if unknown := [one.curve.name for one in classes if one.is_unknown]:
-        return f"Whether they fit together is not known: no fresh data from the cluster of {', '.join(unknown)}.", False
-    return (FITS, True) if classes else ("", False)
+        fit = "it fits" if is_one else "they fit together"
+        return f"Whether {fit} is not known: no fresh data from the cluster of {', '.join(unknown)}.", False
+    fits = f"{'It takes' if is_one else 'Together they take'} no class over its limit, at no time."
+    return (fits, True) if classes else ("", False)

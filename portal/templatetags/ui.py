@@ -113,8 +113,10 @@ def _cell(one: Any) -> str:
 
 
 @register.inclusion_tag("components/_promise_curve.html")
-def promise_curve(curve: Any) -> dict[str, Curve]:
-    """`curve` has before, after (steps), limit, start, end and unit; see portal/promise_curve.py."""
+def promise_curve(curve: Any, narrow: bool = False) -> dict[str, Curve]:
+    """`curve` has before, after (steps), limit, start, end and unit; see portal/promise_curve.py. `narrow`: it has half
+    the width of a page or less.
+    """
     return {
         "curve": promise_geometry(
             before=curve.before,
@@ -123,6 +125,7 @@ def promise_curve(curve: Any) -> dict[str, Curve]:
             start=curve.start,
             end=curve.end,
             unit=curve.unit,
+            is_narrow=narrow,
         )
     }
 

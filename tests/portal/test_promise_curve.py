@@ -61,3 +61,12 @@ def test_dates_that_would_overlap_are_left_out() -> None:
     steps = [Step(START, 1), Step(day(2), 2), Step(day(3), 3), Step(day(15), 4)]
     curve = promise_curve(before=[], after=steps, limit=8, start=START, end=END, unit="card")
     assert [mark.text for mark in curve.dates] == ["1 Dec", "15 Dec", "31 Dec"]
+
+
+def test_a_narrow_chart_has_room_for_fewer_dates() -> None:
+    steps = [Step(START, 1), Step(day(6), 2), Step(day(15), 4), Step(day(26), 1)]
+    drawn = {"before": [], "after": steps, "limit": 8, "start": START, "end": END, "unit": "card"}
+    wide, narrow = promise_curve(**drawn), promise_curve(**drawn, is_narrow=True)  # type: ignore[arg-type]
+    assert [mark.text for mark in wide.dates] == ["1 Dec", "6 Dec", "15 Dec", "26 Dec", "31 Dec"]
+    assert [mark.text for mark in narrow.dates] == ["1 Dec", "15 Dec", "31 Dec"]
+    assert narrow.sentence == wide.sentence
