@@ -159,12 +159,10 @@ def decide(
     2 s. Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided,
     closed, class_retiring, over_promised, busy, grant_overlaps (409), the rest 422 with its field.
     """
-    request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
+    found = QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by")
+    request = get_or_refuse(found, pk=request_id)
     if not decisions or len({decision.line_id for decision in decisions}) < len(decisions):
         raise refuse("bad_lines", "Decide at least one line, each of them once.", field="lines")
-    wanted = {decision.line_id for decision in decisions}
-    if QuotaLine.objects.filter(request=request, pk__in=wanted).count() != len(wanted):
-        raise Refused(NOT_FOUND)
     return _decide(request, decisions, over_promise or OverPromise(), by=by, subject=subject)
 
 
@@ -186,16 +184,19 @@ def _decide(
 ) -> QuotaRequest:
     """`rule`: which one decides instead of a person; it was asked already."""
     wanted = {decision.line_id for decision in decisions}
-    lines = QuotaLine.objects.in_bulk(wanted)
-    classes = _lock(request.tenant, {line.gpu_class_id for line in lines.values()})
-    # Read again: somebody may have decided or withdrawn while we waited for the locks.
+    asked = dict(QuotaLine.objects.filter(request=request, pk__in=wanted).values_list("pk", "gpu_class_id"))
+    if asked.keys() != wanted:
+        raise Refused(NOT_FOUND)
+    classes, namespaces = _lock(request.tenant, set(asked.values()))
+    # Only now: somebody may have decided or withdrawn while we waited for the locks.
     lines = QuotaLine.objects.in_bulk(wanted)
     now = queries.now()
-    standing, mine = queries.standing(by, request.tenant), queries.rights(by)
+    standing = queries.standing(by, request.tenant, wanted=namespaces[0].wanted)
+    mine = queries.rights(by)
     settled = []
     for index, decision in enumerate(decisions):
         line = lines[decision.line_id]
-        gpu_class = classes[line.gpu_class_id]
+        line.gpu_class = gpu_class = classes[line.gpu_class_id]
         met = requests.line_facts(line, gpu_class, request.filed_by_id, standing, mine)
         refuse_if(None if rule else policy.may_decide(by, met))
         refuse_if(policy.may_grant(standing) if decision.approve else None)
@@ -205,7 +206,7 @@ def _decide(
             one = one.cutting(reclaims.base_at(line.tenant_id, line.gpu_class_id, one.starts))
         refuse_if(in_line(index, refusal(one, gpu_class.name, now)))
         settled.append(one)
-    figures = queries.figures(request.tenant, list(classes.values()), at=now)
+    figures = queries.figures(request.tenant, list(classes.values()), at=now, target=namespaces[0])
     for index, one in enumerate(settled):
         refuse_if(in_line(index, _growth(one, classes[one.line.gpu_class_id], figures)))
     excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
@@ -213,17 +214,18 @@ def _decide(
     for one in settled:
         facts = _plain(figures[one.line.gpu_class_id]) | dict(one.decision.measured)
         _carry_out(one, by=by, rule=rule, now=now, facts=facts, over_promise=over_promise)
-    _after_decision(request, settled, excesses, over_promise, by=by, subject=subject)
+    _hint(request.tenant, namespaces)
+    _tell(request, settled, excesses, over_promise, by=by, subject=subject)
     return request
 
 
-def _lock(tenant: Tenant, class_ids: set[int]) -> dict[int, GpuClass]:
+def _lock(tenant: Tenant, class_ids: set[int]) -> tuple[dict[int, GpuClass], list[Namespace]]:
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     rows = GpuClass.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=class_ids).order_by("pk")
     classes = {row.pk: row for row in rows}
-    list(Namespace.objects.select_for_update(of=("self",), no_key=True).filter(tenant=tenant).order_by("pk"))
-    return classes
+    namespaces = Namespace.objects.select_for_update(of=("self",), no_key=True).filter(tenant=tenant).order_by("pk")
+    return classes, list(namespaces.select_related("cluster"))
 
 
 def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figures]) -> Refusal | None:
@@ -315,17 +317,8 @@ def _end_running(line: QuotaLine, one: Settled) -> None:
         Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(grant.period.lower, one.starts))
 
 
-def _after_decision(
-    request: QuotaRequest,
-    settled: list[Settled],
-    excesses: list[Excess],
-    over_promise: OverPromise,
-    *,
-    by: Actor,
-    subject: str,
-) -> None:
-    tenant = request.tenant
-    for namespace in Namespace.objects.filter(tenant=tenant).order_by("pk"):
+def _hint(tenant: Tenant, namespaces: Sequence[Namespace]) -> None:
+    for namespace in namespaces:
         touch(Namespace, namespace.pk)
         # Woken, not touched: what is lent to everybody changes with promises, the catalog does not.
         wake(Pool, Pool.objects.filter(cluster_id=namespace.cluster_id).values_list("pk", flat=True))
@@ -335,6 +328,18 @@ def _after_decision(
         Plan,
         Plan.objects.filter(request__tenant=tenant, request__lines__state=State.PENDING).values_list("pk", flat=True),
     )
+
+
+def _tell(
+    request: QuotaRequest,
+    settled: list[Settled],
+    excesses: list[Excess],
+    over_promise: OverPromise,
+    *,
+    by: Actor,
+    subject: str,
+) -> None:
+    tenant = request.tenant
     answers = [_answer(one) for one in settled]
     after: dict[str, Any] = {"lines": answers}
     if excesses:

@@ -50,14 +50,16 @@ def now() -> datetime:
 # ---- who stands where --------------------------------------------------------------------------------------------
 
 
-def standing(by: Actor, tenant: Tenant) -> policy.Standing:
-    """One query: the actor's role in the tenant and what is wanted of its namespace."""
+def standing(by: Actor, tenant: Tenant, *, wanted: str = "") -> policy.Standing:
+    """The actor's role in the tenant and what is wanted of its namespace, where the caller does not know that. Two
+    queries at most.
+    """
     role = (
         Membership.objects.filter(tenant=tenant, user=by.user).values_list("role", flat=True).first()
         if by.user is not None
         else None
     )
-    wanted = tenant.namespaces.values_list("wanted", flat=True).first()
+    wanted = wanted or tenant.namespaces.values_list("wanted", flat=True).first() or ""
     return policy.Standing(role=role or "", wanted=wanted or "active")
 
 
@@ -242,11 +244,13 @@ class Figures:
     as_of: datetime | None
 
 
-def figures(tenant: Tenant, classes: Collection[GpuClass], *, at: datetime) -> dict[int, Figures]:
-    """By class id. About ten queries, whatever the number of classes."""
+def figures(
+    tenant: Tenant, classes: Collection[GpuClass], *, at: datetime, target: Namespace | None = None
+) -> dict[int, Figures]:
+    """By class id. About ten queries, whatever the number of classes. `target`: the team's, with its cluster."""
     if not classes:
         return {}
-    target = tenant.namespaces.select_related("cluster").get()
+    target = target or tenant.namespaces.select_related("cluster").get()
     capacities = catalog.capacities(target.cluster, classes)
     used = catalog.units_used(target.cluster, classes, namespace=target.name)
     held = units_in_force(tenant.pk, at)

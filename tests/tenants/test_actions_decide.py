@@ -356,3 +356,15 @@ def test_periods_are_half_open(team_a: Tenant, limited: GpuClass) -> None:
     )
     assert queries.units_in_force(team_a.pk, start) == {limited.pk: 1}
     assert queries.units_in_force(team_a.pk, start + timedelta(hours=1)) == {}
+
+
+def test_a_decision_asks_no_more_of_the_database_than_it_has_to(
+    team_a: Tenant, limited: GpuClass, alice: User, dana: User, django_assert_num_queries: Any
+) -> None:
+    request = file(team_a, alice, asked(limited, 2))
+    line = request.lines.get()
+    # The test's savepoint and its end; the request, its lines, a limit to waiting; classes, namespace, lines again
+    # under their locks; the clock, role and rights; six of facts; the line, grants before it and the new one; the
+    # namespace touched, pool and plans woken; the event, managers, mails.
+    with django_assert_num_queries(25):
+        actions.decide(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
