@@ -75,7 +75,7 @@ class Deputy(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"deputy {self.deputy_id} of {self.approver_id}"
+        return f"deputy {self.deputy.name} for {self.approver.name}"
 
 
 constraint_sentence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -58,6 +59,11 @@ class Rights:
             return None
         lent = (right for right in self.lent if right.reaches(tenant_id, asked_by))
         return next((right for right in lent if right.covers(slug)), None)
+
+    def lenders(self, slugs: Iterable[str], tenant_id: int | None, asked_by: int) -> list[str]:
+        """Names of those whose deputy decides about these classes, sorted."""
+        found = (self.lender(slug, tenant_id, asked_by) for slug in slugs)
+        return sorted({right.name for right in found if right})
 
 
 def _all_of(rights: list[Right]) -> frozenset[str] | None:

@@ -91,8 +91,8 @@ def decide_team(
     facts = founding.team_facts(row, mine)
     refuse_if(founding_policy.may_decide_team(by, facts))
     reason, slug = " ".join(reason.split()), slug.strip() or row.slug
-    lenders = {right.name for one in facts.classes if (right := mine.lender(one, None, row.user_id))}
-    signed = {"deputy_for": sorted(lenders)} if lenders else {}
+    lenders = mine.lenders(facts.classes, None, row.user_id)
+    signed = {"deputy_for": lenders} if lenders else {}
     decided: dict[str, Any] = {"decided_by": by.user, "decided_at": timezone.now(), "reason": reason}
     if not approve:
         refuse_if(policy.may_deny(reason=reason))

@@ -88,7 +88,8 @@ def team_decide(request: HttpRequest, pk: int) -> HttpResponse:
 def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = None) -> dict[str, Any]:
     [row] = teams.team_rows([found], by=by)
     is_pending = row.state == TeamRequest.State.PENDING
-    show_decide = bool(queries.rights(by)) and is_pending
+    mine = queries.rights(by)
+    show_decide = bool(mine) and is_pending
     facts = teams.line_facts(row.bundle, at=queries.now()) if show_decide else []
     errors = form.line_errors() if form else {}
     by_rule = rules.is_on(BUNDLE) if form is None else bool(form.line_keys)
@@ -115,6 +116,7 @@ def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = N
         "form": form,
         "is_own": found.user_id == by.user_id,
         "show_decide": show_decide,
+        "stands_in_for": mine.lenders([line.slug for line in row.bundle.lines], None, found.user_id),
         "may_decide": row.refusal,
         "events": [
             {"at": one.at, "who": one.actor, "sentence": sentence(one.verb), "name": one.name}

@@ -239,7 +239,8 @@ def _request_context(
     figures = queries.figures(found.tenant, list(classes.values()), at=at)
     excesses = {line.pk: _excess(found, line, classes, figures, at) for line in row.pending}
     errors = form.line_errors() if form else {}
-    show_decide = bool(queries.rights(by)) and queries.standing(by, found.tenant).role == ""
+    mine = queries.rights(by)
+    show_decide = bool(mine) and queries.standing(by, found.tenant).role == ""
     plan = Plan.objects.filter(request=found).first()
     page = {
         "pk": row.pk,
@@ -253,6 +254,7 @@ def _request_context(
         "justification": row.justification,
         "pending": len(row.pending),
         "to_decide": len(row.to_decide),
+        "stands_in_for": mine.lenders([line.slug for line in row.to_decide], found.tenant_id, found.filed_by_id),
         "lines": [
             shown.line(
                 line,

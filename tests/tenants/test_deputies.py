@@ -83,7 +83,8 @@ def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana
     inbox = as_(dave).get("/inbox").text
     assert f'href="/requests/{filed.pk}"' in inbox
     assert 'href="/deputies">Delegate<' in inbox
-    assert "Approve" in as_(dave).get(f"/requests/{filed.pk}").text
+    assert "as Dave, deputy for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
+    assert "as Dana, approver" in as_(dana).get(f"/requests/{filed.pk}").text
     line = filed.lines.get()
     actions.decide(filed.pk, [Decision(line.pk, approve=True)], by=page(dave))
     line.refresh_from_db()
@@ -181,6 +182,7 @@ def test_a_deputy_founds_teams(limited: GpuClass, olga: User, dana: User, dave: 
     name(dana, dave)
     assert list(teams.waiting(page(dave))) == [row]
     assert dave in teams.deciders(row.bundle)
+    assert "as Dave, deputy for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
     TeamRequest.objects.update(user=dana)
     assert not teams.waiting(page(dave)).exists()
     assert refused(lambda: founding.decide_team(row.pk, approve=True, by=page(dave))) == "not_your_class"
@@ -203,7 +205,7 @@ def limited(a100: GpuClass) -> GpuClass:
 def test_who_is_named_is_told(dana: User, dave: User) -> None:
     row = name(dana, dave)
     event = Event.objects.get(verb="deputy.named")
-    assert (event.actor, event.after["user"]) == ("Dana", dave.email)
+    assert (event.actor, event.name, event.after["user"]) == ("Dana", "deputy Dave for Dana", dave.email)
     [told] = Delivery.objects.all()
     assert (told.user, told.subject) == (dave, "You stand in for Dana")
     deputies.end_deputy(row.pk, by=page(dana))
