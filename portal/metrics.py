@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import Counter as Counted
 from collections.abc import Callable, Iterator
 
 import structlog
 from django.db import DatabaseError, InterfaceError
-from django.db.models import Count, DurationField, ExpressionWrapper, F
+from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
@@ -20,10 +21,14 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from cluster import status
+from cluster.apply import REPAIRED
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 from portal import due
 
 log = structlog.get_logger(__name__)
+# More orphans than this are counted as so many.
+ORPHANS_COUNTED = 1000
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 REQUESTS = Counter("portal_http_requests_total", "Requests answered.", ["method", "route", "status"])
 DURATIONS = Histogram("portal_http_request_duration_seconds", "Time to the answer.", ["method", "route"])
@@ -76,12 +81,20 @@ def _mirror_age() -> GaugeMetricFamily:
 
 
 def _objects() -> GaugeMetricFamily:
-    """Each object has one state: an applied one that somebody changed counts as drifted."""
+    """Each object has one state: an applied one that somebody changed counts as drifted. Orphans are no row's."""
     family = GaugeMetricFamily("portal_objects", "Objects that rows want in the cluster.", labels=["state"])
-    counts: dict[str, int] = {**dict.fromkeys(AppliedObject.Result.values, 0), "drifted": 0}
-    for result, difference, number in AppliedObject.objects.values_list("result", "difference").annotate(n=Count("pk")):
-        drifted = result == AppliedObject.Result.APPLIED and bool(difference)
-        counts["drifted" if drifted else result] += number
+    counts = Counted(dict.fromkeys([*status.WORDS, "orphan"], 0))
+    for cluster_id in Cluster.objects.values_list("pk", flat=True):
+        absent = status.missing(cluster_id)
+        states = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(pk__in=absent)
+        counts["missing"] += len(absent)
+        for result, difference, code, number in (
+            states.annotate(repaired=Case(When(code=REPAIRED, then="code"), default=Value("")))
+            .values_list("result", "difference", "repaired")
+            .annotate(n=Count("pk"))
+        ):
+            counts[status.word(AppliedObject(result=result, difference=difference, code=code))] += number
+        counts["orphan"] += len(status.orphans(cluster_id, limit=ORPHANS_COUNTED))
     for state, number in counts.items():
         family.add_metric([state], number)
     return family

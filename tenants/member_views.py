@@ -13,6 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from cluster import status
+from portal.due import owner_label
 from portal.errors import get_or_refuse, refusal_beside
 from tenants import actions, life_views, policy, queries, shown
 from tenants.forms import AnswerForm, JoinForm, MemberForm, RoleForm
@@ -113,6 +115,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: LookInsid
     owners = sum(member.role == Membership.Role.OWNER for member in members)
     namespace = found.namespaces.select_related("cluster", "tenant").first()
     objects = queries.namespace_objects(namespace) if namespace else []
+    absent = status.missing(namespace.cluster_id, owner=owner_label(namespace)) if namespace else set()
     may_manage = policy.may_manage_members(by, standing)
     return {
         "tenant": found,
@@ -131,7 +134,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: LookInsid
             }
             for member in members
         ],
-        "namespace": shown.namespace(namespace, objects) if namespace else None,
+        "namespace": shown.namespace(namespace, objects, absent) if namespace else None,
         **life_views.context(namespace, by, look_inside),
         "may_manage": may_manage,
         "waiting": None if may_manage else joining.waiting(found),

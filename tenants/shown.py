@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.models import Event
 from catalog.models import GpuClass
 from catalog.queries import Capacity
+from cluster import status
 from cluster.models import AppliedObject
 from portal.errors import Refusal
 from portal.quota_bar import plural
@@ -23,8 +24,6 @@ from tenants.queries.asks import Ask
 from tenants.queries.requests import LineRow, RequestRow
 
 FITS = "Fits: at no time in the period more would be promised than there is."
-# In the order in which the sentence counts them.
-RESULT_WORDS = ("applied", "refused", "foreign", "drifted", "terminating")
 VERBS = {
     "request.filed": "filed the request",
     "request.reclaimed": "asked to take units back",
@@ -185,39 +184,28 @@ def _planned(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def result_of(row: AppliedObject) -> str:
-    return "drifted" if row.result == AppliedObject.Result.APPLIED and row.difference else str(row.result)
+def result_of(row: AppliedObject, absent: Collection[int] = ()) -> str:
+    return status.word(row, absent)
 
 
-def applied_object(row: AppliedObject) -> dict[str, Any]:
-    """For components/_objects.html."""
-    result = result_of(row)
+def applied_object(row: AppliedObject, absent: Collection[int] = ()) -> dict[str, Any]:
+    """For components/_objects.html. `absent`: see cluster/status.py."""
+    result = result_of(row, absent)
     shown: dict[str, Any] = {
         "kind": row.kind,
         "name": row.name,
         "result": result,
         "label": "",
-        "detail": row.text,
+        "detail": status.sentence(row, absent),
         "at": row.sent_at,
+        "raw": row.text if result == "refused" else "",
     }
     if result == "terminating":
-        shown |= {"result": "stopping", "label": "Terminating", "detail": "Somebody deleted it; it is made again."}
-    elif result == "drifted":
-        shown["detail"] = difference(row.difference)
+        shown |= {"result": "stopping", "label": "Terminating"}
     return shown
 
 
-def difference(found: Mapping[str, Any]) -> str:
-    """What the watcher saw: fields, by whom, since when."""
-    if found.get("gone"):
-        return "It was deleted outside of the portal; it is made again."
-    fields = ", ".join(str(one) for one in found.get("fields", ())) or "fields"
-    by = f" by {found['manager']}" if found.get("manager") else ""
-    since = f" since {found['since']}" if found.get("since") else ""
-    return f"Changed outside of the portal{by}{since}: {fields}. It is set back."
-
-
-def namespace(row: Namespace, objects: Collection[AppliedObject]) -> dict[str, Any]:
+def namespace(row: Namespace, objects: Collection[AppliedObject], absent: Collection[int] = ()) -> dict[str, Any]:
     return {
         "name": row.name,
         "wanted": row.wanted,
@@ -225,8 +213,8 @@ def namespace(row: Namespace, objects: Collection[AppliedObject]) -> dict[str, A
         "settled": row.observed_generation >= row.generation,
         "error_text": row.error_text,
         "applied_as_of": row.applied_as_of,
-        "objects": [applied_object(one) for one in objects],
-        "counts": counts(objects),
+        "objects": [applied_object(one, absent) for one in objects],
+        "counts": counts(objects, absent),
     }
 
 
@@ -235,10 +223,10 @@ def event(found: Event) -> dict[str, Any]:
     return {"at": found.at, "who": found.actor, "sentence": VERBS.get(found.verb, found.verb), "name": "", "href": ""}
 
 
-def counts(rows: Collection[AppliedObject]) -> str:
+def counts(rows: Collection[AppliedObject], absent: Collection[int] = ()) -> str:
     """`14 applied, 1 refused`."""
-    found = Counter(result_of(row) for row in rows)
-    return ", ".join(f"{found[word]} {word}" for word in RESULT_WORDS if found[word])
+    found = Counter(result_of(row, absent) for row in rows)
+    return ", ".join(f"{found[word]} {word}" for word in status.WORDS if found[word])
 
 
 def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:

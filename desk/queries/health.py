@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.apps import apps
 from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from cluster import queries as mirror
+from cluster import status
 from cluster.models import (
     AppliedObject,
     Cluster,
@@ -28,14 +28,13 @@ from portal import due
 from portal.quota_bar import plural
 from tenants.queries import stuck
 from tenants.queries.stuck import Stuck
-from workloads.models import Workload
 
 SHOWN = 50
 # A sweep comes every 10 s: what is due for longer than a few of them waits for a worker that is not there.
 LATE = timedelta(seconds=30)
 HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
 TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
-RESULTS = {AppliedObject.Result.REFUSED: "refused", AppliedObject.Result.FOREIGN: "foreign"}
+RESULTS = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]
 
 
 @dataclass(frozen=True)
@@ -172,54 +171,18 @@ def _mirrors(cluster: Cluster) -> list[Mirror]:
 
 
 def _objects(cluster: Cluster) -> list[ObjectLine]:
-    astray = ~Q(difference={}) | Q(result__in=list(RESULTS))
+    absent = status.missing(cluster.pk)
+    astray = ~Q(difference={}) | Q(result__in=RESULTS) | Q(pk__in=absent)
     rows = AppliedObject.objects.filter(cluster=cluster).filter(astray).order_by("-sent_at")[:SHOWN]
-    return [_object(row) for row in rows]
+    return [_object(row, absent) for row in rows]
 
 
-def _object(row: AppliedObject) -> ObjectLine:
+def _object(row: AppliedObject, absent: Collection[int]) -> ObjectLine:
     name = f"{row.namespace}/{row.name}" if row.namespace else row.name
-    if row.difference.get("gone"):
-        return ObjectLine(row.kind, name, "drifted", "Somebody deleted it; it is made again.", row.sent_at, "")
-    if row.difference:
-        fields = ", ".join(row.difference.get("fields", [])[:5])
-        who = row.difference.get("manager") or "somebody"
-        return ObjectLine(row.kind, name, "drifted", f"{who} changed {fields or 'it'}.", row.sent_at, "")
-    detail = "The cluster refuses it." if row.result == AppliedObject.Result.REFUSED else row.text
-    return ObjectLine(row.kind, name, RESULTS[AppliedObject.Result(row.result)], detail, row.sent_at, row.text)
+    raw = row.text if row.result == AppliedObject.Result.REFUSED else ""
+    shown = "stopping" if row.result == AppliedObject.Result.TERMINATING else status.word(row, absent)
+    return ObjectLine(row.kind, name, shown, status.sentence(row, absent), row.sent_at, raw)
 
 
 def _orphans(cluster: Cluster) -> list[Orphan]:
-    """Objects with our owner label that names no live row. Listed, never deleted unasked."""
-    gone = _without_row(mirror.owners_seen(cluster.pk))
-    if not gone:
-        return []
-    found: list[Orphan] = []
-    for kind, model in (("Pod", MirrorPod), ("Job", MirrorJob)):
-        rows = model.objects.filter(cluster_id=cluster.pk, owner__in=gone)
-        found += [Orphan(kind, row.namespace, row.name) for row in rows.order_by("namespace", "name")[:SHOWN]]
-    others = MirrorObject.objects.filter(cluster_id=cluster.pk, owner__in=gone).order_by("kind", "namespace", "name")
-    found += [Orphan(row.kind, row.namespace, row.name) for row in others[:SHOWN]]
-    return found[:SHOWN]
-
-
-def _without_row(owners: Iterable[str]) -> list[str]:
-    by_model: dict[str, dict[int, str]] = {}
-    gone = []
-    for owner in owners:
-        model, _, pk = owner.rpartition(".")
-        if pk.isdigit():
-            by_model.setdefault(model, {})[int(pk)] = owner
-        else:
-            gone.append(owner)
-    for name, labels in by_model.items():
-        try:
-            rows = apps.get_model(name)._base_manager.filter(pk__in=labels)
-        except (LookupError, ValueError):
-            gone += labels.values()
-            continue
-        if name == due.label(Workload):
-            rows = rows.filter(deleted_at=None)
-        alive = set(rows.values_list("pk", flat=True))
-        gone += [label for pk, label in labels.items() if pk not in alive]
-    return gone
+    return [Orphan(*one) for one in status.orphans(cluster.pk, limit=SHOWN)]

@@ -57,6 +57,8 @@ STATUSES = {
     "refused": Status("Refused", "alert-octagon", "bad"),
     "foreign": Status("Foreign", "user", "bad"),
     "drifted": Status("Drifted", "git-compare", "wait"),
+    "missing": Status("Missing", "alert-triangle", "wait"),
+    "repaired": Status("Repaired", "circle-check", "good"),
     # what a check found
     "error": Status("Error", "alert-octagon", "bad"),
     "warning": Status("Warning", "alert-triangle", "wait"),
