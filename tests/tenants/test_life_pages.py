@@ -124,8 +124,8 @@ def test_the_team_reads_until_when(busy: QuotaRequest, namespace_a: Namespace, o
     now = timezone.now()
     Namespace.objects.update(closes_at=now - DAY, volumes_until=now + DAY)
     team = text(as_alice.get("/teams/team-a/members"))
-    assert "Closed: nothing of the team runs any more." in team
-    assert "was stopped on" in team
+    assert "Closed: nothing starts, and what ran is stopped." in team
+    assert "had until" in team
     operator = text(as_olga.get("/teams/team-a/members"))
     assert "that is not taken back" in operator
     assert "Resume</button>" not in operator
