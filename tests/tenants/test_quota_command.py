@@ -223,4 +223,4 @@ def test_the_examples_of_the_documentation_are_taken() -> None:
     parser = Command().create_parser("manage.py", "quota")
     verbs = {parser.parse_args(shlex.split(line)).verb for line in lines}
     asking = {"list", "show", "file", "renew", "withdraw", "approve", "deny", "reclaim"}
-    assert verbs == asking | {"suspend", "resume", "close"}
+    assert verbs == asking | {"suspend", "resume", "close", "delegate", "undelegate"}
