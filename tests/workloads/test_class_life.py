@@ -19,7 +19,7 @@ from portal.errors import Refused
 from tenants import reconcile as tenants
 from tenants.models import Tenant
 from tests.workloads.conftest import Worker
-from tests.workloads.test_runs import run_of, shown
+from tests.workloads.test_runs import is_running, run_of, shown
 from workloads import actions
 from workloads.models import Run, Workload
 from workloads.phase import Phase
@@ -53,7 +53,7 @@ def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with
 ) -> None:
     actions.launch("team-a", replace(job, name="runs", units=2), by=by_alice)
     actions.launch("team-a", replace(job, name="waits"), by=by_alice)
-    worker(lambda: run_of("runs").started_at and shown("waits").status.phase is Phase.QUEUED)
+    worker(lambda: is_running("runs") and shown("waits").status.phase is Phase.QUEUED)
     until = timezone.now() + timedelta(days=30)
     catalog.retire_class(a100.pk, successor="", message="", runs_until=until, by=BY)
     outcome = reconcile(Workload.objects.get(name="runs"), Deadline(), kube=kube_worker)

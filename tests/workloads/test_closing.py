@@ -16,7 +16,7 @@ from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker
-from tests.workloads.test_runs import run_of
+from tests.workloads.test_runs import is_running, run_of
 from workloads import actions
 from workloads.models import Run, Workload
 from workloads.policy import Wanted
@@ -36,7 +36,7 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
 ) -> None:
     actions.launch("team-a", replace(job, name="runs", units=2), by=by_alice)
     actions.launch("team-a", replace(job, name="waits"), by=by_alice)
-    worker(lambda: run_of("runs").started_at)
+    worker(lambda: is_running("runs"))
     actions.launch("team-a", replace(job, name="unsent"), by=by_alice)
     Workload.objects.filter(name="unsent").update(due_at=None)
 

@@ -14,7 +14,7 @@ from devcluster.api import Api
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
-from tests.workloads.test_runs import named, run_of, shown
+from tests.workloads.test_runs import is_ready, is_running, named, run_of, shown
 from workloads import actions
 from workloads.policy import Wanted
 
@@ -67,7 +67,7 @@ def test_devices_through_dra(
     everything: Tenant, h100: GpuClass, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", replace(job, gpu_class=h100.slug, units=2), by=by_alice)
-    worker(lambda: run_of("train").started_at, within_s=60)
+    worker(lambda: is_running("train"))
     claim = admin.list("resource.k8s.io/v1/resourceclaims", namespace=namespace_a.name)[0]
     assert len(claim["status"]["allocation"]["devices"]["results"]) == 2
     assert shown("train").status.facts["node"] == "h100"
@@ -81,7 +81,7 @@ def test_without_a_gpu_it_runs_on_a_node_without_one(
     everything: Tenant, cpu: GpuClass, job: Wanted, by_alice: Actor, worker: Worker
 ) -> None:
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
-    worker(lambda: run_of("train").started_at, within_s=60)
+    worker(lambda: is_running("train"))
     assert shown("train").status.facts["node"].startswith("cpu")
 
 
@@ -99,14 +99,14 @@ def test_without_a_gpu_in_a_team_that_holds_no_other_class(
     make.grant(team_a, cpu, units=2)
     provision(namespace_a, kube_worker)
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
-    worker(lambda: run_of("train").started_at, within_s=60)
+    worker(lambda: is_running("train"))
 
 
 def test_a_volume_outlives_the_workload_that_made_it(
     everything: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", replace(notebook, volume="data", volume_gib=5), by=by_alice)
-    worker(lambda: run_of("one").ready_at, within_s=60)
+    worker(lambda: is_ready("one"))
     assert [step.title for step in shown("one").steps][3] == "Storage"
     actions.delete("team-a", "one", by=by_alice)
     worker(lambda: not admin.list("v1/pods", namespace=namespace_a.name), within_s=60)
@@ -114,4 +114,4 @@ def test_a_volume_outlives_the_workload_that_made_it(
     assert claim["spec"]["resources"]["requests"]["storage"] == "5Gi"
 
     actions.launch("team-a", replace(notebook, name="two", volume="data"), by=by_alice)
-    worker(lambda: run_of("two").ready_at, within_s=60)
+    worker(lambda: is_ready("two"))

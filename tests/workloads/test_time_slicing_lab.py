@@ -18,7 +18,7 @@ from tenants.models import Namespace, Tenant
 from tests import make
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
-from tests.workloads.test_runs import shown
+from tests.workloads.test_runs import is_running, shown
 from workloads import actions
 from workloads.models import Run
 from workloads.phase import Phase
@@ -84,7 +84,7 @@ def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
     names = [f"lab-{number:02}" for number in range(1, CARDS * TURNS + 1)]
     for name in names:
         actions.launch("team-a", replace(job, name=name, gpu_class=turns.slug), by=by_alice)
-    worker(lambda: running() == 16, within_s=120)
+    worker(lambda: running() == 16 and all(map(is_running, names)), within_s=120)
     capacity = catalog.capacities(turns.cluster, [turns])[turns.pk]
     assert (capacity.allocatable, capacity.used, capacity.free) == (16, 16, 0)
     assert {shown(name).status.facts["node"] for name in names} == {node}
@@ -100,5 +100,5 @@ def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
 
     actions.stop("team-a", "lab-01", by=by_alice)
     # The freed unit may be bound anew a moment before the end of the stopped run is recorded.
-    worker(lambda: Run.objects.get(workload__name="lab-17").started_at and running() == 16, within_s=60)
+    worker(lambda: is_running("lab-17") and running() == 16, within_s=60)
     assert Run.objects.get(workload__name="lab-01").ended_at
