@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Min
+from django.db.models import Count, Exists, Min, OuterRef
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -109,7 +109,9 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
         "kept": {**kept, **({"cursor": typed["cursor"]} if typed.get("cursor") else {})},
         **summed,
         "next_cursor": page.next_cursor,
-        "teams_to_filter": Tenant.objects.filter(requests__in=all_waiting).distinct().order_by("slug"),
+        "teams_to_filter": Tenant.objects.filter(Exists(all_waiting.filter(tenant=OuterRef("pk"))))
+        .order_by("slug")
+        .values("slug", "name"),
         "classes_to_filter": GpuClass.objects.filter(lines__in=pending).distinct().order_by("slug"),
         "groups_to_filter": GROUPS,
         "set": _set(by, pks),

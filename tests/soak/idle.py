@@ -1,0 +1,131 @@
+"""A portal with 1,000 provisioned namespaces and nothing to do: a minute without a write and without a list.
+
+Provisioned for real, by the worker. Then every row's next look is put somewhere into the time of RESYNC, where it would
+be in a portal that has been up for a while: a tenth of the rows is looked at in the minute that counts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.db.models import F
+from django.utils import timezone
+
+from catalog.models import GpuClass, Pool
+from cluster.models import Cluster, MirrorObject
+from devcluster.faults import WRITES, ApiProxy
+from devcluster.processes import Command, Supervisor
+from tenants.models import Grant, Namespace, Tenant
+from tests import make
+from tests.cluster.watchers import ROOT, is_current
+from tests.plugin import process_environment
+from tests.waiting import wait_until
+
+NAMESPACES = int(os.environ.get("SOAK_NAMESPACES", "1000"))
+SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
+# Of one namespace, with a loaded machine in mind.
+EACH_WITHIN_S = 1.5
+QUIET_FOR_S = 5.0
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("clean_cluster")
+def test_a_minute_with_nothing_to_do(
+    services: dict[str, Any],
+    cluster: Cluster,
+    a100: GpuClass,
+    unique: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = _namespaces(cluster, a100, unique)
+    with _portal(services, tmp_path) as (worker, watcher):
+        wait_until(_is_settled, within_s=60 + EACH_WITHIN_S * NAMESPACES, every_s=1, story=_story)
+        wait_until(lambda: _is_quiet(cluster, (worker, watcher)), within_s=120, every_s=0.5, story=_story)
+        _spread(rows)
+        began, before = timezone.now(), [len(proxy.calls()) for proxy in (worker, watcher)]
+        ends = time.monotonic() + SECONDS
+        wait_until(lambda: time.monotonic() > ends, within_s=SECONDS + 30, every_s=0.5)
+        asked = [proxy.calls()[count:] for proxy, count in zip((worker, watcher), before, strict=True)]
+    looked_at = Namespace.objects.filter(applied_as_of__gt=began).count()
+    counts = [Counter(f"{done.call.verb} {done.call.resource}" for done in calls) for calls in asked]
+    with capsys.disabled():
+        print(f"\n{NAMESPACES} namespaces, {SECONDS:.0f} s, {looked_at} looked at: worker {dict(counts[0])}, ", end="")
+        print(f"watcher {dict(counts[1])}")
+    assert [done for calls in asked for done in calls if done.call.verb in WRITES] == []
+    assert [done for calls in asked for done in calls if done.call.verb == "list"] == []
+    # It was awake: about as many as RESYNC says.
+    assert looked_at >= NAMESPACES * SECONDS / settings.RESYNC_S / 2
+
+
+def _namespaces(cluster: Cluster, gpu_class: GpuClass, unique: str) -> list[Namespace]:
+    Pool.objects.create(cluster=cluster)
+    teams = Tenant.objects.bulk_create(Tenant(slug=f"idle-{unique}-{n}", name=f"Idle {n}") for n in range(NAMESPACES))
+    whole = make.grant(teams[0], gpu_class, units=1)
+    Grant.objects.bulk_create(
+        Grant(tenant=team, gpu_class=gpu_class, units=1, kind=whole.kind, period=whole.period) for team in teams[1:]
+    )
+    return Namespace.objects.bulk_create(Namespace(tenant=team, cluster=cluster, name=team.slug) for team in teams)
+
+
+@contextmanager
+def _portal(services: dict[str, Any], directory: Path) -> Iterator[tuple[ApiProxy, ApiProxy]]:
+    """Worker, beat and watcher as the demo runs them; the worker's proxy and the watcher's."""
+    celery = [sys.executable, "-m", "celery", "-A", "portal"]
+    command = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "-c", "2", "--without-mingle"]
+    env = {**process_environment(), "BEAT_SCHEDULE_FILE": str(directory / "beat")}
+    with ExitStack() as stack:
+        supervisor = stack.enter_context(Supervisor(directory / "log"))
+        proxies = []
+        for name, argv in (("worker", command), ("watcher", [sys.executable, "manage.py", "watch_cluster"])):
+            (directory / name).mkdir()
+            proxy = stack.enter_context(ApiProxy(services["kubeconfigs"][name], directory / name))
+            proxies.append(proxy)
+            own = env | {"PORTAL_KUBECONFIG": str(proxy.kubeconfig), "DATABASE_CONN_MAX_AGE": "300"}
+            supervisor.start(Command(name, argv, env=own, cwd=ROOT, stop_within_s=10))
+        supervisor.start(Command("beat", [*celery, "beat"], env=env, cwd=ROOT, stop_within_s=10))
+        yield proxies[0], proxies[1]
+
+
+def _is_settled() -> bool:
+    behind = Namespace.objects.exclude(observed_generation=F("generation"), error_code="", leased_until=None)
+    return not behind.exists()
+
+
+def _spread(rows: Sequence[Namespace]) -> None:
+    """The first one now, the others after it at equal distances."""
+    table = connection.ops.quote_name(Namespace._meta.db_table)
+    statement = f"""
+        UPDATE {table} SET due_at = now() + (id - %s) * make_interval(secs => %s) WHERE id = ANY(%s)"""
+    pks = [row.pk for row in rows]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [min(pks), settings.RESYNC_S / len(pks), pks])
+
+
+def _is_quiet(cluster: Cluster, proxies: Sequence[ApiProxy]) -> bool:
+    """Everything is mirrored, and no write or list was asked for in the last seconds."""
+    if not is_current(cluster) or MirrorObject.objects.filter(kind="ClusterQueue").count() < NAMESPACES:
+        return False
+    before = _loud(proxies)
+    ends = time.monotonic() + QUIET_FOR_S
+    wait_until(lambda: time.monotonic() > ends, within_s=QUIET_FOR_S + 30, every_s=0.5)
+    return _loud(proxies) == before
+
+
+def _loud(proxies: Sequence[ApiProxy]) -> int:
+    return sum(len(proxy.calls(WRITES | {"list"})) for proxy in proxies)
+
+
+def _story() -> str:
+    rows = Namespace.objects.exclude(observed_generation=F("generation"), error_code="")
+    return f"{rows.count()} not settled: {list(rows.values_list('name', 'error_code', 'error_text')[:5])}"
