@@ -56,6 +56,7 @@ class RequestSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=STATES, help_text="Derived from the lines.")
     filed_by = serializers.CharField()
     filed_at = serializers.DateTimeField()
+    overdue_since = serializers.DateTimeField(allow_null=True, help_text="Since when it waits too long.")
     justification = serializers.CharField()
     lines = LineSerializer(many=True)
 

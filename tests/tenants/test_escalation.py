@@ -164,3 +164,5 @@ def test_pages_show_it(filed: QuotaRequest, dana: User) -> None:
     wait(filed)
     for path in ("/inbox", f"/requests/{filed.pk}"):
         assert "Pending, overdue" in client.get(path).text
+    answer: Any = client.get(f"/api/v1/requests/{filed.pk}")
+    assert datetime.fromisoformat(answer.json()["overdue_since"]) == requests.overdue_at(filed.filed_at)
