@@ -1,0 +1,86 @@
+"""New objects of a namespace: sent at once, each with one request; what that leaves for later is made good later."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.apply import OWNER_LABEL, Converged, converge
+from cluster.kube import ClusterUnavailable, Kube
+from cluster.models import AppliedObject, Cluster
+from devcluster.api import Api
+from devcluster.faults import WRITES, ApiProxy
+from portal.due import Deadline
+
+OWNER = "tenants.namespace.78"
+pytestmark = pytest.mark.usefixtures("clean_cluster")
+
+
+@pytest.fixture
+def proxy(services: dict[str, Any], tmp_path: Path) -> Iterator[ApiProxy]:
+    with ApiProxy(services["kubeconfigs"]["worker"], tmp_path) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def name(unique: str) -> str:
+    return f"at-once-{unique}"
+
+
+def namespace(name: str, **labels: str) -> dict[str, Any]:
+    security = {f"pod-security.kubernetes.io/{key}": value for key, value in labels.items()}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta(name, **security)}
+
+
+def account(namespace: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**meta(name), "namespace": namespace}}
+
+
+def meta(name: str, **labels: str) -> dict[str, Any]:
+    return {"name": name, "labels": {"app.kubernetes.io/managed-by": "gpu-portal", OWNER_LABEL: OWNER, **labels}}
+
+
+def send(proxy: ApiProxy, cluster: Cluster, *manifests: dict[str, Any]) -> Converged:
+    kube = Kube(str(proxy.kubeconfig))
+    return converge(kube=kube, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=Deadline())
+
+
+def test_they_do_not_wait_for_one_another(proxy: ApiProxy, cluster: Cluster, name: str) -> None:
+    both = threading.Barrier(2)
+    proxy.when("create", "serviceaccounts", times=2).call_before(lambda: both.wait(4))
+    sent = send(proxy, cluster, namespace(name, enforce="restricted"), account(name, "a"), account(name, "b"))
+    assert len(sent.sent) == 3
+    assert set(AppliedObject.objects.values_list("result", flat=True)) == {"applied"}
+    # The namespace before what is in it, and one request each.
+    assert [done.call.resource for done in proxy.calls(WRITES)] == ["namespaces", *["serviceaccounts"] * 2]
+
+
+def test_what_was_sent_is_known_though_another_could_not_be(proxy: ApiProxy, cluster: Cluster, name: str) -> None:
+    both = threading.Barrier(2)
+    wanted = [namespace(name, enforce="restricted"), *(account(name, one) for one in "abcdefgh")]
+    send(proxy, cluster, wanted[0])
+    proxy.when("create", "serviceaccounts", times=2).call_before(lambda: both.wait(4))
+    proxy.when("create", "serviceaccounts", nth=2, times=None).status(503)
+    with pytest.raises(ClusterUnavailable):
+        send(proxy, cluster, *wanted)
+    assert AppliedObject.objects.filter(kind="ServiceAccount").count() == 1
+    # Those that were on their way; nothing was begun afterwards.
+    assert len(proxy.calls("create", "serviceaccounts")) < 8
+    proxy.forget()
+    send(proxy, cluster, *wanted)
+    assert AppliedObject.objects.filter(kind="ServiceAccount", result="applied").count() == 8
+
+
+def test_a_field_that_only_the_creation_sent_goes_with_the_first_change(
+    proxy: ApiProxy, cluster: Cluster, name: str, admin: Api
+) -> None:
+    send(proxy, cluster, namespace(name, enforce="restricted", warn="restricted"))
+    send(proxy, cluster, namespace(name, enforce="restricted"))
+    metadata = admin.get("v1/namespaces", name)["metadata"]
+    assert "pod-security.kubernetes.io/warn" not in metadata["labels"]
+    ours = [entry["operation"] for entry in metadata["managedFields"] if entry["manager"] == "gpu-portal"]
+    assert ours == ["Apply"]
