@@ -22,6 +22,7 @@ from tenants.founding_forms import TeamForm
 from tenants.goes import LookInside
 from tenants.models import Invitation, Membership, TeamRequest, Tenant
 from tenants.queries import founding, joining
+from tenants.queries.objects import unsent
 
 # ---- the team ----------------------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: LookInsid
             }
             for member in members
         ],
-        "namespace": shown.namespace(namespace, objects, absent) if namespace else None,
+        "namespace": shown.namespace(namespace, objects, absent, unsent(namespace, objects)) if namespace else None,
         **life_views.context(namespace, by, look_inside),
         "may_manage": may_manage,
         "waiting": None if may_manage else joining.waiting(found),

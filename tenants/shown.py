@@ -205,7 +205,18 @@ def applied_object(row: AppliedObject, absent: Collection[int] = ()) -> dict[str
     return shown
 
 
-def namespace(row: Namespace, objects: Collection[AppliedObject], absent: Collection[int] = ()) -> dict[str, Any]:
+def unsent_object(kind: str, name: str) -> dict[str, Any]:
+    text = "It was not sent yet; what comes before it has to be in the cluster first."
+    return {"kind": kind, "name": name, "result": "missing", "label": "", "detail": text, "at": None, "raw": ""}
+
+
+def namespace(
+    row: Namespace,
+    objects: Collection[AppliedObject],
+    absent: Collection[int] = (),
+    unsent: Collection[tuple[str, str, str]] = (),
+) -> dict[str, Any]:
+    """`absent`: see cluster/status.py; `unsent`: see queries/objects.py."""
     return {
         "name": row.name,
         "wanted": row.wanted,
@@ -213,8 +224,11 @@ def namespace(row: Namespace, objects: Collection[AppliedObject], absent: Collec
         "settled": row.observed_generation >= row.generation,
         "error_text": row.error_text,
         "applied_as_of": row.applied_as_of,
-        "objects": [applied_object(one, absent) for one in objects],
-        "counts": counts(objects, absent),
+        "objects": [
+            *(applied_object(one, absent) for one in objects),
+            *(unsent_object(kind, name) for kind, _namespace, name in unsent),
+        ],
+        "counts": ", ".join(filter(None, [counts(objects, absent), f"{len(unsent)} not sent" if unsent else ""])),
     }
 
 
