@@ -15,6 +15,8 @@ from cluster.apply import OWNER_LABEL
 from cluster.kinds import KINDS
 from cluster.models import AppliedObject
 from portal.due import owner_label
+from tenants.models import Namespace
+from tenants.sending import queue_of
 from tests.faults.eyes import Eyes, eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, PATHS, Key, Scene, Stage
 from tests.waiting import wait_until
@@ -160,3 +162,14 @@ def test_the_owner_label(stage: Stage, sort: str, key: Key, value: str | None) -
     case.relabel(OWNER_LABEL, value)
     assert any(field.startswith("metadata.labels") for field in noted(case)["fields"])
     case.repair()
+
+
+def test_a_queue_without_its_label_is_read_as_ours(stage: Stage) -> None:
+    """Taken for absent it would be sent anew, closed and without the flavors that only what runs still needs."""
+    case = Case(stage, "namespace", ("ClusterQueue", "NAME"))
+    row = case.scene.row
+    assert isinstance(row, Namespace)
+    before = queue_of(row, stage.kube)
+    case.relabel(OWNER_LABEL, None)
+    assert before.is_open
+    assert queue_of(row, stage.kube) == before

@@ -116,3 +116,20 @@ def test_it_took_the_place_of_ours(stage: Stage, sort: str, key: Key) -> None:
     intruder.leaves()
     stage.settle(scene)
     assert stage.state(scene) == wanted
+
+
+def test_a_namespace_in_the_place_of_ours_gets_nothing(stage: Stage) -> None:
+    """Nothing is even tried in it, whatever the fence would say."""
+    scene = stage.team("gone")
+    eyes = eyes_on(stage, scene)
+    stage.look(scene)
+    eyes.look()
+    intruder = Intruder(stage, scene, ("Namespace", "NAME"))
+    intruder.leaves()
+    intruder.comes()
+    eyes.look()
+    before = len(stage.writes())
+    stage.look(scene)
+    assert {call.resource for call in stage.writes()[before:]} == {"namespaces"}
+    assert intruder.stamp() == intruder.before
+    told_as_foreign(scene, intruder)
