@@ -1,0 +1,57 @@
+"""A team's quota is lowered below what it uses while a neighbour wants the cards, with the real Kueue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from catalog.models import GpuClass
+from cluster.kube import Kube
+from devcluster.api import Api
+from portal.due import Deadline, Outcome
+from tenants import reconcile
+from tenants.models import Namespace, Tenant
+from tests import make
+from tests.queued import admitted, launch, look
+from tests.tenants.test_grants_grace import end, kept, namespace_b, waits_for, xe
+from tests.waiting import wait_until
+
+__all__ = ["look", "namespace_b", "xe"]
+
+
+@pytest.mark.usefixtures("clean_cluster")
+def test_nothing_that_runs_is_lost_within_the_grace(
+    look: Callable[[], Outcome],
+    team_a: Tenant,
+    xe: GpuClass,
+    namespace_a: Namespace,
+    namespace_b: Namespace,
+    kube_worker: Kube,
+    admin: Api,
+) -> None:
+    """All four cards of the node run jobs of team A; from now on one of them is its own and three are team B's."""
+    wait_until(lambda: all(pod["spec"].get("nodeName") != "intel-xe" for pod in admin.list("v1/pods")), within_s=60)
+    grant = make.grant(team_a, xe, units=4)
+    look()
+    for name in ("one", "two", "three", "four"):
+        launch(kube_worker, xe, namespace_a, name=name)
+    wait_until(lambda: look() and len(admitted(admin, namespace_a)) == 4)
+    running = set(admitted(admin, namespace_a))
+
+    end(grant)
+    make.grant(team_a, xe, units=1, since=timezone.now(), until=timezone.now() + timedelta(days=7))
+    make.grant(namespace_b.tenant, xe, units=3)
+    wait_until(lambda: look() and kept(admin, namespace_a) is not None)
+    reconcile.namespace(namespace_b, Deadline(), kube=kube_worker)
+    launch(kube_worker, xe, namespace_b, name="first")
+    wait_until(lambda: "topology" in waits_for(admin, namespace_b, "first-1"))
+    assert set(admitted(admin, namespace_a)) == running, "the neighbour waits and takes nothing"
+
+    end(grant, ago=grant.grace)
+    look()
+    wait_until(lambda: set(admitted(admin, namespace_b)) == {"first-1"})
+    wait_until(lambda: len(admitted(admin, namespace_a)) == 3)
+    assert set(admitted(admin, namespace_a)) < running
