@@ -42,8 +42,10 @@ def problems(stage: Stage, scene: Scene, fault: str, rule: Rule, wanted: dict[st
     """What is not as it should be, in words; [] is well."""
     found = []
     row = stage.look(scene)
-    if not rule.struck:
-        return ["the fault did not strike"]
+    try:
+        rule.wait(5)
+    except TimeoutError as error:
+        return [str(error)]
     if row.error_code:
         expected = {"refused"} if fault in REFUSED else {"cluster_unavailable"}
         if row.error_code not in expected:
