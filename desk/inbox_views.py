@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Exists, Min, OuterRef
+from django.db.models import Count, Min
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,7 +27,7 @@ from desk.queries.ticked import ticked
 from portal.errors import refuse_if
 from tenants import deputy_policy, policy, presence, shown
 from tenants import queries as tenants
-from tenants.models import QuotaLine, Tenant
+from tenants.models import QuotaLine
 from tenants.queries import founding, requests
 from tenants.triage import Group
 
@@ -88,7 +88,8 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
     chosen = Filter(kept.get("team", ""), kept.get("class", ""), kept.get("group", ""))
     waiting = queries.waiting(by, chosen)
     page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=typed.get("cursor"))
-    rows = queries.in_group(queries.inbox_rows(page.items, by=by), chosen.group)
+    read = queries.inbox_rows(page.items, by=by)
+    rows = queries.in_group(read, chosen.group)
     all_waiting = requests.inbox(by)
     summed = all_waiting.aggregate(total=Count("pk"), oldest_at=Min("filed_at"))
     pool = tenants.pool_figures(
@@ -109,9 +110,8 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
         "kept": {**kept, **({"cursor": typed["cursor"]} if typed.get("cursor") else {})},
         **summed,
         "next_cursor": page.next_cursor,
-        "teams_to_filter": Tenant.objects.filter(Exists(all_waiting.filter(tenant=OuterRef("pk"))))
-        .order_by("slug")
-        .values("slug", "name"),
+        # Not all that wait: hundreds of them would be most of the page.
+        "teams_to_filter": list(dict.fromkeys(row.request.tenant.name for row in read)),
         "classes_to_filter": GpuClass.objects.filter(lines__in=pending).distinct().order_by("slug"),
         "groups_to_filter": GROUPS,
         "set": _set(by, pks),

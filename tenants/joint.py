@@ -67,6 +67,9 @@ def rivals(before: Sequence[Step], changes: Mapping[int, Change], limit: int) ->
     """By request, where all of `changes` together go over the limit: with which others it does. Those that go over
     it alone are left out: they are no rivals, they are too much.
     """
+    # Where not even all that is added, with nothing taken away, goes over, nobody rivals with anybody.
+    if not over(before, [part for one in changes.values() for part in one if part.units > 0], limit):
+        return {}
     fitting = {pk: one for pk, one in changes.items() if not over(before, one, limit)}
     together = over(before, [part for one in fitting.values() for part in one], limit)
     found = {}

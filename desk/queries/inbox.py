@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Sum
 
 from accounts.actor import Actor
 from catalog import queries as catalog
@@ -36,7 +36,7 @@ Holding = tuple[int, int]
 
 @dataclass(frozen=True)
 class Filter:
-    """Slugs of a team and of a class, a group; "" for all of them."""
+    """A team's slug or a part of its name, a class's slug, a group; "" for all of them."""
 
     team: str = ""
     gpu_class: str = ""
@@ -84,7 +84,9 @@ class Ground:
 
 def waiting(by: Actor, chosen: Filter) -> QuerySet[QuotaRequest]:
     """Oldest first is by id. The group is found when rows are read: it is computed, not stored."""
-    found = requests.inbox(by, tenant=chosen.team)
+    found = requests.inbox(by)
+    if chosen.team:
+        found = found.filter(Q(tenant__slug=chosen.team) | Q(tenant__name__icontains=chosen.team))
     if not chosen.gpu_class:
         return found
     lines = QuotaLine.objects.filter(request=OuterRef("pk"), state=State.PENDING, gpu_class__slug=chosen.gpu_class)
@@ -96,10 +98,9 @@ def inbox_rows(found: Collection[QuotaRequest], *, by: Actor) -> list[InboxRow]:
     rows = requests.request_rows(found, by=by)
     at = tenants.now()
     class_ids = {line.gpu_class_id for row in rows for line in row.pending if line.gpu_class_id}
-    asked = _pending(class_ids)
     teams = {row.tenant.pk for row in rows}
-    ground = ground_of(class_ids, {tenant for tenant, _ in asked} | teams, at=at)
-    rivals = _rivals(ground, asked)
+    ground = ground_of(class_ids, teams, at=at)
+    rivals = _rivals(ground)
     use = _use(teams, ground, at)
     plans = _plans(rows, teams)
     wanted = dict(Namespace.objects.filter(tenant__in=teams).values_list("tenant_id", "wanted"))
@@ -124,6 +125,12 @@ def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
 def ground_of(class_ids: Collection[int], tenant_ids: Collection[int], *, at: datetime) -> Ground:
     """About five queries."""
     classes = {one.pk: one for one in GpuClass.objects.filter(pk__in=class_ids).select_related("cluster", "successor")}
+    limits = catalog.promise_limits(list(classes.values()))
+    return Ground(at, classes, limits, _steps(class_ids, at), _totals(class_ids, tenant_ids, at))
+
+
+def _totals(class_ids: Collection[int], tenant_ids: Collection[int], at: datetime) -> dict[Holding, list[Promise]]:
+    """One query."""
     totals: dict[Holding, list[Promise]] = defaultdict(list)
     running = Grant.objects.filter(
         gpu_class__in=class_ids, tenant__in=tenant_ids, kind=Grant.Kind.BASE, period__endswith__gte=at
@@ -133,8 +140,7 @@ def ground_of(class_ids: Collection[int], tenant_ids: Collection[int], *, at: da
         "tenant_id", "gpu_class_id", "units", "period", "grace"
     ):
         totals[tenant_id, class_id].append(Promise(units, period.lower, period.upper, grace))
-    limits = catalog.promise_limits(list(classes.values()))
-    return Ground(at, classes, limits, _steps(class_ids, at), totals)
+    return totals
 
 
 def _steps(class_ids: Collection[int], at: datetime) -> dict[int, list[Step]]:
@@ -153,14 +159,10 @@ def _steps(class_ids: Collection[int], at: datetime) -> dict[int, list[Step]]:
 
 
 _STEPS = f"""
-SELECT gpu_class_id, edge, sum(units)::bigint
-  FROM (
-    SELECT gpu_class_id, greatest(lower(period), %(at)s) AS edge, units FROM {Grant._meta.db_table}
-     WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
-    UNION ALL
-    SELECT gpu_class_id, upper(period), -units FROM {Grant._meta.db_table}
-     WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
-  ) edges
+SELECT gpu_class_id, edge, sum(change)::bigint
+  FROM {Grant._meta.db_table},
+       LATERAL (VALUES (greatest(lower(period), %(at)s), units), (upper(period), -units)) AS edges (edge, change)
+ WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
  GROUP BY gpu_class_id, edge ORDER BY gpu_class_id, edge"""
 
 
@@ -172,8 +174,25 @@ def _pending(class_ids: Collection[int]) -> dict[Holding, dict[str, Any]]:
     return {(one["tenant_id"], one["gpu_class_id"]): one for one in lines.order_by("request_id").values(*fields)}
 
 
-def _rivals(ground: Ground, asked: Mapping[Holding, Mapping[str, Any]]) -> dict[tuple[int, int], Rivals]:
-    """By request and class."""
+def _tight(ground: Ground) -> list[int]:
+    """Classes in which not all that waits fits on top of what was promised: there alone somebody can rival. One query.
+
+    Elsewhere nobody reads line by line what waits, which may be thousands.
+    """
+    waiting = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=ground.classes).values("gpu_class_id")
+    asked = dict(waiting.annotate(units=Sum("asked_units")).values_list("gpu_class_id", "units"))
+    return [
+        pk
+        for pk, limit in ground.limits.items()
+        if limit is not None and max(step.units for step in ground.steps[pk]) + asked.get(pk, 0) > limit
+    ]
+
+
+def _rivals(ground: Ground) -> dict[tuple[int, int], Rivals]:
+    """By request and class. Three queries, one while nothing is tight."""
+    asked = _pending(_tight(ground))
+    totals = _totals({pk for _, pk in asked}, {tenant for tenant, _ in asked}, ground.at)
+    ground = replace(ground, totals=totals)
     by_class: dict[int, dict[int, Change]] = defaultdict(dict)
     for holding, one in asked.items():
         promise = Promise(one["asked_units"], one["asked_from"], one["asked_until"])

@@ -107,11 +107,10 @@ def requests_for(by: Actor, *, tenant: str = "", state: str = "") -> QuerySet[Qu
     return found.filter(_in_state(state)) if state else found
 
 
-def inbox(by: Actor, *, tenant: str = "") -> QuerySet[QuotaRequest]:
+def inbox(by: Actor) -> QuerySet[QuotaRequest]:
     """Requests with a pending line that this approver decides, or deputy; oldest first is by id."""
     lines = QuotaLine.objects.filter(lines_of(rights(by)), request=OuterRef("pk"), state=QuotaLine.State.PENDING)
-    found = QuotaRequest.objects.filter(Exists(lines)).order_by("id")
-    return found.filter(tenant__slug=tenant) if tenant else found
+    return QuotaRequest.objects.filter(Exists(lines)).order_by("id")
 
 
 def _in_state(state: str) -> Exists | Q:
