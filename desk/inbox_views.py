@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import Count, Min
+from django.db.models import Count, Exists, Min, OuterRef
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,6 +29,7 @@ from tenants import deputy_policy, policy, presence, shown
 from tenants import queries as tenants
 from tenants.models import QuotaLine
 from tenants.queries import founding, requests
+from tenants.queries.deputies import lines_of
 from tenants.triage import Group
 
 PAGE_SIZE = 50
@@ -97,7 +98,7 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
     )
     open_by = presence.open_by_others([row.request.pk for row in rows], by.person)
     found = [{**_shown(row, pool, pks), "open_by": open_by.get(row.request.pk, ())} for row in rows]
-    pending = QuotaLine.objects.filter(request__in=all_waiting, state=QuotaLine.State.PENDING)
+    mine = QuotaLine.objects.filter(lines_of(tenants.rights(by)), state=QuotaLine.State.PENDING)
     return {
         "rows": found,
         "groups": [
@@ -112,7 +113,7 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
         "next_cursor": page.next_cursor,
         # Not all that wait: hundreds of them would be most of the page.
         "teams_to_filter": list(dict.fromkeys(row.request.tenant.name for row in read)),
-        "classes_to_filter": GpuClass.objects.filter(lines__in=pending).distinct().order_by("slug"),
+        "classes_to_filter": GpuClass.objects.filter(Exists(mine.filter(gpu_class=OuterRef("pk")))).order_by("slug"),
         "groups_to_filter": GROUPS,
         "set": _set(by, pks),
         "reason": reason,

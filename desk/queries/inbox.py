@@ -158,11 +158,15 @@ def _steps(class_ids: Collection[int], at: datetime) -> dict[int, list[Step]]:
     return found
 
 
+# Summed by period first: thousands of grants end on few days, and sorting all their edges took three times as long.
 _STEPS = f"""
+WITH periods AS MATERIALIZED (
+  SELECT gpu_class_id, greatest(lower(period), %(at)s) AS starts, upper(period) AS ends, sum(units) AS units
+    FROM {Grant._meta.db_table}
+   WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
+   GROUP BY gpu_class_id, starts, ends)
 SELECT gpu_class_id, edge, sum(change)::bigint
-  FROM {Grant._meta.db_table},
-       LATERAL (VALUES (greatest(lower(period), %(at)s), units), (upper(period), -units)) AS edges (edge, change)
- WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
+  FROM periods, LATERAL (VALUES (starts, units), (ends, -units)) AS edges (edge, change)
  GROUP BY gpu_class_id, edge ORDER BY gpu_class_id, edge"""
 
 
