@@ -196,7 +196,8 @@ def _stop(work: _Work, run: Run) -> Outcome:
     if seen is not None:
         _record(run, seen)
         if (end := ending.of(seen, kind=run.workload.kind)) is not None:
-            _end(run, end)
+            is_own = end.at is not None and end.at < _told_to_end(run)
+            _end(run, end if is_own else _stopped(run, ending.stopped(run.admitted_at is not None)))
             return _tidy(work)
     if not _delete_job(work, run):
         _end(run, _stopped(run, ending.NEVER_SENT))
@@ -208,6 +209,17 @@ def _stop(work: _Work, run: Run) -> Outcome:
         return _patience(asked.sent_at)
     _end(run, _stopped(run, ending.stopped(run.admitted_at is not None)))
     return _tidy(work)
+
+
+def _told_to_end(run: Any) -> datetime:
+    """What ends from then on was ended, whatever code its pod left with. In whole seconds, as the cluster's times."""
+    moments: tuple[datetime | None, ...] = (
+        run.stop_requested_at,
+        run.workload.delete_requested_at,
+        run.closes_at,
+        run.runs_until,
+    )
+    return min(at for at in moments if at is not None).replace(microsecond=0)
 
 
 def _stopped(run: Any, otherwise: ending.Ending) -> ending.Ending:
