@@ -346,5 +346,5 @@ def test_rights_cost_the_same_however_many_there_are(
         queries.rights(page(dave))
     for number in range(5):
         name(make.approver(f"D{number}"), dave)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         assert len(queries.rights(page(dave)).lent) == 5
