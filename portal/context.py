@@ -100,12 +100,14 @@ def tenant_in_address(request: HttpRequest) -> str:
 
 def teams_of(user: User, *, current: str) -> tuple[list[Team], bool]:
     """The person's own teams; staff see other teams' pages, but their switcher does not list the whole house. And
-    whether the person is an approver's deputy now: told by the same query, by one more for who is in no team.
+    whether the person is an approver's deputy now: one more query for who was ever named, or is in no team.
     """
-    of_deputy = Deputy.objects.in_force().filter(deputy=user)
-    found = Tenant.objects.filter(memberships__user=user).annotate(is_deputy=Exists(of_deputy)).order_by("slug")
-    rows = list(found.values_list("slug", "name", "is_deputy"))
-    is_deputy = rows[0][2] if rows else not user.has_role(Role.APPROVER) and of_deputy.exists()
+    # On every page of everybody: what is in force is asked only where there is something.
+    named = Exists(Deputy.objects.filter(deputy=user, ended_at=None))
+    found = Tenant.objects.filter(memberships__user=user).annotate(is_named=named).order_by("slug")
+    rows = list(found.values_list("slug", "name", "is_named"))
+    may_be = rows[0][2] if rows else not user.has_role(Role.APPROVER)
+    is_deputy = may_be and Deputy.objects.in_force().filter(deputy=user).exists()
     teams = [Team(slug, name, reverse("tenant-home", args=[slug]), slug == current) for slug, name, _ in rows]
     return teams, is_deputy
 
