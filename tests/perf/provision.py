@@ -21,6 +21,7 @@ import aiohttp
 from devcluster.api import Api
 from devcluster.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import database_of
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tenants.models import Namespace
@@ -135,9 +136,13 @@ class _Ground:
         for row in rows:
             touch(Namespace, row.pk)
         pks = [row.pk for row in rows]
-        while self._unsettled(pks):
-            assert time.perf_counter() < began + WITHIN_S, f"not provisioned in {WITHIN_S:.0f} s: {self._errors(pks)}"
-            time.sleep(0.02)
+        wait_until(
+            lambda: not self._unsettled(pks),
+            within_s=WITHIN_S,
+            every_s=0.02,
+            what="all are provisioned",
+            story=lambda: str(self._errors(pks)),
+        )
         took = time.perf_counter() - began
         assert not self._errors(pks), f"errors of the worker: {self._errors(pks)}"
         return took
@@ -167,15 +172,13 @@ class _Ground:
 
     def _settle(self) -> None:
         """The cluster's own controllers are done with what was written: every queue is active, every quota counted."""
-        deadline = time.monotonic() + WITHIN_S
-        while time.monotonic() < deadline:
-            queues = self._of(PATHS["ClusterQueue"])
-            active = sum(_is_active(queue) for queue in queues)
-            counted = sum("hard" in quota.get("status", {}) for quota in self._of(PATHS["ResourceQuota"]))
-            if active == len(queues) == counted:
-                return
-            time.sleep(0.2)
-        raise TimeoutError(f"the cluster was not done after {WITHIN_S:.0f} s: {active} of {len(queues)} queues")
+        wait_until(self._is_quiet, within_s=WITHIN_S, every_s=0.2, what="every queue is active, every quota counted")
+
+    def _is_quiet(self) -> bool:
+        queues = self._of(PATHS["ClusterQueue"])
+        active = sum(_is_active(queue) for queue in queues)
+        counted = sum("hard" in quota.get("status", {}) for quota in self._of(PATHS["ResourceQuota"]))
+        return active == len(queues) == counted
 
     def _of(self, path: str) -> list[Manifest]:
         found = self.admin.list(path, labels=OURS)
