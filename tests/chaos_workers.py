@@ -10,7 +10,6 @@ import os
 import random
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +19,8 @@ from typing import Any
 SHORT = {"LEASE_S": 6, "RECONCILE_BUDGET_S": 2, "KUBE_TIMEOUT_S": 1.5}
 DIED = 9
 OVERLAP = 17
+# A worker with nothing to do for so long was forgotten.
+IDLE_AT_MOST_S = 3600
 
 
 def main(argv: Sequence[str]) -> None:
@@ -90,6 +91,7 @@ def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> No
     from portal import due
     from tenants import reconcile
     from tenants.models import Namespace
+    from tests.waiting import wait_until
 
     class MortalKube(Kube):
         def _send(self, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -108,9 +110,9 @@ def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> No
         with _only_one(row.pk):
             return reconcile.namespace(row, deadline, kube=kube)
 
+    # No hint comes here: the rows alone are looked at.
     while os.getppid() == parent:
-        if due.work(Namespace, alone, for_s=1) == 0:
-            time.sleep(0.05)  # no hint comes here: the rows alone are looked at
+        wait_until(lambda: due.work(Namespace, alone, for_s=1) or os.getppid() != parent, within_s=IDLE_AT_MOST_S)
 
 
 class _only_one:
