@@ -6,11 +6,14 @@ A later edit of the class, the image list or the volume changes nothing about a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 NOTEBOOK = "notebook"
 JOB = "job"
+# Where a container's files are; the volume is mounted here, or below.
+HOME = "/home/work"
+TOKEN_VARIABLE = "JUPYTER_TOKEN"
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,9 @@ class PodSpec:
 class RunSpec(PodSpec):
     """A run is one pod. `owner` is the workload's owner label; `number` counts its runs.
 
-    `claim` is the PersistentVolumeClaim's name, "" for space that ends with the pod. Weight and price are decimals as
-    text: JSON has no exact ones.
+    `claim` is the PersistentVolumeClaim's name, "" for space that ends with the pod; it is mounted at `mount_path`.
+    `repository` is cloned into the directory `clone_into` of the home directory unless that is there already. Weight
+    and price are decimals as text: JSON has no exact ones.
     """
 
     owner: str
@@ -52,6 +56,12 @@ class RunSpec(PodSpec):
     command: tuple[str, ...]
     shared_memory_gib: int
     claim: str
+    # Fields that an older release did not freeze have their default.
+    mount_path: str = HOME
+    env: tuple[tuple[str, str], ...] = ()
+    repository: str = ""
+    reference: str = ""
+    clone_into: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -59,14 +69,16 @@ class RunSpec(PodSpec):
             "node_labels": dict(self.node_labels),
             "tolerations": [dict(toleration) for toleration in self.tolerations],
             "command": list(self.command),
+            "env": [list(one) for one in self.env],
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> RunSpec:
-        """Keys of a newer or older release are ignored; a missing one is a KeyError, since nothing could replace it."""
-        values = {field.name: stored[field.name] for field in fields(cls)}
+        """Keys of a newer release are ignored; a missing one without a default is a KeyError: nothing replaces it."""
+        values = {one.name: stored[one.name] for one in fields(cls) if one.name in stored or one.default is MISSING}
         values["tolerations"] = tuple(values["tolerations"])
         values["command"] = tuple(values["command"])
+        values["env"] = tuple((name, value) for name, value in values.get("env", ()))
         return cls(**values)
 
 

@@ -7,7 +7,7 @@ queries, then a hint; everything in the cluster is done by the worker.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.db import transaction
@@ -18,7 +18,7 @@ from accounts.actions import record
 from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from cluster.run_spec import RunSpec
+from cluster.run_spec import HOME, RunSpec
 from portal.due import label, owner_label, touch
 from portal.errors import get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
@@ -27,6 +27,7 @@ from tenants.terms import accept_terms
 from workloads import policy, queries
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
+from workloads.options import Options, repository_directory
 from workloads.queries import launching
 from workloads.queries.launching import Target
 
@@ -76,7 +77,7 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     _fill(known, target, wanted)
     after = _wanted_summary(known)
     if after != before:
-        known.save(update_fields=["gpu_class", "units", "image", "command", "volume"])
+        known.save(update_fields=["gpu_class", "units", "image", "command", "volume", "options"])
         record(by, "workload.changed", known, tenant=tenant, before=before, after=after)
         page_hint(namespace.name)
     return known, False
@@ -220,6 +221,7 @@ def _fill(workload: Workload, target: Target, wanted: policy.Wanted) -> None:
     workload.units = wanted.units
     workload.image = target.image.reference
     workload.command = list(wanted.command)
+    workload.options = wanted.options.to_json()
     workload.volume = _volume(workload.namespace, wanted)
 
 
@@ -245,8 +247,11 @@ def _start(workload: Workload, *, number: int, by: Actor) -> Run:
 
 def frozen_spec(workload: Workload, number: int) -> RunSpec:
     """Everything that the run's objects are made of, as it is at this moment."""
-    gpu_class = workload.gpu_class
+    gpu_class, said = workload.gpu_class, Options.from_json(workload.options)
     pod = catalog.pod_spec(gpu_class, units=workload.units, image=workload.image, namespace=workload.namespace.name)
+    # A class may have shrunk since this was declared: never more than it promises now.
+    cpu, memory_gib = min(said.cpu or pod.cpu, pod.cpu), min(said.memory_gib or pod.memory_gib, pod.memory_gib)
+    pod = replace(pod, cpu=cpu, memory_gib=memory_gib)
     return RunSpec(
         **vars(pod),
         owner=owner_label(workload),
@@ -257,8 +262,13 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         price_per_unit_hour=str(gpu_class.price_per_unit_hour),
         command=tuple(workload.command),
         # Counts against the memory limit; data loaders of PyTorch need more than the runtime's 64 MiB.
-        shared_memory_gib=max(1, pod.memory_gib // 4),
+        shared_memory_gib=min(said.shared_memory_gib or max(1, pod.memory_gib // 4), pod.memory_gib),
         claim=workload.volume.name if workload.volume else "",
+        mount_path=said.mount_path or HOME,
+        env=said.env,
+        repository=said.repository,
+        reference=said.reference,
+        clone_into=repository_directory(said.repository),
     )
 
 
@@ -284,4 +294,6 @@ def _wanted_summary(workload: Workload) -> dict[str, object]:
         "image": workload.image,
         "command": list(workload.command),
         "volume": workload.volume.name if workload.volume else "",
+        # Names only: values of variables are the team's own business.
+        "options": {**workload.options, "env": sorted(workload.options.get("env", ()))},
     }

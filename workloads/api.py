@@ -16,11 +16,12 @@ from rest_framework.views import APIView
 from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.models import Scope
-from cluster.run_spec import JOB, NOTEBOOK
+from cluster.run_spec import HOME, JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
 from workloads.models import Workload
+from workloads.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.policy import VOLUME_GIB_LIMIT, Wanted
 from workloads.queries import WorkloadRow
 
@@ -33,6 +34,31 @@ TERMS_HELP = (
 )
 # Set by the doors process, which waited already.
 WAITED = "portal.waited"
+
+
+class OptionsSerializer(serializers.Serializer[Any]):
+    """What is left out is as the class has it."""
+
+    cpu = serializers.IntegerField(required=False, allow_null=True, help_text="Cores, of the whole workload.")
+    memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="Of the whole workload.")
+    shared_memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="/dev/shm, of the memory.")
+    mount_path = serializers.CharField(
+        required=False, allow_blank=True, max_length=PATH_LIMIT, help_text=f"Where the volume is: {HOME} or below."
+    )
+    env = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=ENV_VALUE_LIMIT, trim_whitespace=False),
+        required=False,
+        help_text="Variables, in the clear for everybody in the team.",
+    )
+    repository = serializers.CharField(
+        required=False, allow_blank=True, max_length=REPOSITORY_LIMIT, help_text="Cloned before the first start."
+    )
+    reference = serializers.CharField(
+        required=False, allow_blank=True, max_length=REFERENCE_LIMIT, help_text="Branch or tag."
+    )
+
+    def to_internal_value(self, data: Any) -> Options:
+        return Options.from_json(super().to_internal_value(data))
 
 
 class WantedSerializer(serializers.Serializer[Any]):
@@ -48,6 +74,7 @@ class WantedSerializer(serializers.Serializer[Any]):
     )
     volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
+    options = OptionsSerializer(default=Options)
 
     def wanted(self, name: str) -> Wanted:
         data = dict(self.validated_data)
@@ -99,6 +126,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     image = serializers.CharField()
     command = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_blank=True)
+    options = OptionsSerializer(help_text="What was said beyond the class's own.")
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
     url = serializers.URLField(help_text="Its page.")
@@ -106,11 +134,14 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
 
 
+_PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
+
+
 def body_of(row: WorkloadRow) -> dict[str, Any]:
     workload, status_ = row.workload, row.status
     return WorkloadSerializer(
         {
-            **{name: getattr(workload, name) for name in ("name", "kind", "units", "image", "command", "created_at")},
+            **{name: getattr(workload, name) for name in _PLAIN},
             "tenant": workload.tenant.slug,
             "namespace": workload.namespace.name,
             "gpu_class": workload.gpu_class.slug,

@@ -61,6 +61,8 @@ class Workload(Due):
     image = models.CharField(max_length=300)
     command = models.JSONField(default=list, blank=True)
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, blank=True, related_name="workloads")
+    # workloads.options.Options as JSON: what was said beyond the class's own.
+    options = models.JSONField(default=dict, db_default={}, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     delete_requested_at = models.DateTimeField(null=True, blank=True)

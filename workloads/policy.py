@@ -13,7 +13,9 @@ from accounts.policy import scope_refusal
 from cluster import names
 from cluster.run_spec import JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refusal
+from workloads import options as launch_options
 from workloads.models import STILL_RUNNING
+from workloads.options import NOTHING_SAID, Bounds, Options
 
 NAME_LIMIT = 40
 WORKLOADS_LIMIT = 200
@@ -41,6 +43,7 @@ class Wanted:
     volume: str = ""
     volume_gib: int = 10
     accept_terms: int = 0
+    options: Options = NOTHING_SAID
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class ClassFacts:
     borrowing_limit: int
     units_per_workload: int
     node_units: int | None
+    cpu_per_unit: int = 1
+    memory_gib_per_unit: int = 1
     kinds: str = "any"
     successor: str = ""
     is_usable: bool = True
@@ -239,8 +244,13 @@ def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -
         may_launch_in(by, team)
         or may_be_called(wanted)
         or may_start_on(found, wanted.kind, wanted.units)
+        or launch_options.refusal(wanted.options, bounds(found, wanted.units), has_volume=bool(wanted.volume))
         or must_accept(found, wanted.accept_terms)
     )
+
+
+def bounds(found: ClassFacts, units: int) -> Bounds:
+    return Bounds(found.name, units, cpu=units * found.cpu_per_unit, memory_gib=units * found.memory_gib_per_unit)
 
 
 def may_start_on(found: ClassFacts, kind: str, units: int) -> Refusal | None:

@@ -2,7 +2,7 @@
 
 A Job is created once and never applied again, and `spec.suspend` is never sent: Kueue's webhook sets it, keeps the Job
 suspended until there is quota, and preempts by suspending it. Nothing here is made from text that tenants type except
-image, command and names, each in a field that can mean nothing else.
+image, command, variables, a repository's address and names, each in a field that can mean nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import base64
 from cluster import names
 from cluster.manifests import CLASS_LABEL, Manifest, meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
-from cluster.run_spec import JOB, NOTEBOOK, ClaimSpec, PodSpec, RunSpec
+from cluster.run_spec import HOME, JOB, NOTEBOOK, TOKEN_VARIABLE, ClaimSpec, PodSpec, RunSpec
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -22,9 +22,10 @@ RUN_LABEL = "gpu-portal/run"
 KIND_LABEL = "gpu-portal/kind"
 WORKLOAD_PRIORITIES = {NOTEBOOK: "interactive", JOB: "batch"}
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
-HOME = "/home/work"
 TOKEN_KEY = "token"
 CLAIM_NAME = "devices"
+CLONE_CONTAINER = "clone"
+NO_PRIVILEGES = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 # uid and gid of the users of the Jupyter project's images; the volume is given to the group.
 USER_ID = 1000
 GROUP_ID = 100
@@ -163,8 +164,9 @@ def _pod(spec: RunSpec) -> Manifest:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        **({"initContainers": [_clone(spec)]} if spec.repository else {}),
         "containers": [_container(spec)],
-        "volumes": [_home(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
+        "volumes": [*_files(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
         **({"resourceClaims": [_claim(spec)]} if spec.interface == "dra" else {}),
     }
 
@@ -175,13 +177,49 @@ def _container(spec: RunSpec) -> Manifest:
         "image": spec.image,
         "imagePullPolicy": "IfNotPresent",
         **(_notebook(spec) if spec.kind == NOTEBOOK else _command(spec)),
+        **_environment(spec),
         "workingDir": HOME,
         "resources": _resources(spec),
-        "volumeMounts": [
-            {"name": "home", "mountPath": HOME},
-            {"name": "shared-memory", "mountPath": "/dev/shm"},
-        ],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [*_mounts(spec), {"name": "shared-memory", "mountPath": "/dev/shm"}],
+        "securityContext": NO_PRIVILEGES,
+    }
+
+
+def _environment(spec: RunSpec) -> Manifest:
+    own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
+    token = {"valueFrom": {"secretKeyRef": {"name": run_name(spec), "key": TOKEN_KEY}}}
+    ours = [{"name": TOKEN_VARIABLE, **token}] if spec.kind == NOTEBOOK else []
+    return {"env": [*ours, *own]} if ours or own else {}
+
+
+def _literally(value: str) -> str:
+    """Kubernetes replaces $(NAME) in values; what was typed is meant as it stands."""
+    return value.replace("$(", "$$(")
+
+
+# Its arguments are the repository, the directory and the branch or tag, each a word of its own: the shell never reads
+# them as text. What an earlier run cloned is the person's and stays as it is; what was cloned half is not there yet.
+_CLONE_SCRIPT = (
+    'if [ -e "$2" ]; then echo "$2 is there already; it stays as it is."; exit 0; fi; '
+    'rm -rf "./.$2.part" && git clone --recurse-submodules ${3:+--branch "$3"} -- "$1" "./.$2.part" '
+    '&& mv "./.$2.part" "$2"'
+)
+
+
+def _clone(spec: RunSpec) -> Manifest:
+    """Before the first start, with the image's own git: the portal itself fetches nothing that a tenant names."""
+    own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
+    return {
+        "name": CLONE_CONTAINER,
+        "image": spec.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", _CLONE_SCRIPT, "clone", spec.repository, spec.clone_into, spec.reference],
+        # Without a terminal git would wait for a password for ever.
+        "env": [*own, {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
+        "workingDir": HOME,
+        "resources": {key: _promised(spec) for key in ("requests", "limits")},
+        "volumeMounts": _mounts(spec),
+        "securityContext": NO_PRIVILEGES,
     }
 
 
@@ -201,12 +239,6 @@ def _notebook(spec: RunSpec) -> Manifest:
             f"--ServerApp.port={NOTEBOOK_PORT}",
             f"--ServerApp.root_dir={HOME}",
         ],
-        "env": [
-            {
-                "name": "JUPYTER_TOKEN",
-                "valueFrom": {"secretKeyRef": {"name": run_name(spec), "key": TOKEN_KEY}},
-            }
-        ],
         "ports": [{"name": "http", "containerPort": NOTEBOOK_PORT, "protocol": "TCP"}],
         "readinessProbe": {
             "httpGet": {"path": "/api", "port": "http", "scheme": "HTTP"},
@@ -225,7 +257,7 @@ def _resources(spec: RunSpec) -> Manifest:
 
     GPUs as limits only: the API server fills the requests in.
     """
-    promised = {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+    promised = _promised(spec)
     devices = {spec.resource: str(spec.units)} if spec.interface == "device-plugin" else {}
     return {
         "requests": promised,
@@ -234,10 +266,23 @@ def _resources(spec: RunSpec) -> Manifest:
     }
 
 
-def _home(spec: RunSpec) -> Manifest:
-    if spec.claim:
-        return {"name": "home", "persistentVolumeClaim": {"claimName": spec.claim}}
-    return {"name": "home", "emptyDir": {}}
+def _promised(spec: RunSpec) -> Manifest:
+    return {"cpu": str(spec.cpu), "memory": f"{spec.memory_gib}Gi"}
+
+
+def _files(spec: RunSpec) -> list[Manifest]:
+    """The home directory, and the volume where that is not the same."""
+    empty: Manifest = {"name": "home", "emptyDir": {}}
+    if not spec.claim:
+        return [empty]
+    claim = {"persistentVolumeClaim": {"claimName": spec.claim}}
+    return [{"name": "home", **claim}] if spec.mount_path == HOME else [empty, {"name": "volume", **claim}]
+
+
+def _mounts(spec: RunSpec) -> list[Manifest]:
+    return [
+        {"name": one["name"], "mountPath": spec.mount_path if one["name"] == "volume" else HOME} for one in _files(spec)
+    ]
 
 
 def _shared_memory(spec: RunSpec) -> Manifest:

@@ -45,6 +45,15 @@ DRA = replace(
     device_selector="device.attributes['gpu.nvidia.com'].productName == 'NVIDIA H100 80GB HBM3'",
     units=4,
 )
+OPTIONS = replace(
+    NOTEBOOK,
+    claim="data",
+    mount_path="/home/work/data",
+    env=(("GREETING", "say $(HOME)"),),
+    repository="https://git.example.org/team/course.git",
+    reference="v2",
+    clone_into="course",
+)
 CPU = replace(JOB, gpu_class="cpu", interface="none", resource="", node_labels={}, tolerations=(), claim="")
 
 
@@ -62,11 +71,15 @@ def test_devices_through_dra_come_from_a_template_of_the_run() -> None:
     golden_files.check("run_dra", [manifests.claim_template(DRA), manifests.job(DRA)])
 
 
+def test_variables_a_repository_and_a_volume_beside_the_home_directory() -> None:
+    golden_files.check("run_options", [manifests.job(OPTIONS)])
+
+
 def test_without_a_gpu_it_stays_off_nodes_that_have_some() -> None:
     golden_files.check("run_cpu", [manifests.job(CPU)])
 
 
-@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU])
+@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS])
 def test_nothing_is_sent_that_kueue_or_the_cluster_decides(spec: RunSpec) -> None:
     job = manifests.job(spec)
     pod = job["spec"]["template"]["spec"]
@@ -74,10 +87,19 @@ def test_nothing_is_sent_that_kueue_or_the_cluster_decides(spec: RunSpec) -> Non
     assert not {"nodeName", "schedulerName", "priority", "hostNetwork", "hostPID"} & pod.keys()
 
 
-@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU])
+@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS])
 def test_a_spec_survives_its_json(spec: RunSpec) -> None:
     assert RunSpec.from_json(spec.to_json()) == spec
     assert RunSpec.from_json({**spec.to_json(), "of_a_newer_release": 1}) == spec
+
+
+def test_a_spec_of_an_older_release_has_defaults() -> None:
+    stored = NOTEBOOK.to_json()
+    for name in ("mount_path", "env", "repository", "reference", "clone_into"):
+        del stored[name]
+    assert RunSpec.from_json(stored) == NOTEBOOK
+    with pytest.raises(KeyError):
+        RunSpec.from_json({name: value for name, value in stored.items() if name != "image"})
 
 
 def test_names_of_long_workloads_stay_labels() -> None:

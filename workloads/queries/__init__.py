@@ -97,6 +97,8 @@ def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts
         borrowing_limit=gpu_class.borrowing_limit,
         units_per_workload=gpu_class.units_per_workload,
         node_units=node_units(gpu_class) if units > 1 else None,
+        cpu_per_unit=gpu_class.cpu_per_unit,
+        memory_gib_per_unit=gpu_class.memory_gib_per_unit,
         kinds=gpu_class.kinds,
         successor="" if is_active else successor_of(gpu_class),
         terms_version=gpu_class.terms_version,

@@ -1,0 +1,172 @@
+"""What else a person may say about how work runs; what is left out is as the class has it. Pure.
+
+Everything is a typed value with bounds. Nothing of it reaches a field of the pod that places it, gives it rights, or
+hands it devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from cluster.run_spec import HOME, TOKEN_VARIABLE
+from portal.errors import Refusal
+
+ENV_LIMIT = 50
+ENV_NAME_LIMIT = 100
+ENV_VALUE_LIMIT = 4096
+PATH_LIMIT = 200
+REPOSITORY_LIMIT = 300
+REFERENCE_LIMIT = 100
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What hands out devices, loads code before everything else, or is the portal's and the cluster's own. The fence in the
+# cluster (deploy/base/fence-pods.yaml) refuses the first line too.
+_FORBIDDEN_ENV = re.compile(
+    r"NVIDIA_.*|AMD_VISIBLE_DEVICES|HABANA_VISIBLE_DEVICES|CUDA_MPS_.*|LD_PRELOAD|LD_AUDIT"
+    rf"|{TOKEN_VARIABLE}|JUPYTER_TOKEN_FILE|KUBERNETES_.*"
+)
+_PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
+
+
+@dataclass(frozen=True)
+class Options:
+    """None and "" leave it to the class. cpu (cores) and memory are of the whole workload, shared memory is part of
+    its memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home
+    directory before the first start, at `reference` (a branch or tag) or its default branch.
+    """
+
+    cpu: int | None = None
+    memory_gib: int | None = None
+    shared_memory_gib: int | None = None
+    mount_path: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    repository: str = ""
+    reference: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what was said: a later release's defaults hold for what was not."""
+        said = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
+        if self.env:
+            said["env"] = dict(self.env)
+        return said
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Options:
+        known = {field.name for field in fields(cls)}
+        values = {name: value for name, value in stored.items() if name in known}
+        values["env"] = tuple(sorted(dict(values.get("env", {})).items()))
+        return cls(**values)
+
+
+NOTHING_SAID = Options()
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the class promises for the units that were asked for."""
+
+    class_name: str
+    units: int
+    cpu: int
+    memory_gib: int
+
+
+def refusal(options: Options, bounds: Bounds, *, has_volume: bool) -> Refusal | None:
+    return (
+        _size("cpu", options.cpu, bounds.cpu, "cores", bounds)
+        or _size("memory_gib", options.memory_gib, bounds.memory_gib, "GiB of memory", bounds)
+        or _shared_memory(options, bounds)
+        or _mount_path(options.mount_path, has_volume=has_volume)
+        or _env(options.env)
+        or _repository(options)
+    )
+
+
+def _size(field: str, asked: int | None, most: int, what: str, bounds: Bounds) -> Refusal | None:
+    if asked is None or 1 <= asked <= most:
+        return None
+    units = f"{bounds.units} unit" if bounds.units == 1 else f"{bounds.units} units"
+    text = f"{asked} {what} asked; {units} of {bounds.class_name} come with 1 to {most}. Ask for less, or more units."
+    return Refusal("bad_size", text, field)
+
+
+def _shared_memory(options: Options, bounds: Bounds) -> Refusal | None:
+    memory = options.memory_gib or bounds.memory_gib
+    asked = options.shared_memory_gib
+    if asked is None or 1 <= asked <= memory:
+        return None
+    text = f"{asked} GiB of shared memory asked; it is part of the {memory} GiB of memory, so 1 to {memory} fit."
+    return Refusal("bad_size", text, "shared_memory_gib")
+
+
+def _mount_path(path: str, *, has_volume: bool) -> Refusal | None:
+    if not path:
+        return None
+    if not has_volume:
+        return Refusal(
+            "no_volume", "A path is where a volume is mounted. Name a volume, or leave the path empty.", "mount_path"
+        )
+    below = path.removeprefix(HOME)
+    parts = below.split("/")[1:]
+    is_possible = path.startswith(HOME) and (not below or below.startswith("/")) and len(path) <= PATH_LIMIT
+    if is_possible and all(_PATH_PART.fullmatch(part) for part in parts):
+        return None
+    text = f"A volume is mounted at {HOME} or below it, {HOME}/data for example; '{path[:PATH_LIMIT]}' is not possible."
+    return Refusal("bad_path", text, "mount_path")
+
+
+def _env(env: tuple[tuple[str, str], ...]) -> Refusal | None:
+    if len(env) > ENV_LIMIT:
+        return Refusal("too_many_variables", f"{len(env)} variables, at most {ENV_LIMIT} are possible.", "env")
+    for name, value in env:
+        if not _ENV_NAME.fullmatch(name) or len(name) > ENV_NAME_LIMIT:
+            text = (
+                f"A variable's name has letters, digits and _, up to {ENV_NAME_LIMIT}; '{name[:40]}' is not possible."
+            )
+            return Refusal("bad_variable", text, "env")
+        if _FORBIDDEN_ENV.fullmatch(name):
+            text = f"{name} cannot be set: it is the cluster's or the portal's own. Devices come with the class."
+            return Refusal("forbidden_variable", text, "env")
+        if len(value) > ENV_VALUE_LIMIT or "\0" in value:
+            text = f"The value of {name} has {len(value)} characters, at most {ENV_VALUE_LIMIT} are possible."
+            return Refusal("bad_variable", text, "env")
+    return None
+
+
+def _repository(options: Options) -> Refusal | None:
+    url, reference = options.repository, options.reference
+    if not url:
+        text = "A branch or tag is of a repository: give its address too."
+        return Refusal("no_repository", text, "reference") if reference else None
+    if reason := _bad_address(url):
+        return Refusal("bad_repository", f"{reason} Give an address like https://github.com/owner/name.", "repository")
+    if reference and not (len(reference) <= REFERENCE_LIMIT and _REFERENCE.fullmatch(reference)):
+        text = f"A branch or tag has letters, digits, . _ / and -, up to {REFERENCE_LIMIT} characters."
+        return Refusal("bad_reference", text, "reference")
+    return None
+
+
+def _bad_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, login = parts.hostname, parts.username or parts.password
+    except ValueError:
+        return "This is no address."
+    if len(url) > REPOSITORY_LIMIT or not url.isascii() or any(char.isspace() for char in url):
+        return f"An address has up to {REPOSITORY_LIMIT} plain characters and no spaces."
+    if parts.scheme not in ("https", "http") or not host or not repository_directory(url):
+        return "A repository is cloned over https."
+    if login:
+        return "An address with a name or password in it would be seen by everybody in the team."
+    return ""
+
+
+def repository_directory(url: str) -> str:
+    """The directory that it is cloned into: its last part without .git; "" where there is none."""
+    last = urlsplit(url).path.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return last if _PATH_PART.fullmatch(last) else ""
