@@ -132,7 +132,14 @@ def hold_class(class_id: int, *, reason: str, until: datetime | None, by: Actor)
     gpu_class = _locked(class_id)
     now, reason = timezone.now(), " ".join(reason.split()).rstrip(".")
     refuse_if(
-        policy.hold_refusal(name=gpu_class.name, life_cycle=gpu_class.life_cycle, reason=reason, until=until, now=now)
+        policy.hold_refusal(
+            name=gpu_class.name,
+            life_cycle=gpu_class.life_cycle,
+            reason=reason,
+            until=until,
+            now=now,
+            is_storage=gpu_class.is_storage,
+        )
     )
     since = gpu_class.held_since or now
     return _change(gpu_class, "class.held", by=by, held_since=since, held_until=until, held_reason=reason)

@@ -34,12 +34,22 @@ def hold(one: Held, *, now: datetime) -> str:
     return f"{text}; {expected} to open at {moment(one.held_until, now=now)}."
 
 
-def retirement(*, name: str, life_cycle: str, successor: str, message: str, runs_until: datetime | None) -> str:
+def retirement(
+    *,
+    name: str,
+    life_cycle: str,
+    successor: str,
+    message: str,
+    runs_until: datetime | None,
+    is_storage: bool = False,
+) -> str:
     """For those who hold it; "" of a class that is not leaving."""
     if life_cycle not in (RETIRING, RETIRED):
         return ""
     sentences = [f"{name} is being retired." if life_cycle == RETIRING else f"{name} is retired."]
-    if life_cycle == RETIRING and runs_until is not None:
+    if is_storage:
+        sentences.append("Volumes stay.")
+    elif life_cycle == RETIRING and runs_until is not None:
         sentences.append(f"What runs may go on until {date_and_time(runs_until)}.")
     elif life_cycle == RETIRING:
         sentences.append("What runs goes on.")

@@ -22,6 +22,8 @@ class GpuClass(models.Model):
         DEVICE_PLUGIN = "device-plugin", "device plugin"
         DRA = "dra", "dynamic resource allocation"
         NONE = "none", "no GPU"
+        # One unit is 1 GiB of volumes. Nothing runs on it.
+        STORAGE = "storage", "storage"
 
     class Interconnect(models.TextChoices):
         NVSWITCH = "nvswitch", "NVSwitch"
@@ -118,8 +120,17 @@ class GpuClass(models.Model):
             models.CheckConstraint(
                 condition=Q(interface="device-plugin", resource__contains="/", device_class="")
                 | (Q(interface="dra", resource__contains="/") & ~Q(device_class="") & ~Q(device_selector=""))
-                | Q(interface="none", resource="", device_class=""),
+                | Q(interface="none", resource="", device_class="")
+                | Q(interface="storage", resource="", device_class="", partition="none", sharing="none"),
                 name="gpu_class_interface",
+            ),
+            models.CheckConstraint(
+                condition=~Q(interface="storage") | Q(borrowing_limit=0, starter=False), name="gpu_class_storage"
+            ),
+            models.UniqueConstraint(
+                "cluster",
+                condition=Q(interface="storage") & ~Q(life_cycle="retired"),
+                name="gpu_class_one_storage",
             ),
             models.CheckConstraint(
                 condition=Q(price_per_unit_hour__gte=0, weight__gte=0), name="gpu_class_not_negative"
@@ -141,6 +152,10 @@ class GpuClass(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_storage(self) -> bool:
+        return self.interface == self.Interface.STORAGE
 
 
 constraint_sentence(
@@ -168,6 +183,18 @@ constraint_sentence(
     "gpu_class_interface",
     "interface",
     "A class with GPUs needs a resource name with a slash; a DRA class also a device class and a CEL selector.",
+    field="interface",
+)
+constraint_sentence(
+    "gpu_class_storage",
+    "storage",
+    "Storage is neither borrowed nor tried: a storage class has a borrowing limit of 0 and is no starter.",
+    field="interface",
+)
+constraint_sentence(
+    "gpu_class_one_storage",
+    "one_storage",
+    "This cluster has a storage class already; edit that one, or retire it first.",
     field="interface",
 )
 constraint_sentence(

@@ -11,6 +11,7 @@ from accounts.actor import Actor
 from accounts.models import Scope
 from accounts.policy import scope_refusal
 from portal.errors import Refusal
+from portal.quota_bar import plural
 
 # Kueue's limits for one ClusterQueue: groups (one per resource name), and flavors in a group.
 GROUPS_MAX = 16
@@ -68,7 +69,11 @@ def is_held(gpu_class: Holdable) -> bool:
     return gpu_class.held_since is not None
 
 
-def hold_refusal(*, name: str, life_cycle: str, reason: str, until: datetime | None, now: datetime) -> Refusal | None:
+def hold_refusal(
+    *, name: str, life_cycle: str, reason: str, until: datetime | None, now: datetime, is_storage: bool = False
+) -> Refusal | None:
+    if is_storage:
+        return Refusal("storage", f"{name} is storage: nothing is admitted to it, so it cannot be held.", status=409)
     if life_cycle not in ("active", "retiring"):
         return Refusal("not_open", f"{name} is {life_cycle}: nothing starts on it anyway.", status=409)
     if not 1 <= len(reason) <= HOLD_REASON_MAX:
@@ -119,6 +124,7 @@ class Claims:
     units: int
     until: datetime | None
     runs: int
+    unit: str = "unit"
 
 
 def close_refusal(name: str, claims: Claims) -> Refusal | None:
@@ -126,9 +132,9 @@ def close_refusal(name: str, claims: Claims) -> Refusal | None:
     left = []
     if claims.units:
         last = f" until {claims.until:%d %b %Y}" if claims.until else ""
-        left.append(f"{_count(claims.units, 'unit')} promised to {_count(claims.teams, 'team')}{last}")
+        left.append(f"{plural(claims.units, claims.unit)} promised to {plural(claims.teams, 'team')}{last}")
     if claims.runs:
-        left.append(f"{_count(claims.runs, 'run')} not ended")
+        left.append(f"{plural(claims.runs, 'run')} not ended")
     if not left:
         return None
     text = (
@@ -136,10 +142,6 @@ def close_refusal(name: str, claims: Claims) -> Refusal | None:
         "or ask the teams to give them back."
     )
     return Refusal("orphans_grants" if claims.units else "orphans_runs", text, "life_cycle", status=409)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def dismiss_refusal(*, reason: str) -> Refusal | None:

@@ -25,13 +25,20 @@ _TOLERATION_CHOICES = {
 
 
 def problems(values: Mapping[str, Any]) -> list[Refusal]:
-    return [*_counted(values), *_shared(values), *_amounts(values), *_labels(values), *_tolerations(values)]
+    return [
+        *_counted(values),
+        *_stored(values),
+        *_shared(values),
+        *_amounts(values),
+        *_labels(values),
+        *_tolerations(values),
+    ]
 
 
 def _counted(values: Mapping[str, Any]) -> Iterator[Refusal]:
     interface, resource = values["interface"], values["resource"]
     device_class, selector = values["device_class"], values["device_selector"]
-    if interface == "none":
+    if interface in ("none", "storage"):
         if resource:
             yield Refusal("no_gpu", f"A class without GPUs counts none: leave '{resource}' out.", "resource")
     elif "/" not in resource:
@@ -47,6 +54,22 @@ def _counted(values: Mapping[str, Any]) -> Iterator[Refusal]:
         yield Refusal("not_dra", text, "device_class")
     if (interface == "dra" or selector) and (problem := cel.problem(selector)):
         yield Refusal("bad_cel", problem, "device_selector")
+
+
+def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
+    """Storage is GiB of volumes: it is on no node, and nothing runs on it."""
+    if values["interface"] != "storage":
+        return
+    for name, neutral in (
+        ("partition", "none"),
+        ("sharing", "none"),
+        ("node_labels", {}),
+        ("tolerations", []),
+        ("borrowing_limit", 0),
+        ("starter", False),
+    ):
+        if values[name] != neutral:
+            yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: leave it out.", name)
 
 
 def _shared(values: Mapping[str, Any]) -> Iterator[Refusal]:

@@ -19,7 +19,7 @@ _NEVER_APPLIED = {
 @dataclass(frozen=True)
 class Kind:
     """`table`: node, pod, job, workload, warning or object. `is_everywhere`: kept whoever made it; of other kinds only
-    what is ours or lies in a namespace of ours.
+    what is ours or lies in a namespace of ours. `has_bookmarks`: the API server serves it from its watch cache.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Kind:
     table: str = "object"
     is_everywhere: bool = False
     field_selector: str = ""
+    has_bookmarks: bool = True
 
     @property
     def is_applied(self) -> bool:
@@ -67,6 +68,13 @@ _ALL = (
     Kind("PersistentVolumeClaim", "api/v1/persistentvolumeclaims", object_records.volume_claim),
     Kind("NetworkPolicy", "apis/networking.k8s.io/v1/networkpolicies", object_records.network_policy),
     Kind("RoleBinding", "apis/rbac.authorization.k8s.io/v1/rolebindings", object_records.role_binding),
-    Kind("Event", "api/v1/events", object_records.warning, "warning", field_selector="type=Warning"),
+    Kind(
+        "Event",
+        "api/v1/events",
+        object_records.warning,
+        "warning",
+        field_selector="type=Warning",
+        has_bookmarks=False,
+    ),
 )
 KINDS = {kind.name: kind for kind in _ALL}

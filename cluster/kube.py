@@ -229,15 +229,24 @@ class Kube:
         return self._send("GET", path, query=query, timeout_s=60).body
 
     def watch_lines(
-        self, path: str, *, resource_version: str, timeout_s: float, field_selector: str = ""
+        self,
+        path: str,
+        *,
+        resource_version: str,
+        timeout_s: float,
+        field_selector: str = "",
+        ends_after_s: float | None = None,
     ) -> Iterator[bytes]:
-        """Raw JSON lines of one watch connection with bookmarks. Ends when the server ends it.
+        """Raw JSON lines of one watch connection with bookmarks. Ends when the server ends it, which it is asked to do
+        after `ends_after_s`.
 
         `timeout_s` of silence raises ClusterUnavailable. Gone when `resource_version` is too old.
         """
         query: dict[str, Any] = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
         if field_selector:
             query["fieldSelector"] = field_selector
+        if ends_after_s is not None:
+            query["timeoutSeconds"] = max(1, round(ends_after_s))
         response = self._open("GET", path, None, query, timeout_s=timeout_s, stream=True)
         try:
             if response.status != 200:

@@ -35,11 +35,15 @@ class QuotaCell:
 
 @dataclass(frozen=True)
 class QuotaSpec:
-    """The ResourceQuota behind the queue, a fuse: hard limits by quota key, in whole units (memory in GiB)."""
+    """The ResourceQuota behind the queue, a fuse: hard limits by quota key, in whole units (memory in GiB).
+
+    `storage_gib`: what volume claims may ask for together, no fuse but the limit itself; None: not limited.
+    """
 
     devices: Mapping[str, int]
     cpu: int
     memory_gib: int
+    storage_gib: int | None = None
 
 
 @dataclass(frozen=True)

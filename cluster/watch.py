@@ -33,15 +33,25 @@ class Source(Protocol):
     ) -> dict[str, Any]: ...
 
     def watch_lines(
-        self, path: str, *, resource_version: str, timeout_s: float, field_selector: str = ...
+        self,
+        path: str,
+        *,
+        resource_version: str,
+        timeout_s: float,
+        field_selector: str = ...,
+        ends_after_s: float | None = ...,
     ) -> Iterator[bytes]: ...
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bookmarks come about once a minute, so 90 s without a line is a connection that died without saying so."""
+    """Bookmarks come about once a minute, so 90 s without a line is a connection that died without saying so.
+
+    Kinds without bookmarks are asked to end a watch after `quiet_s`: an end that was said is a sign of life too.
+    """
 
     silence_s: float = 90
+    quiet_s: float = 60
     page: int = 500
     compare_every_s: float = 24 * 3600
     first_wait_s: float = 0.5
@@ -92,7 +102,10 @@ def _list_then_watch(source: Source, kind: Kind, wait: _Wait, limits: Limits) ->
     compare_at = time.monotonic() + limits.compare_every_s * random.uniform(0.9, 1.1)
     while time.monotonic() < compare_at and not wait.is_to_stop:
         opened_at = time.monotonic()
+        reached = ""
         try:
+            if not kind.has_bookmarks:
+                reached = _version_now(source, kind)
             for note in _one_connection(source, kind, version, limits):
                 wait.succeeded()
                 # A repeated or late event must not turn the clock back.
@@ -102,13 +115,20 @@ def _list_then_watch(source: Source, kind: Kind, wait: _Wait, limits: Limits) ->
                     return
         except _FAILURES as error:
             if time.monotonic() - opened_at >= limits.silence_s:
-                # It was open all that time. Some kinds (events) are served without bookmarks: silence is their quiet.
+                # It was open all that time.
                 wait.succeeded()
             yield from _until_it_answers(source, kind, wait, error)
         else:
+            if reached:
+                # The server said the end, so whatever had happened when the watch was opened has arrived. Without this
+                # a quiet kind would be too old to go on from after a compaction, and listed whole every few minutes.
+                version = _later(version, reached)
+                yield Note(kind, What.HEARD, version)
             if time.monotonic() - opened_at < limits.first_wait_s:
                 # The server ends watches after minutes; one that ends them at once is not well.
                 wait.after_failure()
+            else:
+                wait.succeeded()
 
 
 def _list(source: Source, kind: Kind, limits: Limits) -> Iterator[Note]:
@@ -130,9 +150,19 @@ def _list(source: Source, kind: Kind, limits: Limits) -> Iterator[Note]:
             return
 
 
+def _version_now(source: Source, kind: Kind) -> str:
+    """How far the server is, told with a list of one."""
+    page = source.list_page(kind.path, limit=1, field_selector=kind.field_selector)
+    return str((page.get("metadata") or {}).get("resourceVersion", ""))
+
+
 def _one_connection(source: Source, kind: Kind, version: str, limits: Limits) -> Iterator[Note]:
     lines = source.watch_lines(
-        kind.path, resource_version=version, timeout_s=limits.silence_s, field_selector=kind.field_selector
+        kind.path,
+        resource_version=version,
+        timeout_s=limits.silence_s,
+        field_selector=kind.field_selector,
+        ends_after_s=None if kind.has_bookmarks else limits.quiet_s,
     )
     for line in lines:
         if not line.strip():

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from portal.quota_bar import several
+
 TOP, BOTTOM = 6.0, 208.0
 LEFT, RIGHT = 4.5, 99.5
 GRID_LINES = 4
@@ -154,7 +156,7 @@ def _day(at: datetime) -> str:
 
 def _sentence(rows: list[tuple[datetime, datetime, int, int]], limit: int | None, unit: str) -> str:
     most_before, most_after = max(row[2] for row in rows), max(row[3] for row in rows)
-    text = f"At most {most_before} {unit}s promised before, {most_after} after"
+    text = f"At most {most_before} {several(unit)} promised before, {most_after} after"
     if limit is None:
         return f"{text}; how many there are is not known."
     over = [row for row in rows if row[3] > limit]

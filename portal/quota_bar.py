@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CELLS = 16
+NO_PLURAL = frozenset({"GiB"})
 SMALLEST_SCALE = 8  # so that a grant of one card does not look like a full house
 
 
@@ -31,13 +32,17 @@ class QuotaBar:
 
 def plural(count: float, unit: str) -> str:
     """`1 card`, `4 cards`, `0 shares`: the number always carries its unit."""
-    number = f"{count:g}"
-    return f"{number} {unit}" if count == 1 or not unit else f"{number} {unit}s"
+    return f"{count:g} {unit if count == 1 else several(unit)}".rstrip()
+
+
+def several(unit: str) -> str:
+    """`cards`, `shares`, and `GiB`, which has no plural."""
+    return unit if unit in NO_PLURAL or not unit else f"{unit}s"
 
 
 def sentence(*, granted: float, used: float, borrowed: float, queued: float, unit: str) -> str:
     own = used - borrowed
-    text = f"{own:g} of {granted:g} granted {unit}s used, {borrowed:g} borrowed, {queued:g} queued"
+    text = f"{own:g} of {granted:g} granted {several(unit)} used, {borrowed:g} borrowed, {queued:g} queued"
     return f"{plural(used, unit)} used: {text}" if borrowed else text
 
 

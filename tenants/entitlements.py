@@ -21,6 +21,7 @@ WAKE_AFTER = (timedelta(0), timedelta(seconds=3), timedelta(seconds=10))
 @dataclass(frozen=True)
 class Share:
     """One class for one tenant. `resource` is "" for a class without GPUs: the queue does not count it, the fuse does.
+    Storage is for volumes alone: no pod is counted for it.
 
     `is_flavor_ready`: a queue that names a flavor that does not exist stops admitting anything.
     """
@@ -37,6 +38,7 @@ class Share:
     keepable: int = 0
     is_flavor_ready: bool = True
     flavor_sent_at: datetime | None = None
+    is_storage: bool = False
 
 
 def queue_cells(shares: Collection[Share], live: LiveQueue) -> tuple[QuotaCell, ...]:
@@ -148,13 +150,21 @@ def quota(shares: Collection[Share], live: LiveQueue) -> QuotaSpec:
     """Every name of the catalog is there: a name that a ResourceQuota does not mention is unlimited."""
     devices: dict[str, int] = {}
     cpu = memory_gib = 0
+    storage = [share.in_force for share in shares if share.is_storage]
     for share in shares:
+        if share.is_storage:
+            continue
         units = _admissible(share, live)
         cpu += units * share.cpu_per_unit
         memory_gib += units * share.memory_gib_per_unit
         if key := quota_key(share):
             devices[key] = devices.get(key, 0) + FUSE * units
-    return QuotaSpec(devices=dict(sorted(devices.items())), cpu=FUSE * cpu, memory_gib=FUSE * memory_gib)
+    return QuotaSpec(
+        devices=dict(sorted(devices.items())),
+        cpu=FUSE * cpu,
+        memory_gib=FUSE * memory_gib,
+        storage_gib=sum(storage) if storage else None,
+    )
 
 
 def quota_key(share: Share) -> str:

@@ -83,6 +83,17 @@ def gpu_class(cluster: Cluster, *, slug: str = "a100", **fields: Any) -> GpuClas
     return GpuClass.objects.create(cluster=cluster, slug=slug, **{**defaults, **fields})
 
 
+def storage(cluster: Cluster, *, slug: str = "storage", **fields: Any) -> GpuClass:
+    """Of which 1,000 GiB may be promised, active."""
+    defaults: dict[str, Any] = {
+        "name": "Team storage",
+        "interface": GpuClass.Interface.STORAGE,
+        "promise_limit": 1000,
+        "life_cycle": GpuClass.LifeCycle.ACTIVE,
+    }
+    return GpuClass.objects.create(cluster=cluster, slug=slug, **{**defaults, **fields})
+
+
 def grant(
     to: Tenant,
     gpu_class: GpuClass,

@@ -40,7 +40,9 @@ OPEN = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
 
 
 def unit_of(one: GpuClass) -> str:
-    """What one unit is called: card, slice, share or core."""
+    """What one unit is called: card, slice, share, core or GiB."""
+    if one.is_storage:
+        return "GiB"
     if one.interface == GpuClass.Interface.NONE:
         return "core"
     if one.sharing != GpuClass.Sharing.NONE:

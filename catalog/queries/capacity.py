@@ -16,6 +16,9 @@ from cluster.models import Cluster
 from cluster.taints import is_tolerated
 from cluster.units import CPU, SLICES, Units
 
+GIB = 1024**3
+STORAGE_UNKNOWN = "The cluster does not say how much storage there is."
+
 
 @dataclass(frozen=True)
 class NodeCapacity:
@@ -61,8 +64,14 @@ class Capacity:
 
 def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:
     """Capacity by class id. Two queries, three with a DRA class of unlike devices; without nodes their cost grows with
-    the kinds of hardware.
+    the kinds of hardware. Of storage nothing is known: no node has it.
     """
+    unknown = {one.pk: Capacity(problem=STORAGE_UNKNOWN) for one in classes if one.is_storage}
+    classes = [one for one in classes if not one.is_storage]
+    return unknown | _of_nodes(cluster, classes, with_nodes) if classes else unknown
+
+
+def _of_nodes(cluster: Cluster, classes: Collection[GpuClass], with_nodes: bool) -> dict[int, Capacity]:
     kinds = ["Node", "Pod"]
     if any(gpu_class.interface == GpuClass.Interface.DRA for gpu_class in classes):
         kinds += ["ResourceSlice", "ResourceClaim"]
@@ -84,22 +93,37 @@ def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: b
 
 
 def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
-    """Units by class id of a namespace's pods that are bound to a node and not finished; {} when nothing is known."""
-    if not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
-        return {}
-    found = used_by_namespace(cluster, classes, namespace=namespace)
-    return {pk: units.get(namespace, 0) for pk, units in found.items()}
+    """Units by class id of a namespace's pods that are bound to a node and not finished, and GiB of its volumes. What
+    is not known is left out.
+    """
+    every = list(classes)
+    of_pods, storage = [one for one in every if not one.is_storage], [one for one in every if one.is_storage]
+    gib = claimed_gib(cluster, namespace=namespace) if storage else None
+    found = {} if gib is None else {one.pk: gib for one in storage}
+    if not of_pods or not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
+        return found
+    used = used_by_namespace(cluster, of_pods, namespace=namespace)
+    return found | {pk: units.get(namespace, 0) for pk, units in used.items()}
+
+
+def claimed_gib(cluster: Cluster, *, namespace: str) -> int | None:
+    """What the namespace's volume claims ask for together, whoever made them, rounded up; None when nobody knows."""
+    if not mirror.is_known(cluster.pk, "PersistentVolumeClaim"):
+        return None
+    claims = mirror.objects(cluster.pk, kind="PersistentVolumeClaim", namespace=namespace)
+    return -(-sum(int(one.record["asked_bytes"]) for one in claims) // GIB)
 
 
 def used_by_namespace(
     cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str = ""
 ) -> dict[int, dict[str, int]]:
     """Class id → namespace → units of our pods that are bound to a node and not finished, as far as the mirror goes.
+    Pods use no storage class.
 
     One query. `namespace`: of this one alone. Whoever asks knows already whether the mirror is complete.
     """
     by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
-    asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items()]
+    asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items() if not gpu_class.is_storage]
     found: dict[int, dict[str, int]] = {gpu_class.pk: {} for gpu_class in by_slug.values()}
     for (name, slug), units in seen_units.used_by_namespace(cluster.pk, asked, namespace=namespace).items():
         found[by_slug[slug].pk][name] = units

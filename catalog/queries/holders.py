@@ -22,7 +22,8 @@ def claims(gpu_class: GpuClass) -> Claims:
     # A workload may be declared with another class while a run of it goes on with this one.
     alive = {"workloads__runs__ended_at": None, "workloads__runs__spec__gpu_class": gpu_class.slug}
     runs = gpu_class.cluster.namespaces.filter(**alive).aggregate(count=Count("workloads__runs"))
-    return Claims(found["teams"], found["units"] or 0, found["until"], runs["count"])
+    unit = "GiB" if gpu_class.is_storage else "unit"
+    return Claims(found["teams"], found["units"] or 0, found["until"], runs["count"], unit)
 
 
 def owners(gpu_class: GpuClass) -> list[User]:
@@ -53,4 +54,5 @@ def retirement(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> s
         successor=successor_of(gpu_class) if known is None else known.get(gpu_class.successor_id or 0, ""),
         message=gpu_class.retiring_message,
         runs_until=gpu_class.runs_until,
+        is_storage=gpu_class.is_storage,
     )

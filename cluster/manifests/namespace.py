@@ -67,6 +67,8 @@ def resource_quota(spec: NamespaceSpec) -> Manifest:
         "requests.cpu": str(spec.quota.cpu),
         "requests.memory": f"{spec.quota.memory_gib}Gi",
     }
+    if spec.quota.storage_gib is not None:
+        hard["requests.storage"] = f"{spec.quota.storage_gib}Gi"
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

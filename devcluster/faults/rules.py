@@ -16,7 +16,7 @@ WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecolle
 
 @dataclass(frozen=True)
 class Call:
-    """One request, in the words of RBAC. `apply` is told from `patch` by its content type."""
+    """One request, in the words of RBAC. `apply` is told from `patch` by its content type. `limit` 0: none."""
 
     verb: str
     resource: str = ""  # plural, with subresource: pods, pods/log
@@ -25,6 +25,12 @@ class Call:
     dry_run: bool = False
     group: str = ""
     path: str = ""
+    limit: int = 0
+
+    @property
+    def is_full_list(self) -> bool:
+        """A list of one is how somebody asks whether the server answers, or how far it is."""
+        return self.verb == "list" and self.limit != 1
 
 
 def call_of(method: str, target: str, content_type: str = "") -> Call:
@@ -56,6 +62,7 @@ def call_of(method: str, target: str, content_type: str = "") -> Call:
         dry_run="dryRun" in query,
         group=group,
         path=parts.path,
+        limit=int(query.get("limit", ["0"])[0]),
     )
 
 

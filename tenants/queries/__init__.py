@@ -170,6 +170,7 @@ def _share(gpu_class: Any, in_force: int, keepable: int, ready: dict[str, dateti
         keepable=keepable,
         is_flavor_ready=planned or flavor in ready,
         flavor_sent_at=ready.get(flavor),
+        is_storage=gpu_class.is_storage,
     )
 
 
@@ -282,6 +283,8 @@ def pool_figures(class_ids: Collection[int]) -> dict[int, str]:
 
 def _pool_sentence(gpu_class: GpuClass, capacity: catalog.Capacity, promised: int) -> str:
     limit = capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit
+    if gpu_class.is_storage:
+        return f"{promised} of {'unknown' if limit is None else limit} GiB promised"
     free = "free units unknown" if capacity.free is None else f"{capacity.free} free now"
     return f"{promised} of {'unknown' if limit is None else limit} promised; {free}"
 

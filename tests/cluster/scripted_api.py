@@ -96,12 +96,13 @@ class Answer:
 
 class ScriptedApi:
     """`lists`: one after the other, the last one again and again; a number is an HTTP status. `watches`: one script a
-    connection. `asked`: every request as (path, query).
+    connection. `heads`: how far the server is, for who asks for one object. `asked`: every request as (path, query).
     """
 
     def __init__(self) -> None:
         self.lists: deque[Raw | int] = deque()
         self.watches: deque[Sequence[Step] | int] = deque()
+        self.heads: deque[int] = deque()
         self.asked: list[tuple[str, dict[str, str]]] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -145,7 +146,9 @@ class ScriptedApi:
             if "watch" in query:
                 return self.watches.popleft() if self.watches else [silent]
             if query.get("limit") == "1":
-                return self.lists[0] if isinstance(self.lists[0], int) else listing(1)
+                if isinstance(self.lists[0], int):
+                    return self.lists[0]
+                return listing(self.heads.popleft() if self.heads else 1)
             return self.lists.popleft() if len(self.lists) > 1 else self.lists[0]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -66,3 +66,11 @@ def test_every_borrowing_limit_is_sent() -> None:
     resources = [resource for group in groups for flavor in group["flavors"] for resource in flavor["resources"]]
     assert len(resources) == 4
     assert all("borrowingLimit" in resource for resource in resources)
+
+
+def test_storage_is_bounded_where_the_cluster_offers_it_and_nothing_else_changes() -> None:
+    quota = manifests.resource_quota(replace(SPEC, quota=replace(SPEC.quota, storage_gib=50)))
+    assert quota["spec"]["hard"].pop("requests.storage") == "50Gi"
+    assert quota == manifests.resource_quota(SPEC)
+    none = manifests.resource_quota(replace(SPEC, quota=replace(SPEC.quota, storage_gib=0)))
+    assert none["spec"]["hard"]["requests.storage"] == "0Gi"

@@ -40,10 +40,10 @@ def api() -> Iterator[ScriptedApi]:
 class Following:
     """Notes one by one; `until` returns them in words as far as the given one."""
 
-    def __init__(self, api: ScriptedApi, directory: Path, limits: Limits) -> None:
+    def __init__(self, api: ScriptedApi, directory: Path, limits: Limits, kind: str = "Pod") -> None:
         self.stopped = threading.Event()
         self._notes: Generator[Note, None, None] = follow(
-            api.client(directory), KINDS["Pod"], pause=self.stopped.wait, limits=limits
+            api.client(directory), KINDS[kind], pause=self.stopped.wait, limits=limits
         )
 
     def until(self, last: str) -> list[str]:
@@ -118,6 +118,22 @@ def test_an_expired_list_begins_again(api: ScriptedApi, following: Following) ->
     api.watches.append([bookmark(51), silent])
 
     assert following.until("heard 51") == ["listing 10", "seen a@3", "listing 50", "seen b@44", "listed 50", "heard 51"]
+
+
+def test_a_kind_without_bookmarks_goes_on_from_where_the_server_was(api: ScriptedApi, tmp_path: Path) -> None:
+    """Events come without bookmarks. What the server was at when a watch began has arrived when it says its end."""
+    following = Following(api, tmp_path, QUICK, "Event")
+    api.lists.append(listing(10))
+    api.heads.extend([15, 20, 25, 30])
+    api.watches.extend([[], [drop], [silent]])
+
+    assert following.until("heard 15") == ["listing 10", "listed 10", "heard 15"]
+    following.until("heard")
+    following.until("heard")
+    following.close()
+    assert api.watched_from == ["10", "15", "15"], "a watch that broke off may have told nothing"
+    assert {query["timeoutSeconds"] for _path, query in api.asked if "watch" in query} == {"60"}
+    assert api.full_lists == 1
 
 
 def test_silence_is_noticed_and_the_watch_opened_again(api: ScriptedApi, following: Following) -> None:

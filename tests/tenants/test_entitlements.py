@@ -28,6 +28,7 @@ H100 = replace(
     A100, slug="h100", resource="dra.portal/h100", flavor="h100-44444444", device_class="gpu.nvidia.com", in_force=1
 )
 CPU = replace(A100, slug="cpu", resource="", flavor="", cpu_per_unit=1, memory_gib_per_unit=4, in_force=10)
+STORAGE = replace(CPU, slug="storage", is_storage=True, in_force=50)
 
 
 def live(*cells: tuple[str, str, int, int, int]) -> LiveQueue:
@@ -203,3 +204,15 @@ def test_a_queue_with_work_that_waits_is_woken_after_its_flavor_changed(
 
 def test_a_queue_of_no_class_wakes_nobody() -> None:
     assert entitlements.wakes([A100], replace(LiveQueue(), pending=3, wakes=1), SENT_AT) == 1
+
+
+def test_storage_bounds_volumes_and_gives_nothing_else() -> None:
+    """No fuse over it: a claim counts as long as it is there, and has no successor beside it."""
+    with_storage = entitlements.quota([A100, STORAGE], ABSENT)
+    assert with_storage == replace(entitlements.quota([A100], ABSENT), storage_gib=50)
+    assert entitlements.queue_cells([A100, STORAGE], ABSENT) == entitlements.queue_cells([A100], ABSENT)
+
+
+def test_without_a_storage_class_volumes_are_not_bounded_and_with_one_nothing_granted_is_none() -> None:
+    assert entitlements.quota([A100, CPU], ABSENT).storage_gib is None
+    assert entitlements.quota([replace(STORAGE, in_force=0)], ABSENT).storage_gib == 0
