@@ -32,6 +32,8 @@ UNITS = {
     "promise_limit": "units",
     "borrowing_limit": "units that one team may borrow",
     "replicas": "shares of a card",
+    "run_hours_limit": "hours from the start of a run",
+    "idle_stop_minutes": "minutes without use",
 }
 HEADER = f"""\
 # The catalog of classes and images, written by `manage.py catalog export`.

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from catalog.run_limits import IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST, RUN_HOURS_MOST
 from cluster.models import Cluster
 from portal.due import Due
 from portal.errors import constraint_sentence
@@ -92,6 +93,12 @@ class GpuClass(models.Model):
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.EVERYONE)
 
     starter = models.BooleanField(default=False, help_text="Who is in no team yet may try one unit of it")
+    run_hours_limit = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Hours that one run may take, from its start; empty: as long as it likes"
+    )
+    idle_stop_minutes = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Minutes after which an idle notebook is stopped; empty: never"
+    )
 
     life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
@@ -138,6 +145,15 @@ class GpuClass(models.Model):
             models.CheckConstraint(
                 condition=Q(units_per_workload__gte=1, cpu_per_unit__gte=1, memory_gib_per_unit__gte=1),
                 name="gpu_class_sizes",
+            ),
+            models.CheckConstraint(
+                condition=Q(run_hours_limit=None) | Q(run_hours_limit__gte=1, run_hours_limit__lte=RUN_HOURS_MOST),
+                name="gpu_class_run_hours",
+            ),
+            models.CheckConstraint(
+                condition=Q(idle_stop_minutes=None)
+                | Q(idle_stop_minutes__gte=IDLE_MINUTES_LEAST, idle_stop_minutes__lte=IDLE_MINUTES_MOST),
+                name="gpu_class_idle_stop",
             ),
             models.CheckConstraint(
                 condition=Q(terms_version=0, terms="") | (Q(terms_version__gte=1) & ~Q(terms="")),
@@ -205,6 +221,18 @@ constraint_sentence(
     "sizes",
     "A workload has at least 1 unit, and a unit at least 1 core and 1 GiB of memory.",
     field="units_per_workload",
+)
+constraint_sentence(
+    "gpu_class_run_hours",
+    "run_hours",
+    f"A run may take 1 to {RUN_HOURS_MOST} hours; leave it empty for runs without an end.",
+    field="run_hours_limit",
+)
+constraint_sentence(
+    "gpu_class_idle_stop",
+    "idle_stop",
+    f"An idle notebook is stopped after {IDLE_MINUTES_LEAST} to {IDLE_MINUTES_MOST} minutes, or never: leave it empty.",
+    field="idle_stop_minutes",
 )
 constraint_sentence(
     "gpu_class_terms", "terms", "Terms have a text and a version from 1; version 0 means none.", field="terms_version"

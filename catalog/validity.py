@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from catalog import cel
+from catalog import cel, run_limits
 from portal.errors import Refusal
 
 _PREFIX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -30,6 +30,7 @@ def problems(values: Mapping[str, Any]) -> list[Refusal]:
         *_stored(values),
         *_shared(values),
         *_amounts(values),
+        *run_limits.problems(values),
         *_labels(values),
         *_tolerations(values),
     ]
@@ -67,6 +68,8 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
         ("tolerations", []),
         ("borrowing_limit", 0),
         ("starter", False),
+        ("run_hours_limit", None),
+        ("idle_stop_minutes", None),
     ):
         if values[name] != neutral:
             yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: leave it out.", name)

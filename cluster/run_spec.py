@@ -62,6 +62,9 @@ class RunSpec(PodSpec):
     repository: str = ""
     reference: str = ""
     clone_into: str = ""
+    # None: it has no end; an idle notebook is not stopped.
+    run_minutes: int | None = None
+    idle_stop_minutes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -94,6 +94,12 @@ class ClassSerializer(serializers.Serializer[Any]):
     borrowing_limit = serializers.IntegerField(
         source="gpu_class.borrowing_limit", help_text="Units that one team may borrow."
     )
+    run_hours_limit = serializers.IntegerField(
+        source="gpu_class.run_hours_limit", allow_null=True, help_text="From a run's start. null: runs need no end."
+    )
+    idle_stop_minutes = serializers.IntegerField(
+        source="gpu_class.idle_stop_minutes", allow_null=True, help_text="Without use. null: notebooks are not stopped."
+    )
     kinds = serializers.ChoiceField(
         source="gpu_class.kinds", choices=[str(kind) for kind in GpuClass.Kinds.values], help_text="What may run on it."
     )

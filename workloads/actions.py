@@ -18,13 +18,13 @@ from accounts.actions import record
 from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from cluster.run_spec import HOME, RunSpec
+from cluster.run_spec import HOME, NOTEBOOK, RunSpec
 from portal.due import label, owner_label, touch
 from portal.errors import get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
 from tenants.terms import accept_terms
-from workloads import policy, queries
+from workloads import policy, queries, run_time_policy
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
@@ -269,6 +269,8 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         repository=said.repository,
         reference=said.reference,
         clone_into=repository_directory(said.repository),
+        run_minutes=run_time_policy.minutes(said.run_hours, gpu_class.run_hours_limit),
+        idle_stop_minutes=gpu_class.idle_stop_minutes if workload.kind == NOTEBOOK else None,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
+from catalog.run_limits import RUN_HOURS_MOST
 from cluster.run_spec import HOME, TOKEN_VARIABLE
 from portal.errors import Refusal
 
@@ -37,7 +38,8 @@ _REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
 class Options:
     """None and "" leave it to the class. cpu (cores) and memory are of the whole workload, shared memory is part of
     its memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home
-    directory before the first start, at `reference` (a branch or tag) or its default branch.
+    directory before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: how long a
+    run may take, from its start; the time in the queue does not count.
     """
 
     cpu: int | None = None
@@ -47,6 +49,7 @@ class Options:
     env: tuple[tuple[str, str], ...] = ()
     repository: str = ""
     reference: str = ""
+    run_hours: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Only what was said: a later release's defaults hold for what was not."""
@@ -68,12 +71,13 @@ NOTHING_SAID = Options()
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the class promises for the units that were asked for."""
+    """What the class promises for the units that were asked for. `run_hours` None: runs need no end."""
 
     class_name: str
     units: int
     cpu: int
     memory_gib: int
+    run_hours: int | None = None
 
 
 def refusal(options: Options, bounds: Bounds, *, has_volume: bool) -> Refusal | None:
@@ -84,6 +88,7 @@ def refusal(options: Options, bounds: Bounds, *, has_volume: bool) -> Refusal | 
         or _mount_path(options.mount_path, has_volume=has_volume)
         or _env(options.env)
         or _repository(options)
+        or _run_hours(options.run_hours, bounds)
     )
 
 
@@ -149,6 +154,15 @@ def _repository(options: Options) -> Refusal | None:
         text = f"A branch or tag has letters, digits, . _ / and -, up to {REFERENCE_LIMIT} characters."
         return Refusal("bad_reference", text, "reference")
     return None
+
+
+def _run_hours(asked: int | None, bounds: Bounds) -> Refusal | None:
+    most = RUN_HOURS_MOST if bounds.run_hours is None else bounds.run_hours
+    if asked is None or 1 <= asked <= most:
+        return None
+    limit = "the portal takes" if bounds.run_hours is None else f"a run on {bounds.class_name} may take"
+    way = "Ask for less, or leave it out: then it has no end." if bounds.run_hours is None else "Ask for less."
+    return Refusal("bad_run_time", f"{asked} h of run time asked; {limit} 1 to {most} h. {way}", "run_hours")
 
 
 def _bad_address(url: str) -> str:

@@ -78,6 +78,7 @@ class ClassFacts:
     is_usable: bool = True
     terms_version: int = 0
     terms_accepted: bool = False
+    run_hours_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -250,7 +251,8 @@ def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -
 
 
 def bounds(found: ClassFacts, units: int) -> Bounds:
-    return Bounds(found.name, units, cpu=units * found.cpu_per_unit, memory_gib=units * found.memory_gib_per_unit)
+    cpu, memory_gib = units * found.cpu_per_unit, units * found.memory_gib_per_unit
+    return Bounds(found.name, units, cpu=cpu, memory_gib=memory_gib, run_hours=found.run_hours_limit)
 
 
 def may_start_on(found: ClassFacts, kind: str, units: int) -> Refusal | None:

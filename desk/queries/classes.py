@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.actor import Actor
-from catalog import images, life_cycle
+from catalog import images, life_cycle, run_limits
 from catalog import queries as catalog
 from catalog.contract import Contract, contract
 from catalog.failures import Failure, failures
@@ -150,6 +150,8 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
     }
     yield {"term": "In one workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
     yield {"term": "Runs", "value": one.get_kinds_display()}
+    for term, value in run_limits.facts(one.run_hours_limit, one.idle_stop_minutes):
+        yield {"term": term, "value": value}
     if one.borrowing_limit:
         yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond a team's own"}
     if one.product:

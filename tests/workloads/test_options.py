@@ -10,7 +10,7 @@ import pytest
 from workloads import options
 from workloads.options import Bounds, Options
 
-TWO_A100 = Bounds("A100", 2, cpu=8, memory_gib=32)
+TWO_A100 = Bounds("A100", 2, cpu=8, memory_gib=32, run_hours=12)
 GITHUB = "https://github.com/owner/name.git"
 
 
@@ -42,6 +42,9 @@ GITHUB = "https://github.com/owner/name.git"
         ({"env": {"JUPYTER_TOKEN": "known"}}, "forbidden_variable", "env", ""),
         ({"env": {"KUBERNETES_SERVICE_HOST": "x"}}, "forbidden_variable", "env", ""),
         ({"env": {"LD_LIBRARY_PATH": "/home/work/lib", "CUDA_VISIBLE_DEVICES": "0"}}, None, None, ""),
+        ({"run_hours": 12}, None, None, ""),
+        ({"run_hours": 13}, "bad_run_time", "run_hours", "13 h of run time asked; a run on A100 may take 1 to 12 h."),
+        ({"run_hours": 0}, "bad_run_time", "run_hours", "0 h of run time asked"),
         ({"repository": GITHUB, "reference": "release/2.1"}, None, None, ""),
         ({"reference": "main"}, "no_repository", "reference", "of a repository"),
         ({"repository": "git@github.com:owner/name.git"}, "bad_repository", "repository", "cloned over https"),
@@ -64,6 +67,14 @@ def test_a_path_needs_a_volume() -> None:
     found = options.refusal(Options(mount_path="/home/work"), TWO_A100, has_volume=False)
     assert found is not None
     assert found.code == "no_volume"
+
+
+def test_a_class_without_a_limit_takes_any_run_time_up_to_a_year() -> None:
+    without = replace(TWO_A100, run_hours=None)
+    assert options.refusal(Options(run_hours=8760), without, has_volume=False) is None
+    found = options.refusal(Options(run_hours=8761), without, has_volume=False)
+    assert found is not None
+    assert "the portal takes 1 to 8760 h. Ask for less, or leave it out: then it has no end." in found.message
 
 
 def test_the_sentence_knows_one_unit() -> None:
