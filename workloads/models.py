@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.actor import Actor
@@ -12,6 +12,7 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from portal.due import Due
 from portal.errors import constraint_sentence
+from portal.hints import BACKGROUND
 from tenants.models import Namespace, Tenant
 
 
@@ -113,6 +114,13 @@ class Run(models.Model):
     message = models.CharField(max_length=500, blank=True, default="")
     exit_code = models.IntegerField(null=True, blank=True)
     preemptions = models.PositiveIntegerField(default=0)
+    # When its time is over: from when it started last; None while it has not, and for runs without an end.
+    ends_at = models.DateTimeField(null=True, blank=True)
+    # What extensions added to the spec's run_minutes.
+    extended_minutes = models.PositiveIntegerField(default=0, db_default=0)
+    # Why a rule asked it to stop; "" where a person did, or nobody yet.
+    stop_reason = models.CharField(max_length=60, blank=True, default="", db_default="")
+    stop_message = models.CharField(max_length=500, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ["-number"]
@@ -124,6 +132,43 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.number} of {self.workload_id}"
+
+
+class NotebookWatch(Due):
+    """How a run of a notebook on a class with an idle rule is used: what its server answered, and what follows.
+
+    `answered_at`, `last_activity` and `evidence` (workloads.idle_policy.evidence) are of the last answer; `asked_at`
+    is later while it does not answer. `idle_since` None: in use, or not known. `stops_at`: what people were told.
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="watch")
+    asked_at = models.DateTimeField(null=True, blank=True)
+    answered_at = models.DateTimeField(null=True, blank=True)
+    last_activity = models.DateTimeField(null=True, blank=True)
+    evidence = models.JSONField(default=dict, blank=True)
+    problem = models.CharField(max_length=200, blank=True, default="")
+    idle_since = models.DateTimeField(null=True, blank=True)
+    warned_at = models.DateTimeField(null=True, blank=True)
+    stops_at = models.DateTimeField(null=True, blank=True)
+    kept_until = models.DateTimeField(null=True, blank=True)
+    kept_reason = models.CharField(max_length=200, blank=True, default="")
+    kept_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+
+    queue = BACKGROUND
+
+    class Meta(Due.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(warned_at=None, stops_at=None) | Q(warned_at__isnull=False, stops_at__gt=F("warned_at")),
+                name="watch_warned_before_it_stops",
+            ),
+            models.CheckConstraint(condition=Q(kept_until=None) | ~Q(kept_reason=""), name="watch_kept_for_a_reason"),
+        ]
+
+    def __str__(self) -> str:
+        return f"watch of run {self.run_id}"
 
 
 STILL_RUNNING = "The last run has not ended yet; stop it first."
