@@ -7,8 +7,8 @@ from datetime import datetime
 
 from catalog.life_cycle import date_and_time
 from cluster.observed import Pod
-from workloads.phase import ended_badly
-from workloads.seen import Seen, container
+from workloads.phase import ended_badly, ended_of
+from workloads.seen import Seen
 
 SUCCEEDED, FAILED, STOPPED, LOST_OUTCOME = "succeeded", "failed", "stopped", "lost"
 
@@ -73,9 +73,9 @@ def _failed(seen: Seen) -> Ending:
     if pod is None:
         message = condition.message if condition else ""
         return Ending(FAILED, "failed", f"It failed. The cluster says: {message}"[:500], None, at)
-    told = ended_badly(pod)
-    main = container(pod)
-    return Ending(FAILED, told.reason, told.sentence, main.exit_code if main else None, at)
+    told, ended = ended_badly(pod), ended_of(pod)
+    tries = f" It was tried {len(seen.pods)} times." if ended.comes_back and len(seen.pods) > 1 else ""
+    return Ending(FAILED, told.reason, told.sentence + tries, ended.exit_code, at)
 
 
 def _failed_pod(pods: tuple[Pod, ...]) -> Pod | None:

@@ -6,18 +6,21 @@ never "stopped".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from cluster.observed import Pod, Workload
+from cluster.observed import Container, Pod, Workload
 from workloads import explain
-from workloads.explain import Explained
-from workloads.seen import Seen, container, since
+from workloads.explain import AGAIN, Ended, Explained
+from workloads.seen import NodeTrouble, Seen, container, current_container, since
 
 # Shorter than this, what is missing is most likely on its way.
 PATIENCE = timedelta(seconds=15)
+# An event that was not repeated for longer is over.
+WARNING_LIFE = timedelta(minutes=3)
+SLOW_PULL = timedelta(minutes=5)
 
 
 class Phase(StrEnum):
@@ -54,6 +57,7 @@ class Wish:
     requested_at: datetime
     is_deleting: bool = False
     has_volume: bool = False
+    has_repository: bool = False
     sent: str = ""
     sent_at: datetime | None = None
     sent_text: str = ""
@@ -89,7 +93,7 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
     if wish is None:
         return Status(Phase.STOPPED, "not_started", "Not started yet.", None, actions=("start", "delete"))
     if wish.ended_at is not None:
-        return _ended(wish)
+        return _ended(wish, seen)
     if wish.stop_requested_at is not None or wish.is_deleting:
         return _stopping(wish, seen)
     if wish.sent in ("refused", "foreign"):
@@ -105,12 +109,19 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
     return _alive(wish, seen, now)
 
 
-def _ended(wish: Wish) -> Status:
+def _ended(wish: Wish, seen: Seen | None) -> Status:
+    """The words are the Run's; its pod, while that is still there, has the texts behind them."""
     if wish.is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
     phase = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(wish.outcome, Phase.FAILED)
-    facts = {} if wish.exit_code is None else {"exit_code": wish.exit_code}
-    return Status(phase, wish.reason or wish.outcome, wish.message, wish.ended_at, facts, ("start", "delete"))
+    facts: dict[str, Any] = {} if wish.exit_code is None else {"exit_code": wish.exit_code}
+    pod = seen.pod if seen else None
+    if phase is not Phase.FAILED or pod is None or pod.phase != "Failed":
+        return Status(phase, wish.reason or wish.outcome, wish.message, wish.ended_at, facts, ("start", "delete"))
+    told = ended_badly(pod)
+    actions = ("start", *(action for action in told.actions if action != "stop"), "delete")
+    facts |= told.facts
+    return Status(phase, wish.reason, wish.message, wish.ended_at, facts, actions, told)
 
 
 def _stopping(wish: Wish, seen: Seen | None) -> Status:
@@ -127,11 +138,9 @@ def _stopping(wish: Wish, seen: Seen | None) -> Status:
 
 
 def _refused(wish: Wish) -> Status:
-    raw = Explained(
-        "refused_by_cluster", "The cluster refuses it.", "Tell the operators.", wish.sent_text, "the API server", True
-    )
-    text = wish.sent_text if wish.sent == "foreign" else "The cluster refused its job. Stop it, or tell the operators."
-    return Status(Phase.BLOCKED, "refused_by_cluster", text, wish.sent_at, actions=("stop", "delete"), explained=raw)
+    found = explain.refused_job(wish.sent_text)
+    text = wish.sent_text if wish.sent == "foreign" else found.sentence
+    return Status(Phase.BLOCKED, found.reason, text, wish.sent_at, dict(found.facts), found.actions, found)
 
 
 def _alive(wish: Wish, seen: Seen, now: datetime) -> Status:
@@ -139,7 +148,7 @@ def _alive(wish: Wish, seen: Seen, now: datetime) -> Status:
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
         return _with_pod(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
-        return _without_pod(wish, seen)
+        return _without_pod(wish, seen) if pod is None else _replacing(seen, pod)
     if seen.job is None:
         return _without_job(wish, now)
     if seen.queue is None:
@@ -179,11 +188,12 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     interrupted = queue.condition("Preempted")
     if interrupted is not None and interrupted.is_true and not found.is_final:
         again = explain.preempted(interrupted.message)
-        found = Explained(again.reason, f"{again.sentence} {found.sentence}", again.remedy, again.raw, again.raw_from)
+        sentence = f"{again.sentence} {found.sentence}"
+        found = replace(again, sentence=sentence, raw="\n".join(filter(None, (again.raw, found.raw))))
     if not queue.active:
         found = Explained("deactivated", "The queue system put it aside.", "Stop it and start it again.", is_final=True)
     phase = Phase.BLOCKED if found.is_final else Phase.QUEUED
-    return Status(phase, found.reason, found.sentence, wish.requested_at, facts, ("stop",), found)
+    return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 
 def _without_pod(wish: Wish, seen: Seen) -> Status:
@@ -194,7 +204,7 @@ def _without_pod(wish: Wish, seen: Seen) -> Status:
         return Status(Phase.PREPARING, "creating_pod", text, admitted_at, actions=("stop",))
     found = explain.refused_pod(refused.message)
     phase = Phase.BLOCKED if found.is_final else Phase.PREPARING
-    return Status(phase, found.reason, found.sentence, admitted_at, {}, ("stop",), found)
+    return Status(phase, found.reason, found.sentence, admitted_at, dict(found.facts), found.actions, found)
 
 
 def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
@@ -203,16 +213,16 @@ def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     if pod.phase == "Succeeded":
         return Status(Phase.SUCCEEDED, "completed", "It ended well; the portal records it.", ended_at)
     if pod.phase == "Failed":
-        bad = ended_badly(pod)
-        return Status(Phase.FAILED, bad.reason, bad.sentence, ended_at, {}, ("stop",), bad)
+        return _failed(seen, pod)
     if pod.deleting_since is not None:
-        text = "Its pod is ending; another one takes its place when it is gone."
-        return Status(Phase.PREPARING, "replacing_pod", text, pod.deleting_since, actions=("stop",))
-    facts = {"node": pod.node} if pod.node else {}
+        return _replacing(seen, pod)
     if not pod.node:
         return _unbound(pod, now)
+    if seen.lost is not None:
+        return _on_lost_node(seen.lost, pod)
     if main is None or main.state != "running":
-        return _on_its_way(wish, seen, pod, facts, now)
+        return _on_its_way(wish, seen, pod, now)
+    facts = _facts(seen, pod)
     if wish.kind != "notebook":
         return Status(Phase.RUNNING, "running", f"Runs on {pod.node}.", main.since, facts, ("stop",))
     if pod.is_ready and wish.ready_at is not None:
@@ -225,14 +235,93 @@ def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     return Status(Phase.STARTING, "starting", text, main.since, facts, ("stop",))
 
 
-def ended_badly(pod: Pod) -> Explained:
-    main = container(pod)
-    return explain.ended_badly(
+def _facts(seen: Seen, pod: Pod) -> dict[str, Any]:
+    """`attempts`: how many pods its Job has made, where that is more than one."""
+    facts: dict[str, Any] = {"node": pod.node} if pod.node else {}
+    return facts if len(seen.pods) < 2 else {**facts, "attempts": len(seen.pods)}
+
+
+# ---- a pod that ended, or is taken away ------------------------------------------------------------------------------
+
+
+def ended_of(pod: Pod) -> Ended:
+    """What is said of its end, by whoever ended it."""
+    last = _last_container(pod)
+    target = pod.condition("DisruptionTarget")
+    is_disrupted = target is not None and target.is_true
+    return Ended(
+        node=pod.node,
         pod_reason=pod.reason,
         pod_message=pod.message,
-        state_reason=main.reason if main else "",
-        exit_code=main.exit_code if main else None,
+        disruption=target.reason if target and is_disrupted else "",
+        disruption_message=target.message if target and is_disrupted else "",
+        container=last.name if last else "",
+        state_reason=last.reason if last else "",
+        message=last.message if last else "",
+        exit_code=last.exit_code if last else None,
+        memory=pod.requests.get("memory"),
     )
+
+
+def _last_container(pod: Pod) -> Container | None:
+    """The one that ended the pod: a failed one before the working one, else that."""
+    failed = next((one for one in pod.init_containers if one.exit_code), None)
+    return failed or container(pod)
+
+
+def ended_badly(pod: Pod) -> Explained:
+    return explain.ended_badly(ended_of(pod))
+
+
+def _failed(seen: Seen, pod: Pod) -> Status:
+    """A disruption, or a refusal of the kubelet: its Job tries again, until it has had enough."""
+    told = ended_badly(pod)
+    last = _last_container(pod)
+    at = last.ended_at if last else None
+    gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
+    if gave_up or not ended_of(pod).comes_back:
+        return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
+    return _again(seen, pod, told, at)
+
+
+def _again(seen: Seen, pod: Pod, told: Explained, at: datetime | None) -> Status:
+    found = replace(told, sentence=f"{told.sentence} {AGAIN}")
+    facts = {**found.facts, **_facts(seen, pod)}
+    return Status(Phase.PREPARING, found.reason, found.sentence, at, facts, found.actions, found)
+
+
+def _replacing(seen: Seen, pod: Pod) -> Status:
+    """Admitted, but its pod is on its way out. On a node that is silent nobody confirms its end."""
+    told = ended_badly(pod)
+    if seen.lost is not None and seen.lost.is_silent:
+        text = (
+            f"Kubernetes gave up its node {pod.node}, which is not heard of any more; another pod can only start when "
+            "the node answers again or is taken out of the cluster."
+        )
+        lost = Explained("node_given_up", text, "Tell the operators.", told.raw, told.raw_from)
+        return Status(Phase.UNKNOWN, lost.reason, text, pod.deleting_since, _facts(seen, pod), lost.actions, lost)
+    if ended_of(pod).disruption:
+        return _again(seen, pod, told, pod.deleting_since)
+    text = "Its pod is ending; another one takes its place when it is gone."
+    return Status(Phase.PREPARING, "replacing_pod", text, pod.deleting_since, actions=("stop",))
+
+
+def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
+    raw = f"{lost.reason}: {lost.message}" if lost.message else lost.reason
+    if lost.is_silent:
+        text = f"Its node {pod.node} is not heard of any more; how it does there is not known."
+        remedy = (
+            "After 5 minutes Kubernetes gives the node up. It goes on, or starts elsewhere, when the node answers again"
+            " or is taken out of the cluster. Tell the operators if it takes long."
+        )
+        found = Explained("node_lost", text, remedy, raw, "the node controller")
+    else:
+        text = f"Its node {pod.node} is not ready{f': {lost.message}' if lost.message else ''}."
+        found = Explained("node_not_ready", text, "Tell the operators if it stays.", raw, "the kubelet")
+    return Status(Phase.UNKNOWN, found.reason, text, lost.since, {"node": pod.node}, found.actions, found)
+
+
+# ---- a pod that does not run yet -------------------------------------------------------------------------------------
 
 
 def _unbound(pod: Pod, now: datetime) -> Status:
@@ -241,22 +330,51 @@ def _unbound(pod: Pod, now: datetime) -> Status:
         return Status(Phase.PREPARING, "placing", "A node is being chosen.", pod.created_at, actions=("stop",))
     found = explain.unschedulable(scheduled.message)
     phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
-    return Status(phase, found.reason, found.sentence, scheduled.since or pod.created_at, {}, ("stop",), found)
+    at = scheduled.since or pod.created_at
+    return Status(phase, found.reason, found.sentence, at, dict(found.facts), found.actions, found)
 
 
-def _on_its_way(wish: Wish, seen: Seen, pod: Pod, facts: dict[str, Any], now: datetime) -> Status:
+def _on_its_way(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     bound_at = since(pod, "PodScheduled") or pod.created_at
-    main = container(pod)
-    if main is not None and (found := explain.waiting_container(main.reason, main.message, image=wish.image)):
-        return Status(Phase.BLOCKED, found.reason, found.sentence, bound_at, facts, ("stop",), found)
-    volume = seen.warning("FailedMount", "FailedAttachVolume", kind="Pod")
-    if volume is not None and now - volume.last_at < timedelta(minutes=3) and now - bound_at > PATIENCE:
-        raw = Explained(
-            "volume_not_attached", "Its volume cannot be attached yet.", "If it stays, tell the operators.",
-            volume.message, "the kubelet",
-        )  # fmt: skip
-        return Status(Phase.BLOCKED, raw.reason, raw.sentence, bound_at, facts, ("stop",), raw)
+    facts = _facts(seen, pod)
+    if (found := _hindrance(wish, seen, pod, now - bound_at, now)) is not None:
+        facts |= found.facts
+        return Status(Phase.BLOCKED, found.reason, found.sentence, bound_at, facts, found.actions, found)
+    current = current_container(pod)
+    if current is not None and current.state == "running":
+        text = f"On {pod.node}: cloning its repository."
+        return Status(Phase.PREPARING, "cloning", text, current.since, facts, ("stop", "log"))
+    is_there = since(pod, "PodReadyToStartContainers")
+    has_image = any(one.exit_code == 0 for one in pod.init_containers)
+    if is_there is not None and current is not None and not current.message and not has_image:
+        return _pulling(pod, is_there, facts, now)
     text = f"On {pod.node}: fetching its image and setting it up."
-    if main is not None and main.message:
-        text = f"On {pod.node}. {main.message}"
+    if current is not None and current.message and current.reason != "CreateContainerConfigError":
+        text = f"On {pod.node}. {current.message}"
     return Status(Phase.PREPARING, "preparing", text, bound_at, facts, ("stop",))
+
+
+def _hindrance(wish: Wish, seen: Seen, pod: Pod, age: timedelta, now: datetime) -> Explained | None:
+    current = current_container(pod)
+    if current is not None and current.state == "waiting":
+        found = explain.waiting_container(current.reason, current.message, image=wish.image, node=pod.node)
+        # The Secret follows its Job within moments.
+        if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
+            return found
+    warning = seen.warning("FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox", kind="Pod")
+    is_there = since(pod, "PodReadyToStartContainers") is not None
+    if warning is None or is_there or now - warning.last_at > WARNING_LIFE or age < PATIENCE:
+        return None
+    return explain.not_set_up(warning.reason, warning.message, node=pod.node)
+
+
+def _pulling(pod: Pod, since_: datetime, facts: dict[str, Any], now: datetime) -> Status:
+    """Volumes and network are there and no container is: a node is fetching the image then."""
+    if now - since_ <= SLOW_PULL:
+        text = f"On {pod.node}: fetching its image."
+        return Status(Phase.PREPARING, "pulling", text, since_, facts, ("stop",))
+    minutes = int(SLOW_PULL.total_seconds() // 60)
+    text = f"On {pod.node}: fetching its image, for more than {minutes} minutes already."
+    remedy = "The first time on a node, large images take long. Tell the operators if it stays."
+    found = Explained("image_slow", text, remedy)
+    return Status(Phase.PREPARING, found.reason, text, since_, facts, found.actions, found)

@@ -1,4 +1,4 @@
-"""The way of a run as steps: requested → queued → node assigned → storage → image → starting → ready. Pure.
+"""The way of a run as steps: requested, queued, node assigned, storage, image, repository, starting, ready. Pure.
 
 Each step is done, busy, stuck or next. The busy or stuck one carries the Status's sentence, remedy and raw text.
 """
@@ -12,8 +12,32 @@ from cluster.observed import Pod
 from workloads.phase import Phase, Status, Wish
 from workloads.seen import Seen, running_since, since
 
+# A kubelet says so when volumes and network are there.
+READY_FOR_CONTAINERS = "PodReadyToStartContainers"
 DONE, BUSY, STUCK, NEXT = "done", "busy", "stuck", "next"
-STORAGE_REASONS = frozenset({"volume_unbound", "volume_not_attached"})
+# Where a problem stands whatever else has or has not happened; the volume is never later than where the run is.
+STORAGE_REASONS = frozenset(
+    {
+        "volume_unbound",
+        "volume_missing",
+        "volume_elsewhere",
+        "volume_in_use",
+        "volume_not_attached",
+        "volume_not_mounted",
+    }
+)
+REPOSITORY_REASONS = frozenset(
+    {
+        "cloning",
+        "clone_failed",
+        "clone_out_of_memory",
+        "no_git",
+        "reference_not_found",
+        "repository_not_found",
+        "repository_private",
+        "repository_unreachable",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -44,32 +68,37 @@ def steps(wish: Wish | None, seen: Seen | None, status: Status) -> tuple[Step, .
     stages = _stages(wish, seen)
     current = next((index for index, stage in enumerate(stages) if not stage.is_done), len(stages))
     if status.reason in STORAGE_REASONS and wish.has_volume:
-        # The volume is what it waits for, whatever else has not happened either.
-        current = min(current, next(i for i, stage in enumerate(stages) if stage.title == "Storage"))
+        current = min(current, _index(stages, "Storage"))
+    if status.reason in REPOSITORY_REASONS and wish.has_repository:
+        current = _index(stages, "Repository")
     over = status.phase in (Phase.STOPPED, Phase.SUCCEEDED, Phase.FAILED, Phase.STOPPING)
     found = []
     for index, stage in enumerate(stages):
         if index < current:
             found.append(Step(DONE, stage.title, stage.note, stage.at))
         elif index > current or (over and status.phase is not Phase.FAILED):
-            found.append(Step(NEXT, stage.title))
+            found.append(Step(NEXT, stage.title, stage.note if stage.title == "Image" and not over else ""))
         else:
-            found.append(_current(stage.title, status))
+            found.append(_current(stage.title, status, stage.note))
     if over and (current == len(stages) or status.phase is not Phase.FAILED):
         found.append(_end(status))
     return tuple(found)
 
 
-def _current(title: str, status: Status) -> Step:
+def _index(stages: list[_Stage], title: str) -> int:
+    return next(index for index, stage in enumerate(stages) if stage.title == title)
+
+
+def _current(title: str, status: Status, known: str = "") -> Step:
     told = status.explained
     raw, raw_from = (told.raw, told.raw_from) if told else ("", "")
     if status.phase in (Phase.BLOCKED, Phase.FAILED):
         remedy = told.remedy if told else ""
         return Step(STUCK, title, at=status.since, problem=status.sentence, remedy=remedy, raw=raw, raw_from=raw_from)
-    note = status.sentence
+    note = f"{status.sentence} {known[:1].upper()}{known[1:]}." if known and title == "Image" else status.sentence
     if position := status.facts.get("position"):
         note = f"{ordinal(position)} in your team's queue. {note}"
-    return Step(BUSY, title, note, status.since, raw=raw, raw_from=raw_from)
+    return Step(BUSY, title, note, status.since, remedy=told.remedy if told else "", raw=raw, raw_from=raw_from)
 
 
 def _end(status: Status) -> Step:
@@ -96,8 +125,11 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
         _Stage("Node assigned", bound is not None, bound, pod.node if pod else ""),
     ]
     if wish.has_volume:
-        stages.append(_Stage("Storage", _has_storage(pod) or ran is not None, ran))
-    stages.append(_Stage("Image", ran is not None, ran))
+        stages.append(_Stage("Storage", _has_storage(pod) or ran is not None, since(pod, READY_FOR_CONTAINERS) or ran))
+    first = _first_start(pod) or ran
+    stages.append(_Stage("Image", first is not None, first, image_note(seen)))
+    if wish.has_repository:
+        stages.append(_Stage("Repository", ran is not None or _is_cloned(pod), _cloned_at(pod) or ran))
     if wish.kind == "notebook":
         stages.append(_Stage("Starting", ready is not None or bool(pod and pod.is_ready), ready))
         stages.append(_Stage("Ready", ready is not None, ready))
@@ -107,8 +139,35 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
 
 
 def _has_storage(pod: Pod | None) -> bool:
-    """A kubelet reports PodReadyToStartContainers when volumes and network are there."""
-    return since(pod, "PodReadyToStartContainers") is not None
+    return since(pod, READY_FOR_CONTAINERS) is not None
+
+
+def _first_start(pod: Pod | None) -> datetime | None:
+    """When the first container of all started: what clones the repository has the same image."""
+    return next((one.since for one in pod.init_containers if one.since), None) if pod else None
+
+
+def _is_cloned(pod: Pod | None) -> bool:
+    return pod is not None and bool(pod.init_containers) and all(one.exit_code == 0 for one in pod.init_containers)
+
+
+def _cloned_at(pod: Pod | None) -> datetime | None:
+    return pod.init_containers[-1].ended_at if pod and _is_cloned(pod) else None
+
+
+def image_note(seen: Seen | None) -> str:
+    """Its size, and where it is already: what nodes say of their images, which need not be all of them."""
+    image = seen.image if seen else None
+    if image is None or not image.nodes:
+        return ""
+    size = f"{image.size_mib / 1024:.1f} GiB, " if image.size_mib and image.size_mib >= 1024 else ""
+    if image.size_mib and not size:
+        size = f"{image.size_mib} MiB, "
+    pod = seen.pod if seen else None
+    if pod is not None and pod.node in image.nodes:
+        return f"{size}already on {pod.node}"
+    count = len(image.nodes)
+    return f"{size}already on {count} {'node' if count == 1 else 'nodes'}"
 
 
 def ordinal(number: int) -> str:

@@ -12,14 +12,44 @@ from cluster.observed import Container, Job, Pod, Warning, WithConditions, Workl
 
 
 @dataclass(frozen=True)
+class NodeTrouble:
+    """The node of its pod is not ready. `reason` NodeStatusUnknown: nobody hears of it."""
+
+    name: str
+    since: datetime | None
+    reason: str
+    message: str
+
+    @property
+    def is_silent(self) -> bool:
+        return self.reason == "NodeStatusUnknown"
+
+
+@dataclass(frozen=True)
+class ImageSeen:
+    """Ready nodes of the class that have the image; `size_mib` as they tell it, None when none has it.
+
+    Nodes name at most some of their images: what is not named may be there all the same.
+    """
+
+    size_mib: int | None = None
+    nodes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Seen:
-    """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown."""
+    """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
+
+    `lost`: the trouble of the node that its pod is on; `image` None: nobody looked.
+    """
 
     job: Job | None = None
     queue: Workload | None = None
     pods: tuple[Pod, ...] = ()
     warnings: tuple[Warning, ...] = ()
     position: int | None = None
+    lost: NodeTrouble | None = None
+    image: ImageSeen | None = None
 
     @property
     def pod(self) -> Pod | None:
@@ -39,8 +69,18 @@ def since(thing: WithConditions | None, condition: str) -> datetime | None:
 
 
 def container(pod: Pod) -> Container | None:
-    """A run's pod has one; None until the kubelet has spoken."""
+    """A run's pod has one that works; None until the kubelet has spoken."""
     return pod.containers[0] if pod.containers else None
+
+
+def before_it(pod: Pod) -> Container | None:
+    """The container that runs before it and has not come to its good end: it clones the repository."""
+    return next((one for one in pod.init_containers if one.exit_code != 0), None)
+
+
+def current_container(pod: Pod) -> Container | None:
+    """Whose state is the pod's: the first that is not done."""
+    return before_it(pod) or container(pod)
 
 
 def running_since(pod: Pod | None) -> datetime | None:

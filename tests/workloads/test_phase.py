@@ -61,6 +61,7 @@ def pod(*conditions: Condition, state: str = "", **changes: Any) -> Pod:
         "namespace": "team-a", "name": "one-1-abc", "uid": "pod", "owner": "workloads.workload.1", "created_at": AGO,
         "deleting_since": None, "phase": "Pending", "node": "", "run": "one-1", "gpu_class": "a100", "requests": {},
         "conditions": conditions, "containers": (container,) if state else (),
+        "reason": changes.pop("pod_reason", ""), "message": changes.pop("pod_message", ""),
     }  # fmt: skip
     return Pod(**{**values, **changes})
 
@@ -194,8 +195,8 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         WISH,
         Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED),)),
         "preparing",
-        "predecessor_ending",
-        "used requests.nvidia.com/gpu=4, limit requests.nvidia.com/gpu=4",
+        "quota_full",
+        "nvidia.com/gpu: 2 asked, 4 of 4 used",
     ),
     (
         "an old refusal",
@@ -219,7 +220,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         Seen(job(), ADMITTED, (pod(UNSCHEDULABLE),)),
         "blocked",
         "no_node_fits",
-        "not enough nvidia.com/gpu on 3 of 8 nodes",
+        "3 have too little nvidia.com/gpu free",
     ),
     (
         "just unschedulable",
@@ -236,7 +237,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         Seen(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ImagePullBackOff", message="not found", node="n"),)),
         "blocked",
         "image_not_found",
-        "The image minimal:1 could not be pulled",
+        "There is no image minimal:1",
     ),
     (
         "image on its way",
@@ -254,7 +255,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
             ADMITTED,
             (
                 pod(
-                    BOUND,
+                    replace(BOUND, since=JUST),
                     state="waiting",
                     reason="CreateContainerConfigError",
                     message='secret "x" not found',

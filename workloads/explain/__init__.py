@@ -1,0 +1,29 @@
+"""What Kueue, the API server, the scheduler and the kubelet say, as one plain sentence with numbers.
+
+Pure: texts in, Explained out. A text that is not known is shown as it is: a wrong explanation is worse than a raw one.
+"""
+
+from __future__ import annotations
+
+from workloads.explain.creation import refused_job, refused_pod
+from workloads.explain.ended import AGAIN, Ended, ended_badly
+from workloads.explain.placing import unschedulable
+from workloads.explain.queue import held, pending, preempted
+from workloads.explain.said import Explained, units_of
+from workloads.explain.starting import not_set_up, waiting_container
+
+__all__ = [
+    "AGAIN",
+    "Ended",
+    "Explained",
+    "ended_badly",
+    "held",
+    "not_set_up",
+    "pending",
+    "preempted",
+    "refused_job",
+    "refused_pod",
+    "units_of",
+    "unschedulable",
+    "waiting_container",
+]

@@ -1,0 +1,155 @@
+"""Why the API server does not take a pod, or a Job: quota, limits, Pod Security, webhooks, policies. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from workloads.explain.said import STOP_OR_CHANGE, Explained, is_more, named, number, unit
+
+_EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
+_FAILED = re.compile(r"failed quota: ([^:\s]+): must specify (.+)")
+_UNKNOWN = re.compile(r"status unknown for quota: ([^,\s]+)")
+_UNCOVERED = re.compile(r"insufficient quota to consume: (\S+)")
+_LIMIT = re.compile(
+    r"(maximum|minimum) (\S+) usage per (\w+) is ([^\s,]+?)"
+    r"(?:, but (?:limit|request) is ([^\s,\]]+)|\.\s+No \w+ is spec)"
+)
+_POD_SECURITY = re.compile(r"violates PodSecurity \"([^:\"]+)[^\"]*\"(?:: (.+))?", re.DOTALL)
+_WEBHOOK = re.compile(r"admission webhook \"([^\"]+)\" denied the request(?:: (.+)| without explanation)?", re.DOTALL)
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.+)", re.DOTALL)
+_SILENT = re.compile(r"failed calling webhook \"([^\"]+)\"")
+_ACCOUNT = re.compile(r"serviceaccount \"([^\"]+)\" not found")
+_NESTED = re.compile(r"\s*\([^()]*\)")
+
+
+def refused_pod(message: str) -> Explained:
+    """The event FailedCreate of a Job: its units are assigned, but the API server does not take its pod."""
+    found = _refused(message) or Explained(
+        "pod_refused", "The cluster refuses its pod.", "The answer of the cluster says why.", is_final=True
+    )
+    return replace(found, raw=message, raw_from="the Job controller")
+
+
+def refused_job(message: str) -> Explained:
+    """The API server's answer to the Job itself."""
+    found = _refused(message)
+    if found is None:
+        found = Explained(
+            "refused_by_cluster",
+            "The cluster refused its job. Stop it, or tell the operators.",
+            "Tell the operators.",
+            is_final=True,
+            actions=("stop", "delete"),
+        )
+    text = found.sentence.replace(" its pod", " its job").replace("its units are assigned, but", "but")
+    return replace(found, sentence=text, raw=message, raw_from="the API server", is_final=True)
+
+
+def _refused(message: str) -> Explained | None:
+    return _by_quota(message) or _by_limits(message) or _by_admission(message) or _by_namespace(message)
+
+
+def _by_quota(message: str) -> Explained | None:
+    if found := _EXCEEDED.search(message):
+        return _exceeded(found[1], *(_amounts(found[part]) for part in (2, 3, 4)))
+    if found := _FAILED.search(message):
+        missing = ", ".join(sorted({part.split(" for")[0].strip() for part in found[2].split(";")}))
+        text = f"The namespace's quota {found[1]} wants sizes that its pod does not name: {missing}."
+        return Explained("quota_needs_sizes", text, "Tell the operators.", is_final=True)
+    if found := _UNKNOWN.search(message):
+        text = f"The namespace's quota {found[1]} is not counted yet."
+        return Explained("quota_starting", text, "It is tried again by itself within moments.")
+    if found := _UNCOVERED.search(message):
+        text = f"The namespace has no quota for {named(found[1])}, and the cluster wants one."
+        return Explained("quota_missing", text, "Tell the operators.", is_final=True)
+    return None
+
+
+def _exceeded(quota: str, asked: dict[str, str], used: dict[str, str], limit: dict[str, str]) -> Explained:
+    never = [name for name in asked if name in limit and is_more(name, asked[name], limit[name])]
+    if never:
+        what = "; ".join(
+            f"{named(name)}: {number(name, asked[name])}{unit(name)} asked, {number(name, limit[name])} at most"
+            for name in never
+        )
+        return Explained(
+            "quota_too_small",
+            f"The namespace's quota {quota} can never take it: {what}.",
+            "Ask for less, or tell the operators.",
+            is_final=True,
+            actions=STOP_OR_CHANGE,
+        )
+    what = "; ".join(
+        f"{named(name)}: {number(name, asked[name])}{unit(name)} asked, "
+        f"{number(name, used.get(name, '?'))} of {number(name, limit.get(name, '?'))} used"
+        for name in asked
+    )
+    return Explained(
+        "quota_full",
+        f"Its units are assigned, but the namespace's quota {quota} is full: {what}.",
+        "It starts by itself when a pod that is ending has gone, usually within a minute.",
+    )
+
+
+def _amounts(text: str) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in text.rstrip(",").split(","))
+
+
+def _by_limits(message: str) -> Explained | None:
+    found = _LIMIT.findall(message)
+    if not found:
+        return None
+    parts = []
+    for which, resource, per, bound, asked in found:
+        said = f"{number(resource, asked)}{unit(resource)} asked" if asked else "none asked"
+        word = "at most" if which == "maximum" else "at least"
+        parts.append(f"{resource} per {per.lower()}: {said}, {number(resource, bound)} {word}")
+    text = f"The namespace's limits refuse its pod: {'; '.join(parts)}."
+    if all(which == "minimum" for which, *_ in found):
+        remedy = "Ask for more, or tell the operators."
+        return Explained("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
+    remedy = "Ask for less cpu or memory, or tell the operators."
+    return Explained("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
+
+
+def _by_admission(message: str) -> Explained | None:
+    if found := _POD_SECURITY.search(message):
+        rules = ", ".join(part.strip() for part in _NESTED.sub("", found[2] or "").split(","))
+        return Explained(
+            "pod_security",
+            f"The cluster's Pod Security rules ({found[1]}) refuse its pod{f': {rules}' if rules else ''}.",
+            "Tell the operators; nothing that you chose can change it.",
+            is_final=True,
+        )
+    if found := _WEBHOOK.search(message):
+        return _denied(f"admission check {found[1]}", found[2] or "")
+    if found := _POLICY.search(message):
+        return _denied(f"policy {found[1]}", found[2])
+    if found := _SILENT.search(message):
+        text = f"The cluster's admission check {found[1]} does not answer, and no pod is made without it."
+        return Explained(
+            "admission_unavailable", text, "It is tried again by itself. Tell the operators if it takes long."
+        )
+    return None
+
+
+def _denied(who: str, why: str) -> Explained:
+    said = f": {' '.join(why.split())[:300].rstrip('.')}" if why else ""
+    return Explained(
+        "admission_denied",
+        f"The cluster's {who} refuses its pod{said}.",
+        "Change what it objects to, or tell the operators.",
+        is_final=True,
+        actions=STOP_OR_CHANGE,
+    )
+
+
+def _by_namespace(message: str) -> Explained | None:
+    if found := _ACCOUNT.search(message):
+        text = f"The namespace lacks the service account {found[1]} for its pod."
+        return Explained("service_account", text, "The portal repairs it; wait a moment.")
+    if "because it is being terminated" in message:
+        text = "Its namespace is being removed from the cluster."
+        return Explained("namespace_ending", text, "Tell the operators.", is_final=True)
+    return None

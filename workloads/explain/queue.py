@@ -1,0 +1,101 @@
+"""What Kueue says of work that it holds back. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from workloads.explain.said import STOP_OR_CHANGE, Explained, units_of
+
+_MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
+_OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maximum capacity \((\d+)\)")
+_TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
+_EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
+_HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0-9.-]+)")
+_OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
+
+
+def pending(message: str, *, units: int, class_name: str, slug: str) -> Explained:
+    """Kueue's condition QuotaReserved=False. It lists every flavor of the resource; those of other classes are ruled
+    out by their taint, so that a sentence about quota or topology is about the class's own.
+    """
+    return replace(_pending(message, units, class_name, slug), raw=message, raw_from="Kueue")
+
+
+def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
+    if "LimitRange constraints" in message:
+        return _limit_range(message)
+    if found := _OVER_MAXIMUM.search(message):
+        return Explained(
+            "exceeds_maximum",
+            f"{units_of(units, class_name)} cannot start with what your team may use now: {found[3]} at most.",
+            "It starts by itself once a grant allows it. Otherwise ask for fewer units, or request more quota.",
+            is_final=True,
+            actions=STOP_OR_CHANGE,
+        )
+    if any(flavor.startswith(f"{slug}-") for flavor in _HELD.findall(message)):
+        return Explained(
+            "class_held",
+            f"{class_name} was held until just now; Kueue looks at it again in a moment.",
+            "It starts by itself.",
+        )
+    if found := _TOPOLOGY.search(message):
+        short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
+        lacking = f": too little {', '.join(short)} is left" if short else ""
+        return Explained(
+            "no_node_fits",
+            f"No single node has {units_of(units, class_name)} free right now{lacking}.",
+            "It starts when one node has enough; fewer units may start sooner.",
+        )
+    if found := _MORE_NEEDED.search(message):
+        missing = int(found[3])
+        return Explained(
+            "waiting_for_quota",
+            f"Waits for {units_of(missing, class_name)}: your team's quota is in use and nothing more can be borrowed.",
+            "It starts when running work of your team ends; stopping one of yours helps at once.",
+        )
+    if "is stopped" in message or "is inactive" in message:
+        return Explained("queue_held", "Your team's queue is held: nothing new starts.", "Ask the operators why.")
+    if "doesn't exist" in message:
+        return Explained(
+            "queue_missing", "Your team's queue is not in the cluster yet.", "The portal makes it; wait a moment."
+        )
+    if "Pending the preemption" in message:
+        return Explained("reclaiming", "Takes back units that another team had borrowed; it starts when they are free.")
+    if not message:
+        return Explained("queued", "Waits in your team's queue.")
+    return Explained("queued", f"Waits in your team's queue. Kueue says: {message[:300]}")
+
+
+def _limit_range(message: str) -> Explained:
+    found = _OUTSIDE.search(message)
+    names = ", ".join(re.findall(r"[a-z][a-z0-9./-]*", found[1])) if found else "cpu or memory"
+    if found and found[2] == "below":
+        text = f"The namespace's limits refuse its pod: less {names} asked than one container must have."
+        return Explained(
+            "below_limit_range", text, "Ask for more, or tell the operators.", is_final=True, actions=STOP_OR_CHANGE
+        )
+    text = f"The namespace's limits refuse its pod: more {names} asked than one container may have."
+    return Explained("limit_range", text, "Ask for less, or tell the operators.", is_final=True, actions=STOP_OR_CHANGE)
+
+
+def held(sentence: str, message: str) -> Explained:
+    """`sentence`: since when, for what, until when. Whatever Kueue said last, nothing new starts while it is held."""
+    return Explained(
+        "class_held", sentence, "It starts by itself when the class is released.", message, "Kueue" if message else ""
+    )
+
+
+def preempted(message: str) -> Explained:
+    reason, why = "preempted", "its units were needed by work with a better claim to them"
+    if "reclamation within the cohort" in message or "reclaim while borrowing" in message:
+        why = "its units were borrowed, and the team that they belong to needed them"
+    elif "prioritization in the ClusterQueue" in message:
+        reason, why = "preempted_in_team", "more important work of your team needed its units"
+    return Explained(
+        reason,
+        f"Interrupted: {why}.",
+        "It starts again by itself. What it had not saved is lost.",
+        raw=message,
+        raw_from="Kueue",
+    )

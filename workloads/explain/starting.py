@@ -1,0 +1,130 @@
+"""Why a container that has its node does not run: image, settings, volume, network. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained
+
+_PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
+_SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+_NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
+_MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")
+_USED_BY = re.compile(r"already used by pod\(s\) (.+)")
+_CLAIM = re.compile(r"persistentvolumeclaims? \"([^\"]+)\" not found")
+_SILENT = (
+    "i/o timeout",
+    "connection refused",
+    "connection reset",
+    "TLS handshake",
+    "x509:",
+    "503 Service Unavailable",
+    "502 Bad Gateway",
+    "500 Internal Server Error",
+    "context deadline exceeded",
+    "Client.Timeout",
+    "no route to host",
+    "unexpected EOF",
+)
+
+
+def waiting_container(reason: str, message: str, *, image: str, node: str) -> Explained | None:
+    """None: the ordinary way of things."""
+    found = _waiting(reason, message, image, node)
+    raw = f"{reason}: {message}" if message else reason
+    return replace(found, raw=raw, raw_from="the kubelet", facts=_at(node)) if found else None
+
+
+def _waiting(reason: str, message: str, image: str, node: str) -> Explained | None:
+    if reason == "InvalidImageName":
+        return _change("bad_image_name", f"{image} is no name of an image.", "Check its name.")
+    if reason == "SignatureValidationFailed":
+        text = f"The node {node} does not accept the image {image}: its signature is missing or wrong."
+        return _change("image_not_accepted", text, "Choose another image. Tell the operators if it should be accepted.")
+    if reason in _PULL:
+        return _pull(message, image, node)
+    if reason in _SETTING_UP:
+        return _setting_up(message, image, node)
+    return None
+
+
+def _change(reason: str, sentence: str, remedy: str) -> Explained:
+    return Explained(reason, sentence, remedy, actions=STOP_OR_CHANGE)
+
+
+def _pull(message: str, image: str, node: str) -> Explained:
+    """Of what a registry or the node says; the surest signs first, since "not found" is a part of several texts."""
+    if "no space left on device" in message:
+        return Explained("node_disk_full", f"The node {node} has no room for the image {image}.", "Tell the operators.")
+    if "no match for platform" in message:
+        text = f"The image {image} is not made for the processor of the node {node}."
+        return _change("image_wrong_platform", text, "Choose another image.")
+    if found := _NO_HOST.search(message):
+        text = f"The node {node} knows no registry {found[1]} for the image {image}."
+        return _change("registry_unknown", text, "Check its name; then stop this run and start another.")
+    if "toomanyrequests" in message or "429 Too Many Requests" in message:
+        text = (
+            f"The registry of the image {image} takes no more requests from the cluster for now; the node tries again."
+        )
+        return Explained("registry_limit", text, "It starts by itself when the registry gives it out again.")
+    if any(part in message for part in ("denied", "unauthorized", "401 ", "403 Forbidden", "authentication required")):
+        text = f"The registry does not give out the image {image}: it wants a sign-in, or has no such repository."
+        return _change("image_not_allowed", text, "Check its name, and whether the cluster may pull it.")
+    if "not found" in message or "manifest unknown" in message:
+        text = f"There is no image {image} in its registry; the node {node} tries again."
+        return _change("image_not_found", text, "Check its name and tag; then stop this run and start another.")
+    if any(part in message for part in _SILENT):
+        text = f"The registry of the image {image} does not answer the node {node}, which tries again."
+        remedy = f"It starts by itself when the registry answers. {TELL_OPERATORS}"
+        return Explained("registry_unavailable", text, remedy)
+    text = f"The image {image} could not be pulled; the node {node} tries again."
+    return _change("image_not_pulled", text, "What the node says is behind it.")
+
+
+def _setting_up(message: str, image: str, node: str) -> Explained:
+    if "image will run as root" in message or "non-numeric user" in message:
+        text = f"The image {image} wants to run as root, which this cluster never allows."
+        return _change("image_runs_as_root", text, "Choose another image, or build it with a user of its own.")
+    if found := _MISSING.search(message):
+        text = f"The {found[1]} {found[2]} that its container needs is not in the cluster."
+        return Explained("secret_missing", text, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+    said = f": {message[:300].rstrip('.')}" if message else ""
+    return Explained("container_config", f"The node {node} cannot set its container up{said}.", TELL_OPERATORS)
+
+
+def not_set_up(reason: str, message: str, *, node: str) -> Explained:
+    """A warning about the pod itself: FailedAttachVolume, FailedMount or FailedCreatePodSandBox."""
+    found = _not_set_up(reason, message, node)
+    who = "the storage" if reason == "FailedAttachVolume" else "the kubelet"
+    return replace(found, raw=f"{reason}: {message}", raw_from=who, facts=_at(node))
+
+
+def _not_set_up(reason: str, message: str, node: str) -> Explained:
+    if "Multi-Attach" in message:
+        return _in_use(message)
+    if found := _CLAIM.search(message):
+        text = f"Its volume {found[1]} is not in the cluster."
+        return Explained("volume_missing", text, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+    if reason == "FailedAttachVolume":
+        text = f"The storage cannot attach its volume to the node {node}."
+        return Explained("volume_not_attached", text, TELL_OPERATORS)
+    if reason == "FailedMount":
+        if found := _MISSING.search(message):
+            text = f"The {found[1]} {found[2]} that its pod needs is not in the cluster."
+            return Explained("secret_missing", text, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+        return Explained("volume_not_mounted", f"The node {node} cannot mount its volume.", TELL_OPERATORS)
+    return Explained("pod_not_set_up", f"The node {node} cannot set up its network.", TELL_OPERATORS)
+
+
+def _in_use(message: str) -> Explained:
+    if found := _USED_BY.search(message):
+        text = f"Its volume is still in use on another node, by {found[1].strip().rstrip('.')}."
+        return Explained("volume_in_use", text, "Stop what uses it, or wait until that has ended.")
+    text = "Its volume is still attached to another node."
+    return Explained("volume_in_use", text, f"It starts when that node has let go of it. {TELL_OPERATORS}")
+
+
+def _at(node: str) -> dict[str, Any]:
+    return {"node": node} if node else {}
