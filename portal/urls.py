@@ -24,6 +24,7 @@ from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
+from workloads import launch_views as launch
 from workloads import views as workloads
 from workloads.queries.inside import inside
 
@@ -121,10 +122,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
     path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
     # workloads
-    path("teams/<slug:tenant>/launch", workloads.launch, name="launch"),
+    path("launch", launch.launch_link, name="launch-link"),
+    path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
     path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),
     path("teams/<slug:tenant>/workloads/<slug:name>", workloads.workload, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/change", launch.change, name="workload-change"),
     path("teams/<slug:tenant>/workloads/<slug:name>/delete", workloads.delete, name="workload-delete"),
     path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),

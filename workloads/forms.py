@@ -8,10 +8,16 @@ from typing import Any
 
 from django import forms
 
+from accounts.known_fields import KnownFieldsForm
+from cluster.run_spec import HOME, JOB
+from workloads.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.policy import NAME_LIMIT, VOLUME_GIB_LIMIT, Wanted
 from workloads.queries.offers import Offer, ticked
 
 KINDS = [("notebook", "Notebook"), ("job", "Job")]
+VOLUME_GIB = 10
+# Where a number has no bounds of its own, this is only against what no column holds.
+MOST = 2**31 - 1
 
 
 class AnyChoice(forms.ChoiceField):
@@ -33,41 +39,92 @@ class ImageSelect(forms.Select):
         return option
 
 
-class LaunchForm(forms.Form):
+# For names and addresses: browsers shall neither complete nor correct them.
+EXACTLY = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+
+
+def _plain(**attrs: object) -> forms.TextInput:
+    return forms.TextInput(attrs={**EXACTLY, **attrs})
+
+
+class LaunchForm(KnownFieldsForm):
+    """Names of fields are those of `Wanted` and `Options`: what policy refuses appears beside its field."""
+
+    # Under "More": what is left out is as the class has it.
+    MORE = (
+        *("cpu", "memory_gib", "shared_memory_gib", "volume", "volume_gib", "mount_path"),
+        *("env", "repository", "reference"),
+    )
+
     kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect)
     name = forms.CharField(
         max_length=NAME_LIMIT,
         help_text=f"Lower-case letters, digits and hyphens, up to {NAME_LIMIT} characters.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=_plain(),
     )
+    # The template writes the controls of these two: cards, and the class's own terms.
     gpu_class = AnyChoice(label="Class", widget=forms.RadioSelect)
-    units = forms.IntegerField(min_value=1, max_value=10_000, initial=1)
-    image = AnyChoice(widget=ImageSelect)
-    # The template writes the control: its text and value are the class's.
     accept_terms = forms.CharField(required=False, max_length=60, label="Terms")
+    units = forms.IntegerField(min_value=1, max_value=10_000, initial=1)
+    run_hours = forms.IntegerField(
+        required=False, max_value=MOST, label="Hours", help_text="From its start. Empty: the class's limit, or no end."
+    )
+    image = AnyChoice(widget=ImageSelect)
     command = forms.CharField(
         required=False,
         max_length=20_000,
         label="Command",
         help_text="Jobs only, as in a shell: python train.py --epochs 3. Empty: what the image runs by itself.",
+        widget=_plain(),
+    )
+    cpu = forms.IntegerField(required=False, max_value=MOST, label="Cores")
+    memory_gib = forms.IntegerField(required=False, max_value=MOST, label="Memory (GiB)")
+    shared_memory_gib = forms.IntegerField(
+        required=False, max_value=MOST, label="Shared memory (GiB)", help_text="Part of it. Empty: a quarter."
     )
     volume = forms.CharField(
         required=False,
         max_length=NAME_LIMIT,
         label="Volume",
-        help_text="Files under /home/work stay on it. A new name makes a new volume; empty: files end with the run.",
+        help_text="One of the team's is attached, a new one is made. Empty: files end with the run.",
+        widget=_plain(list="volumes"),
     )
     volume_gib = forms.IntegerField(
-        required=False, min_value=1, max_value=VOLUME_GIB_LIMIT, initial=10, label="Size of a new volume (GiB)"
+        required=False, min_value=1, max_value=VOLUME_GIB_LIMIT, initial=VOLUME_GIB, label="Size if new (GiB)"
+    )
+    mount_path = forms.CharField(
+        required=False,
+        max_length=PATH_LIMIT,
+        label="Path",
+        help_text=f"Where the volume is. Empty: {HOME}.",
+        widget=_plain(placeholder=HOME),
+    )
+    env = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=50 * ENV_VALUE_LIMIT,
+        label="Variables",
+        help_text="One NAME=value in each line. Everybody in the team can read them.",
+        widget=forms.Textarea(
+            attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+    )
+    repository = forms.CharField(
+        required=False,
+        max_length=REPOSITORY_LIMIT,
+        label="Repository",
+        help_text="Cloned into your files before the first start: https://github.com/owner/project.",
+        widget=_plain(inputmode="url"),
+    )
+    reference = forms.CharField(
+        required=False, max_length=REFERENCE_LIMIT, label="Branch or tag", help_text="Empty: its own.", widget=_plain()
     )
 
     def offer(self, offer: Offer) -> None:
         """What to choose from; read only when the form is shown."""
-        gpu_class, image = self.fields["gpu_class"], self.fields["image"]
-        assert isinstance(gpu_class, AnyChoice)
+        image = self.fields["image"]
         assert isinstance(image, AnyChoice)
         assert isinstance(image.widget, ImageSelect)
-        gpu_class.choices = [(one.slug, one.label) for one in offer.classes]
         image.widget.refused = {one.name for one in offer.images if one.problem}
         has_error = self.is_bound and "image" in self.errors
         image.widget.attrs["aria-describedby"] = "id_image_error image-notes" if has_error else "image-notes"
@@ -75,14 +132,53 @@ class LaunchForm(forms.Form):
         of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
         image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
         self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
-        if self.initial.get("image") in image.widget.refused:
-            del self.initial["image"]  # a browser does not send an option that is off
+        fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
+        if self.initial.get("image") not in fits:
+            # What a browser sends by itself, since it does not send an option that is off.
+            self.initial["image"] = next(iter(fits), "")
+
+    @property
+    def is_more_open(self) -> bool:
+        """Something under "More" was filled in, or refused."""
+        values = {name: self[name].value() for name in self.MORE}
+        has_value = any(str(value) != str(self.fields[name].initial or "") for name, value in values.items() if value)
+        return has_value or (self.is_bound and any(name in self.errors for name in self.MORE))
+
+    @property
+    def takes_command(self) -> bool:
+        return self["kind"].value() == JOB or bool(self["command"].value())
+
+    def as_typed(self) -> LaunchForm:
+        """As if what it shows were sent now: for what would be made of it."""
+        if self.is_bound:
+            return self
+        values = {name: self[name].value() for name in self.fields}
+        sent = {name: "" if value is None else value for name, value in values.items()}
+        return type(self)(sent, initial=self.initial)
 
     def clean_command(self) -> tuple[str, ...]:
         try:
             return tuple(shlex.split(self.cleaned_data["command"]))
         except ValueError as error:
             raise forms.ValidationError("A quotation mark is not closed.") from error
+
+    def clean_env(self) -> tuple[tuple[str, str], ...]:
+        found: dict[str, str] = {}
+        for number, line in enumerate(self.cleaned_data["env"].replace("\r\n", "\n").split("\n"), start=1):
+            if not line.strip():
+                continue
+            name, equals, value = line.partition("=")
+            name = name.strip()
+            if not equals:
+                raise forms.ValidationError(f"Line {number} has no '='; write NAME=value.")
+            if name in found:
+                raise forms.ValidationError(f"{name[:40]} stands there twice; once is possible.")
+            found[name] = value
+        return tuple(sorted(found.items()))
+
+    def options(self) -> Options:
+        names = ("cpu", "memory_gib", "shared_memory_gib", "mount_path", "env", "repository", "reference", "run_hours")
+        return Options(**{name: self.cleaned_data[name] for name in names})
 
     def wanted(self) -> Wanted:
         data = self.cleaned_data
@@ -94,6 +190,15 @@ class LaunchForm(forms.Form):
             image=data["image"],
             command=data["command"],
             volume=data["volume"],
-            volume_gib=data["volume_gib"] or 10,
+            volume_gib=data["volume_gib"] or VOLUME_GIB,
             accept_terms=ticked(data["accept_terms"], data["gpu_class"]),
+            options=self.options(),
         )
+
+
+class ChangeForm(LaunchForm):
+    """Of what is there already: its name and kind are not asked, whatever is sent."""
+
+    sent_along = frozenset({"csrfmiddlewaretoken", "later"})
+    name = forms.CharField(disabled=True)
+    kind = forms.ChoiceField(choices=KINDS, disabled=True)

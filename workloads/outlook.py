@@ -1,8 +1,9 @@
-"""What a launch would meet at this moment: at once, a wait, or never. Pure: figures in, one sentence and a tone out."""
+"""What a launch would meet at this moment: at once, a wait, or never; and its cost. Pure: figures in, words out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from portal.errors import Refusal
 from portal.quota_bar import plural
@@ -12,9 +13,10 @@ GOOD, WAIT, BAD = "good", "wait", "bad"
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one class, for one team, in units. `used` and `queued` are of its own runs; `on_one_node`: the most that is
-    free on a single node now, None when the cluster was not read. `held` and `leaving`: what is said of a class that
-    admits nothing new at present, or will never again; "" otherwise.
+    """Of one class, for one team, in units. `used` and `queued` are of its own runs; `ahead`: how many of its own
+    workloads wait already and go first. `on_one_node`: the most that is free on a single node now, None when the
+    cluster was not read. `held` and `leaving`: what is said of a class that admits nothing new at present, or will
+    never again; "" otherwise.
     """
 
     unit: str
@@ -25,11 +27,14 @@ class Figures:
     on_one_node: int | None
     held: str = ""
     leaving: str = ""
+    ahead: int = 0
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """`kinds`: "jobs only" and the like, "" for a class that takes everything."""
+    """`kinds`: "jobs only" and the like, "" for a class that takes everything. `cost`: of the units and hours that were
+    asked about; `price`: of one unit and hour. Both "" for what costs nothing.
+    """
 
     slug: str
     name: str
@@ -37,33 +42,84 @@ class Outlook:
     tone: str
     price: str
     kinds: str = ""
+    cost: str = ""
 
 
-def sentence(figures: Figures, never: Refusal | None) -> tuple[str, str]:
-    """(sentence, tone) for one unit more."""
+def sentence(figures: Figures, never: Refusal | None, units: int = 1) -> tuple[str, str]:
+    """(sentence, tone) for so many units more."""
     if figures.leaving:
         return f"{figures.leaving} Nothing new starts on it.", BAD
     if never is not None:
-        return never.message, BAD
+        return f"can never start here, because: {never.message}", BAD
     if figures.held:
         return f"{figures.held} What you launch waits until it opens.", WAIT
-    own = figures.granted - figures.used - figures.queued
-    if own >= 1:
-        uses = f"uses {figures.used + figures.queued + 1} of {figures.granted}"
-        if figures.on_one_node is None:
-            return f"{uses}; what is free is not known, the cluster was not read", WAIT
-        if figures.on_one_node >= 1:
-            return f"{uses}; {figures.on_one_node} free now on one node; starts at once", GOOD
-        return f"{uses}; no node has a {figures.unit} free now; waits until one has", WAIT
+    taken = figures.used + figures.queued
+    if figures.granted - taken >= units:
+        return _on_own(figures, units, uses=f"uses {taken + units} of {figures.granted}")
     if figures.borrowing_limit:
         more = f"{figures.borrowing_limit} more" if figures.granted else str(figures.borrowing_limit)
-        own_now = f"your {figures.granted} granted are in use" if figures.granted else "nothing of your own is in force"
         return (
-            f"{own_now}; up to {more} may be borrowed while "
+            f"{_own_now(figures, units)}; up to {more} may be borrowed while "
             "others leave them idle, and are taken back when they need them",
             WAIT,
         )
     if not figures.granted:
         return "nothing is in force yet; starts when your grant begins", WAIT
-    behind = f" behind {plural(figures.queued, figures.unit)} of yours" if figures.queued else ""
-    return f"your {figures.granted} granted are in use; waits{behind} until something of yours ends", WAIT
+    if units > figures.granted:
+        return f"{_in_force(figures.granted)} now; {units} start when a larger grant begins", WAIT
+    return f"{_own_now(figures, units)}; waits{_behind(figures)} until something of yours ends", WAIT
+
+
+def cost(units: int, hours: int | None, *, unit: str, weight: Decimal, price: Decimal) -> str:
+    """What so many units cost: in GPU-hours (`weight` is one unit's), and the price where there is one. Without hours,
+    of each hour.
+    """
+    parts = []
+    if weight:
+        amount = number(units * (hours or 1) * weight)
+        parts.append(f"{amount} {'GPU-hour' if amount == '1' else 'GPU-hours'}")
+    if price:
+        parts.append(f"price {money(units * (hours or 1) * price)}")
+    time = f"in {hours} h" if hours else "in each hour"
+    return f"{plural(units, unit)} {time}: {', '.join(parts)}" if parts else ""
+
+
+def number(value: Decimal) -> str:
+    """At most two places, none that say nothing: 8, 1.14."""
+    return f"{round(value, 2).normalize():f}"
+
+
+def money(value: Decimal) -> str:
+    """Two places, more where a price has more."""
+    return f"{value:.2f}" if value == round(value, 2) else f"{value.normalize():f}"
+
+
+def _on_own(figures: Figures, units: int, *, uses: str) -> tuple[str, str]:
+    free = figures.on_one_node
+    if free is None:
+        return f"{uses}; what is free is not known, the cluster was not read", WAIT
+    if free < units:
+        most = f" ({free} at most)" if free else ""
+        asked = plural(units, figures.unit) if units > 1 else f"a {figures.unit}"
+        return f"{uses}; no node has {asked} free now{most}; waits until one has", WAIT
+    # What waits already takes its units first, wherever they are.
+    if free - figures.queued < units:
+        return f"{uses}; {free} free now on one node; waits{_behind(figures)}", WAIT
+    return f"{uses}; {free} free now on one node; starts at once", GOOD
+
+
+def _own_now(figures: Figures, units: int) -> str:
+    own = figures.granted - figures.used - figures.queued
+    if not figures.granted:
+        return "nothing of your own is in force"
+    if own >= 1:
+        return f"{own} of your {figures.granted} granted {'is' if own == 1 else 'are'} left and you ask for {units}"
+    return f"your {figures.granted} granted {'is' if figures.granted == 1 else 'are'} in use"
+
+
+def _in_force(granted: int) -> str:
+    return f"{granted} {'is' if granted == 1 else 'are'} in force"
+
+
+def _behind(figures: Figures) -> str:
+    return f" behind {figures.ahead} of yours" if figures.ahead else ""

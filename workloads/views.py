@@ -11,17 +11,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
 from accounts import queries as accounts
 from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.paging import page_of
 from cluster import queries as mirror
-from portal.errors import Refusal, get_or_refuse, refusal_beside, refuse
+from portal.errors import Refusal, get_or_refuse, refuse
 from tenants.models import Namespace
 from workloads import actions, policy, queries, shown
-from workloads.forms import LaunchForm
 from workloads.models import Run, Workload
 from workloads.phase import Phase
 from workloads.queries import WorkloadRow, launching, offers
@@ -65,35 +64,6 @@ def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> Que
     if state == "active":
         return rows.filter(alive)
     return rows.filter(~alive) if state == "ended" else rows
-
-
-@login_required
-@require_http_methods(["GET", "POST"])
-def launch(request: HttpRequest, tenant: str) -> HttpResponse:
-    """The hot path: a good form costs the action's few queries; what to choose from is read when the page is shown.
-
-    `look` asks for the page again with what fits the kind and class that were chosen; nothing is launched.
-    """
-    by = actor(request)
-    is_look = "look" in request.POST
-    typed = request.POST.dict() if is_look else request.GET.dict()
-    form = LaunchForm(None if is_look else request.POST or None, initial=typed)
-    if form.is_bound and form.is_valid():
-        with refusal_beside(form):
-            workload = actions.launch(tenant, form.wanted(), by=by)
-            return redirect("workload", tenant, workload.name)
-    namespace, team = queries.team(by, tenant)
-    chosen = form.data if form.is_bound else typed
-    offer = offers.offer(by, namespace, kind=chosen.get("kind", ""), chosen=chosen.get("gpu_class", ""))
-    form.offer(offer)
-    context = {
-        "tenant": namespace.tenant,
-        "form": form,
-        "offer": offer,
-        "outlooks": offer.outlooks,
-        "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
-    }
-    return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
 
 
 @login_required

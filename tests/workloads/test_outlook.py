@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from portal.errors import Refusal
-from workloads.outlook import BAD, GOOD, WAIT, Figures, sentence
+from workloads.outlook import BAD, GOOD, WAIT, Figures, cost, sentence
 
 FIGURES = Figures(unit="card", granted=4, used=1, queued=0, borrowing_limit=0, on_one_node=3)
 USED_UP = replace(FIGURES, used=4)
@@ -16,36 +17,101 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
 
 
 @pytest.mark.parametrize(
-    ("figures", "words", "tone"),
+    ("figures", "units", "words", "tone"),
     [
-        (FIGURES, "uses 2 of 4; 3 free now on one node; starts at once", GOOD),
-        (replace(FIGURES, on_one_node=0), "uses 2 of 4; no node has a card free now; waits until one has", WAIT),
+        (FIGURES, 1, "uses 2 of 4; 3 free now on one node; starts at once", GOOD),
+        (FIGURES, 3, "uses 4 of 4; 3 free now on one node; starts at once", GOOD),
+        # What waits already is served first, wherever its units are.
+        (
+            replace(FIGURES, queued=1, ahead=1),
+            2,
+            "uses 4 of 4; 3 free now on one node; starts at once",
+            GOOD,
+        ),
+        (
+            replace(FIGURES, queued=1, ahead=1, on_one_node=2),
+            2,
+            "uses 4 of 4; 2 free now on one node; waits behind 1 of yours",
+            WAIT,
+        ),
+        (replace(FIGURES, on_one_node=0), 1, "uses 2 of 4; no node has a card free now; waits until one has", WAIT),
+        (
+            replace(FIGURES, on_one_node=2),
+            3,
+            "uses 4 of 4; no node has 3 cards free now (2 at most); waits until one has",
+            WAIT,
+        ),
         (
             replace(FIGURES, on_one_node=None),
+            1,
             "uses 2 of 4; what is free is not known, the cluster was not read",
             WAIT,
         ),
-        (USED_UP, "your 4 granted are in use; waits until something of yours ends", WAIT),
+        (FIGURES, 4, "3 of your 4 granted are left and you ask for 4; waits until something of yours ends", WAIT),
         (
-            replace(USED_UP, queued=2),
-            "your 4 granted are in use; waits behind 2 cards of yours until something of yours ends",
+            replace(FIGURES, used=3),
+            2,
+            "1 of your 4 granted is left and you ask for 2; waits until something of yours ends",
             WAIT,
         ),
-        (replace(USED_UP, borrowing_limit=2), f"your 4 granted are in use; up to 2 more {BORROWED}", WAIT),
-        (LATER, "nothing is in force yet; starts when your grant begins", WAIT),
+        (USED_UP, 1, "your 4 granted are in use; waits until something of yours ends", WAIT),
+        (
+            replace(FIGURES, granted=1),
+            1,
+            "your 1 granted is in use; waits until something of yours ends",
+            WAIT,
+        ),
+        (
+            replace(USED_UP, queued=6, ahead=4),
+            1,
+            "your 4 granted are in use; waits behind 4 of yours until something of yours ends",
+            WAIT,
+        ),
+        (replace(USED_UP, borrowing_limit=2), 1, f"your 4 granted are in use; up to 2 more {BORROWED}", WAIT),
+        (
+            replace(FIGURES, borrowing_limit=2),
+            5,
+            f"3 of your 4 granted are left and you ask for 5; up to 2 more {BORROWED}",
+            WAIT,
+        ),
+        (LATER, 1, "nothing is in force yet; starts when your grant begins", WAIT),
+        (FIGURES, 6, "4 are in force now; 6 start when a larger grant begins", WAIT),
         (
             replace(FIGURES, held="A100 is held since 09:10 for a driver update; expected to open at 14:00."),
+            1,
             "A100 is held since 09:10 for a driver update; expected to open at 14:00. "
             "What you launch waits until it opens.",
             WAIT,
         ),
-        (replace(FIGURES, leaving="A100 is being retired."), "A100 is being retired. Nothing new starts on it.", BAD),
-        (replace(LATER, borrowing_limit=2), f"nothing of your own is in force; up to 2 {BORROWED}", WAIT),
+        (
+            replace(FIGURES, leaving="A100 is being retired."),
+            1,
+            "A100 is being retired. Nothing new starts on it.",
+            BAD,
+        ),
+        (replace(LATER, borrowing_limit=2), 1, f"nothing of your own is in force; up to 2 {BORROWED}", WAIT),
     ],
 )
-def test_what_a_launch_would_meet(figures: Figures, words: str, tone: str) -> None:
-    assert sentence(figures, None) == (words, tone)
+def test_what_a_launch_would_meet(figures: Figures, units: int, words: str, tone: str) -> None:
+    assert sentence(figures, None, units) == (words, tone)
 
 
 def test_what_can_never_start_says_why() -> None:
-    assert sentence(FIGURES, Refusal("class_not_active", "A100 is retired.")) == ("A100 is retired.", BAD)
+    never = Refusal("exceeds_node", "9 of A100 asked, but no node has more than 8. Ask for fewer.")
+    words = "can never start here, because: 9 of A100 asked, but no node has more than 8. Ask for fewer."
+    assert sentence(FIGURES, never, 9) == (words, BAD)
+
+
+@pytest.mark.parametrize(
+    ("units", "hours", "unit", "weight", "price", "words"),
+    [
+        (2, 8, "card", "1", "1.6", "2 cards in 8 h: 16 GPU-hours, price 25.60"),
+        (1, None, "card", "1", "0", "1 card in each hour: 1 GPU-hour"),
+        (3, 5, "slice", "0.1429", "0", "3 slices in 5 h: 2.14 GPU-hours"),
+        (1, 3, "share", "0.25", "0.125", "1 share in 3 h: 0.75 GPU-hours, price 0.375"),
+        (4, 10, "core", "0", "0.02", "4 cores in 10 h: price 0.80"),
+        (4, 10, "core", "0", "0", ""),
+    ],
+)
+def test_what_it_costs(units: int, hours: int | None, unit: str, weight: str, price: str, words: str) -> None:
+    assert cost(units, hours, unit=unit, weight=Decimal(weight), price=Decimal(price)) == words

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts.actor import Actor
-from catalog import images, life_cycle
+from catalog import images
 from catalog import queries as catalog
 from catalog.models import GpuClass, Image
 from catalog.queries.hardware import LEAST_CUDA
@@ -20,11 +20,9 @@ from portal.errors import Refusal
 from portal.sql import columns
 from tenants.models import ClassAccess, Grant, Namespace, TermsAccepted
 from tenants.promises import Promise
-from tenants.queries import units_in_force
 from tenants.queries.visibility import usable_by
 from workloads import policy
 from workloads.models import Run
-from workloads.outlook import Figures, Outlook, sentence
 from workloads.queries import facts_of, most_promised, peak
 
 
@@ -110,6 +108,7 @@ def reachable(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
     open_ones = list(
         GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
         .filter(life_cycle__in=catalog.OPEN)
+        .exclude(interface=GpuClass.Interface.STORAGE)
         .select_related("successor")
         .order_by("slug")
     )
@@ -125,30 +124,6 @@ def _is_active(one: GpuClass) -> bool:
 def may_launch_any(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> Refusal | None:
     """For the launch buttons: may this person launch anything at all in this team? Two queries."""
     return policy.may_launch_any(by, team, has_class=bool(classes_for(namespace)))
-
-
-def outlooks(namespace: Namespace, found: list[tuple[GpuClass, policy.ClassFacts]]) -> list[Outlook]:
-    """One unit more of each of these classes, now. About ten queries, whatever their number."""
-    capacities = catalog.capacities(namespace.cluster, [one for one, _ in found])
-    now = timezone.now()
-    granted = units_in_force(namespace.tenant_id, now)
-    used, queued = units_of_runs(namespace)
-    shown = []
-    for one, facts in found:
-        figures = Figures(
-            unit=catalog.unit_of(one),
-            granted=granted.get(one.pk, 0),
-            used=used.get(one.slug, 0),
-            queued=queued.get(one.slug, 0),
-            borrowing_limit=one.borrowing_limit,
-            on_one_node=capacities[one.pk].most_on_one_node,
-            held=life_cycle.hold(one, now=now),
-            leaving=catalog.retirement(one),
-        )
-        text, tone = sentence(figures, policy.may_ever_start(facts, 1))
-        kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
-        shown.append(Outlook(one.slug, one.name, text, tone, price_of(one), kinds))
-    return shown
 
 
 def price_of(gpu_class: GpuClass) -> str:

@@ -10,19 +10,30 @@ from django.utils import timezone
 from accounts.actor import Actor
 from catalog import images
 from catalog.models import GpuClass, Image
+from catalog.queries import unit_of
 from catalog.queries.hardware import class_facts
 from cluster.run_spec import JOB, NOTEBOOK
 from tenants.models import Namespace
 from workloads import policy
+from workloads.models import Run, Volume
 from workloads.outlook import Outlook
 from workloads.queries import accepted
-from workloads.queries.launching import outlooks, reachable
+from workloads.queries.launching import reachable
+from workloads.queries.outlooks import Size, outlooks
 
 
 @dataclass(frozen=True)
 class ClassChoice:
+    """What one unit comes with, and what so many units would meet."""
+
     slug: str
     label: str
+    unit: str
+    cpu: int
+    memory_gib: int
+    most_units: int
+    run_hours_limit: int | None
+    outlook: Outlook
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,20 @@ class ImageChoice:
     contents: str
     problem: str
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VolumeChoice:
+    """A volume of the team. `users`: names of what runs or waits with it now."""
+
+    name: str
+    size_gib: int
+    users: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        now = f"used by {', '.join(self.users)} now" if self.users else "not in use"
+        return f"{self.size_gib:,} GiB, {now}"
 
 
 @dataclass(frozen=True)
@@ -53,39 +78,88 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """As typed, or from an address: any of it may be "" or name nothing."""
+
+    kind: str = ""
+    gpu_class: str = ""
+    image: str = ""
+    units: int = 1
+    hours: int | None = None
+
+
+@dataclass(frozen=True)
 class Offer:
-    """`chosen`: a class's slug, "" when there is none."""
+    """`chosen`: a class's slug, "" when there is none. `leaving`: of classes that the team holds and that take nothing
+    new. `has_class`: there is one for any kind of work.
+    """
 
     kind: str
     chosen: str
     has_class: bool
     classes: tuple[ClassChoice, ...]
+    leaving: tuple[Outlook, ...]
     images: tuple[ImageChoice, ...]
     terms: Terms | None
-    outlooks: tuple[Outlook, ...]
+    volumes: tuple[VolumeChoice, ...]
+
+    @property
+    def gpu_class(self) -> ClassChoice | None:
+        return next((one for one in self.classes if one.slug == self.chosen), None)
 
 
-def offer(by: Actor, namespace: Namespace, *, kind: str, chosen: str) -> Offer:
-    """`kind` and `chosen` are as typed, "" when nobody chose yet: then the class decides, or the first one is taken.
+def offer(by: Actor, namespace: Namespace, asked: Asked) -> Offer:
+    """What nobody chose yet is decided by what was: the kind by the class or the image; the class is the first one that
+    takes the kind.
 
-    About fifteen queries, whatever the number of classes and images.
+    About twenty queries, whatever the number of classes, images and volumes.
     """
     found = reachable(namespace)
     active = [one for one, _facts in found if one.life_cycle == GpuClass.LifeCycle.ACTIVE]
-    if kind not in (NOTEBOOK, JOB):
-        kinds = next((one.kinds for one in active if one.slug == chosen), "")
-        kind = JOB if kinds == GpuClass.Kinds.JOB else NOTEBOOK
+    rows = list(Image.objects.select_related("successor"))
+    kind = asked.kind if asked.kind in (NOTEBOOK, JOB) else _kind(asked, active, rows)
     fitting = [(one, facts) for one, facts in found if one in active and policy.may_run(facts, kind) is None]
-    gpu_class = next((one for one, _ in fitting if one.slug == chosen), fitting[0][0] if fitting else None)
+    gpu_class = next((one for one, _ in fitting if one.slug == asked.gpu_class), fitting[0][0] if fitting else None)
+    shown = outlooks(namespace, found, Size(asked.units, asked.hours, kind))
     return Offer(
         kind=kind,
         chosen=gpu_class.slug if gpu_class else "",
         has_class=bool(active),
-        classes=tuple(ClassChoice(one.slug, _label(one)) for one, _ in fitting),
-        images=tuple(_images(namespace, gpu_class, kind)),
+        classes=tuple(_class(one, shown[one.slug]) for one, _ in fitting),
+        leaving=tuple(shown[one.slug] for one, _ in found if one not in active),
+        images=tuple(_images(namespace, gpu_class, kind, rows)),
         terms=terms_to_accept(by, gpu_class) if gpu_class else None,
-        outlooks=tuple(outlooks(namespace, found)),
+        volumes=tuple(volumes(namespace)),
     )
+
+
+def _kind(asked: Asked, active: list[GpuClass], rows: list[Image]) -> str:
+    kinds = {one.kinds for one in active if one.slug == asked.gpu_class}
+    of_image = {image.kind for image in rows if image.name == asked.image}
+    return JOB if kinds == {GpuClass.Kinds.JOB} or of_image == {JOB} else NOTEBOOK
+
+
+def _class(one: GpuClass, outlook: Outlook) -> ClassChoice:
+    return ClassChoice(
+        slug=one.slug,
+        label=_label(one),
+        unit=unit_of(one),
+        cpu=one.cpu_per_unit,
+        memory_gib=one.memory_gib_per_unit,
+        most_units=one.units_per_workload,
+        run_hours_limit=one.run_hours_limit,
+        outlook=outlook,
+    )
+
+
+def volumes(namespace: Namespace) -> list[VolumeChoice]:
+    """Of the team, by name. Two queries."""
+    rows = list(Volume.objects.filter(namespace=namespace, delete_requested_at=None).order_by("name"))
+    users: dict[str, list[str]] = {}
+    alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).exclude(spec__claim="")
+    for run in alive.select_related("workload").order_by("workload__name") if rows else ():
+        users.setdefault(run.spec["claim"], []).append(run.workload.name)
+    return [VolumeChoice(one.name, one.size_gib, tuple(users.get(one.name, ()))) for one in rows]
 
 
 def terms_to_accept(by: Actor, gpu_class: GpuClass) -> Terms | None:
@@ -106,9 +180,8 @@ def _label(one: GpuClass) -> str:
     return one.name if one.kinds == GpuClass.Kinds.ANY else f"{one.name} ({one.get_kinds_display()})"
 
 
-def _images(namespace: Namespace, gpu_class: GpuClass | None, kind: str) -> list[ImageChoice]:
-    """Of the chosen kind first, and in each kind what runs on the class first. Two queries."""
-    rows = list(Image.objects.select_related("successor"))
+def _images(namespace: Namespace, gpu_class: GpuClass | None, kind: str, rows: list[Image]) -> list[ImageChoice]:
+    """Of the chosen kind first, and in each kind what runs on the class first. One query."""
     facts = class_facts(namespace.cluster, [gpu_class])[gpu_class.pk] if gpu_class else None
     today = timezone.localdate()
 

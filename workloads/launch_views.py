@@ -1,0 +1,244 @@
+"""Pages that lead to a launch: the form, links into it, and another size. Parse, call one word, render."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from portal.errors import get_or_refuse, refusal_beside
+from tenants.models import Namespace, Tenant
+from workloads import actions, links, policy, queries
+from workloads.forms import ChangeForm, LaunchForm
+from workloads.plan import Place, Plan, plan
+from workloads.queries import offers, prefill
+from workloads.queries.offers import Offer
+
+# What decides only where something runs; everything else that an address says is shown before the button.
+PLACES = frozenset({"kind", "gpu_class", "units"})
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the form starts with. `source`: "link", "like", "last" or ""; `said`: what could not be taken over."""
+
+    source: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+    like: str = ""
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def launch(request: HttpRequest, tenant: str) -> HttpResponse:
+    """The hot path: a good form costs the action's few queries; what to choose from is read when the page is shown.
+
+    `look` asks for the page again with what fits the choices so far; nothing is launched.
+    """
+    by = actor(request)
+    is_look = "look" in request.POST
+    form = LaunchForm(request.POST if request.method == "POST" and not is_look else None)
+    if form.is_bound and form.is_valid():
+        with refusal_beside(form):
+            workload = actions.launch(tenant, form.wanted(), by=by)
+            return redirect("workload", tenant, workload.name)
+    namespace, team = queries.team(by, tenant)
+    start = Start(values=request.POST.dict()) if is_look else _start(request, by, namespace)
+    if not form.is_bound:
+        form.initial.update(start.values)
+    offer = offers.offer(by, namespace, _asked(form))
+    form.offer(offer)
+    if not form.is_bound and not form.initial.get("name"):
+        form.initial["name"] = prefill.free_name(namespace, start.like or offer.kind)
+    context = {
+        **_form_context(by, namespace, team, form, offer),
+        "start": start,
+        "said": [*start.said, *_unavailable(start, offer)],
+        "share": _share(form),
+        "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
+    }
+    return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
+
+
+@login_required
+@require_GET
+def launch_link(request: HttpRequest) -> HttpResponse:
+    """A launch link that names no place: to the form of the team that it means, or the question which. Nothing starts.
+
+    Raises Refused (404) for a team that is not the person's.
+    """
+    by = actor(request)
+    query = request.GET.copy()
+    named = query.pop("tenant", [""])[-1]
+    if named:
+        namespace, _team = queries.team(by, named)
+        return redirect(_form_of(namespace.tenant.slug, query.urlencode()))
+    teams = list(Tenant.objects.filter(memberships__user=by.user_id or 0).order_by("slug"))
+    if len(teams) == 1:
+        return redirect(_form_of(teams[0].slug, query.urlencode()))
+    ways = [(one.name, _form_of(one.slug, query.urlencode())) for one in teams]
+    context = {"ways": ways, "wishes": sorted(links.read(request.GET.dict()).values.items())}
+    return render(request, "workloads/launch_link.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    """Another size, class or image for what is there: declared, and a new run where the old one is over. What still
+    runs is stopped only when the person says so; `later` leaves it alone.
+    """
+    by = actor(request)
+    namespace, team = queries.team(by, tenant)
+    rows = queries.with_names(queries.of_tenant(by, tenant)).filter(delete_requested_at=None)
+    workload = get_or_refuse(rows, name=name)
+    run = queries.last_run(workload)
+    facts = queries.run_facts(workload, run)
+    now = prefill.same(workload)
+    is_look = "look" in request.POST
+    fixed = {"name": workload.name, "kind": workload.kind}
+    typed = request.POST if request.method == "POST" and not is_look else None
+    form = ChangeForm(typed, initial={**now.values, **(request.POST.dict() if is_look else {}), **fixed})
+    if form.is_bound and form.is_valid():
+        with refusal_beside(form), transaction.atomic():
+            actions.declare(tenant, form.wanted(), by=by)
+            if facts.is_over:
+                actions.start(tenant, name, by=by)
+            elif "later" not in request.POST and not facts.is_stopping:
+                actions.stop(tenant, name, by=by)
+            messages.success(request, _changed(name, is_over=facts.is_over, is_later="later" in request.POST))
+            return redirect("workload", tenant, name)
+    offer = offers.offer(by, namespace, _asked(form))
+    form.offer(offer)
+    form.initial.update(fixed)
+    context = {
+        **_form_context(by, namespace, team, form, offer, number=run.number + 1 if run else 1),
+        "workload": workload,
+        "is_over": facts.is_over,
+        "said": now.said,
+        "may_change": policy.may_change(by, team, facts, kind=workload.kind, wanted=_unchanged(form, workload.kind)),
+    }
+    return render(request, "workloads/change.html", context, status=422 if form.is_bound else 200)
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> Start:
+    if request.method == "POST":
+        return Start()
+    query = request.GET.dict()
+    if query.get("like"):
+        found = prefill.like(by, namespace.tenant.slug, query["like"])
+        return Start("like", found.values, found.said, found.workload)
+    link = links.read(query)
+    if link.values.keys() - PLACES or "fresh" in query:
+        # Never together with what was typed last time: somebody else's repository must not meet one's own variables.
+        return Start("link" if link.values else "", link.values, link.said)
+    last = prefill.last(by, namespace)
+    taken = dict(last.values)
+    if link.values.get("kind", taken.get("kind")) != taken.get("kind"):
+        taken = {}
+    source = "last" if taken else "link" if link.values else ""
+    return Start(source, {**taken, **link.values}, (*link.said, *(last.said if taken else ())), last.workload)
+
+
+def _asked(form: LaunchForm) -> offers.Asked:
+    def typed(name: str) -> str:
+        return str(form[name].value() or "")
+
+    return offers.Asked(
+        kind=typed("kind"),
+        gpu_class=typed("gpu_class"),
+        image=typed("image"),
+        units=_number(typed("units")) or 1,
+        hours=_number(typed("run_hours")),
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) or None if text.isascii() and text.isdigit() and len(text) < 6 else None
+
+
+def _form_context(
+    by: Actor, namespace: Namespace, team: policy.TeamFacts, form: LaunchForm, offer: Offer, number: int = 1
+) -> dict[str, Any]:
+    return {
+        "tenant": namespace.tenant,
+        "form": form,
+        "offer": offer,
+        "units": _number(str(form["units"].value() or "")) or 1,
+        "plan": _plan(by, namespace, team, form, offer, number),
+    }
+
+
+def _plan(
+    by: Actor, namespace: Namespace, team: policy.TeamFacts, form: LaunchForm, offer: Offer, number: int
+) -> Plan | None:
+    """None while something is missing or has not the right shape."""
+    sent = form.as_typed()
+    if not sent.is_valid():
+        return None
+    place = Place(namespace, team, {one.name for one in offer.volumes}, number)
+    return plan(by, place, sent.wanted())
+
+
+def _unavailable(start: Start, offer: Offer) -> list[str]:
+    """What the form was to start with, and the team cannot have: said, and never a bare error."""
+    found = []
+    asked = str(start.values.get("gpu_class", ""))
+    if start.source and asked and asked != offer.chosen:
+        taken = f"{offer.gpu_class.label} is chosen instead." if offer.gpu_class else "There is none to choose instead."
+        text = f"There is no class '{asked[:60]}' that your team holds or may borrow for a {offer.kind}. {taken}"
+        found.append(text)
+    image = str(start.values.get("image", ""))
+    known = {one.name: one for one in offer.images if one.kind == offer.kind}
+    if start.source and image and image not in known:
+        found.append(f"There is no image '{image[:60]}' for a {offer.kind} in the catalog. Choose one of those below.")
+    elif start.source and image and known[image].problem:
+        found.append(f"{known[image].problem} Choose another image or class.")
+    return found
+
+
+@dataclass(frozen=True)
+class Share:
+    """The present choices as a link, and as a button for a page in Markdown."""
+
+    link: str
+    markdown: str
+
+
+def _share(form: LaunchForm) -> Share:
+    values = {name: form[name].value() for name in ("gpu_class", "image", "units", "repository", "reference")}
+    if form["kind"].value() == "job":
+        values["kind"] = "job"
+    link = f"{settings.PORTAL_URL}{reverse('launch-link')}?{links.write(values)}"
+    badge = f"{settings.PORTAL_URL}{settings.STATIC_URL}portal/launch.svg"
+    return Share(link, f"[![Open on GPU Portal]({badge})]({link})")
+
+
+def _form_of(tenant: str, query: str) -> str:
+    address = reverse("launch", args=[tenant])
+    return f"{address}?{query}" if query else address
+
+
+def _changed(name: str, *, is_over: bool, is_later: bool) -> str:
+    if is_over:
+        return f"{name} starts with what you chose."
+    if is_later:
+        return f"What you chose is for the next run of {name}; the present one goes on as it is."
+    return f"{name} is stopping. When it has stopped, Start again starts it with what you chose."
+
+
+def _unchanged(form: LaunchForm, kind: str) -> policy.Wanted:
+    return policy.Wanted(name=str(form["name"].value()), kind=kind, gpu_class="", units=1, image="")

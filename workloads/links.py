@@ -1,0 +1,108 @@
+"""Launch links: what an address may choose in the launch form, and how such an address is written. Pure.
+
+Anybody can put a link anywhere: it only fills in the form of who follows it, and only with what that person then reads
+before the button. Variables, commands, files and sizes cannot come from a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from cluster import names
+from cluster.run_spec import JOB, NOTEBOOK
+from workloads import options
+from workloads.options import Bounds, Options
+from workloads.policy import NAME_LIMIT
+
+# The address's own short words, beside the form's.
+WORDS = {
+    "class": "gpu_class",
+    "image": "image",
+    "units": "units",
+    "name": "name",
+    "repo": "repository",
+    "ref": "reference",
+    "kind": "kind",
+}
+FIELDS = frozenset(WORDS.values())
+# Known to the pages that read addresses, and nothing that is filled in.
+OTHER = frozenset({"tenant", "like", "fresh"})
+UNITS_LIMIT = 10_000
+SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Link:
+    """`values` by field of the form; `said`: sentences about what could not be taken."""
+
+    values: Mapping[str, str]
+    said: tuple[str, ...] = ()
+
+
+def read(query: Mapping[str, str]) -> Link:
+    """What can be judged without knowing the catalog: classes and images are looked up by whoever shows the form."""
+    values = {WORDS.get(key, key): value.strip() for key, value in query.items() if WORDS.get(key, key) in FIELDS}
+    values = {key: value for key, value in values.items() if value}
+    said = [_unknown(sorted(key for key in query if WORDS.get(key, key) not in FIELDS | OTHER))]
+    said += [_drop_units(values), _drop_kind(values), _drop_name(values), _drop_repository(values)]
+    return Link(values, tuple(filter(None, said)))
+
+
+def write(values: Mapping[str, object]) -> str:
+    """The query of a link that fills in these fields; what is empty, and one unit, is left out."""
+    short = {field: word for word, field in WORDS.items()}
+    chosen = {short[key]: str(values[key]) for key in short if values.get(key)}
+    if chosen.get("units") == "1":
+        del chosen["units"]
+    return urlencode(chosen)
+
+
+def _unknown(keys: list[str]) -> str:
+    if not keys:
+        return ""
+    told = ", ".join(f"'{key[:SHOWN]}'" for key in keys[:5]) + (" and more" if len(keys) > 5 else "")
+    return (
+        f"This address also says {told}. A link can choose class, image, units, name, repository and branch, nothing "
+        "else: the rest was left out."
+    )
+
+
+def _drop_units(values: dict[str, str]) -> str:
+    units = values.get("units", "1")
+    if units.isascii() and units.isdigit() and len(units) < 6 and 1 <= int(units) <= UNITS_LIMIT:
+        return ""
+    del values["units"]
+    return f"The link asks for '{units[:SHOWN]}' units, which is no number from 1 to {UNITS_LIMIT:,}; 1 is filled in."
+
+
+def _drop_kind(values: dict[str, str]) -> str:
+    kind = values.get("kind", NOTEBOOK)
+    if kind in (NOTEBOOK, JOB):
+        return ""
+    del values["kind"]
+    return f"The link asks for a '{kind[:SHOWN]}'; there are notebooks and jobs."
+
+
+def _drop_name(values: dict[str, str]) -> str:
+    name = values.get("name", "")
+    if not name or names.is_dns_label(name, limit=NAME_LIMIT):
+        return ""
+    del values["name"]
+    return (
+        f"The link's name '{name[:SHOWN]}' is not possible: lower-case letters, digits and hyphens, up to "
+        f"{NAME_LIMIT} characters. Choose one."
+    )
+
+
+def _drop_repository(values: dict[str, str]) -> str:
+    said = Options(repository=values.get("repository", ""), reference=values.get("reference", ""))
+    wrong = options.refusal(said, Bounds("", 1, 1, 1), has_volume=False)
+    if wrong is None:
+        return ""
+    values.pop("reference", None)
+    if wrong.field == "reference":
+        return f"The link's branch or tag was left out. {wrong.message}"
+    values.pop("repository", None)
+    return f"The link's repository was left out. {wrong.message}"

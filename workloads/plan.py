@@ -1,0 +1,141 @@
+"""What a launch would make, before anybody asks for it: the objects, and the same as one call of the API.
+
+From the functions that make the real ones; nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import yaml
+from django.conf import settings
+from django.urls import reverse
+
+from accounts.actor import Actor
+from cluster.manifests import Manifest
+from cluster.manifests import run as manifests
+from cluster.run_spec import NOTEBOOK, ClaimSpec, RunSpec
+from portal.errors import Refusal, refuse
+from tenants.models import Namespace
+from workloads import actions, policy
+from workloads.models import Volume, Workload
+from workloads.policy import Wanted
+from workloads.queries import launching
+
+# Owner labels name rows that do not exist yet.
+NUMBERED = "numbered-at-launch"
+LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """`what`: one sentence; `text`: the object as YAML."""
+
+    kind: str
+    name: str
+    what: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`refusal`: why nothing would be made. `call`: the same as a shell command."""
+
+    refusal: Refusal | None
+    objects: tuple[Planned, ...] = ()
+    call: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it would be made. `volumes`: names of those that are there; `number`: of the run."""
+
+    namespace: Namespace
+    team: policy.TeamFacts
+    volumes: Collection[str]
+    number: int = 1
+
+
+def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
+    """At most four queries.
+
+    Terms that are still to be accepted are beside the button; everything else that the action would refuse is said.
+    """
+    namespace = place.namespace
+    target = launching.target(namespace, wanted, by=by)
+    if target is None:
+        return Plan(refuse("unknown_class", "Choose a class first.", field="gpu_class").refusal)
+    facts = replace(target.facts, terms_accepted=True)
+    if refusal := policy.may_declare(by, place.team, facts, wanted):
+        return Plan(refusal)
+    if target.image is None or target.image_problem:
+        return Plan(Refusal("unknown_image", target.image_problem or "Choose an image first.", "image"))
+    workload = Workload(
+        tenant=namespace.tenant,
+        namespace=namespace,
+        name=wanted.name,
+        kind=wanted.kind,
+        gpu_class=target.gpu_class,
+        units=wanted.units,
+        image=target.image.reference,
+        command=list(wanted.command),
+        options=wanted.options.to_json(),
+        volume=Volume(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib) if wanted.volume else None,
+    )
+    spec = replace(actions.frozen_spec(workload, place.number), owner=f"workloads.workload.{NUMBERED}")
+    made = objects(spec, volume=workload.volume if wanted.volume not in place.volumes else None)
+    return Plan(None, made, call(namespace.tenant.slug, wanted))
+
+
+def objects(spec: RunSpec, *, volume: Volume | None) -> tuple[Planned, ...]:
+    """`volume`: one that is not there yet."""
+    found = []
+    if spec.interface == "dra":
+        found.append(_planned(manifests.claim_template(spec), "Asks for exactly these devices."))
+    found.append(_planned(manifests.job(spec), "Waits in the team's queue, then runs one pod."))
+    if spec.kind == NOTEBOOK:
+        secret = manifests.token_secret(spec, token="", job_uid=LEFT_OUT)
+        secret["data"] = dict.fromkeys(secret["data"], LEFT_OUT)
+        found.append(_planned(secret, "The notebook's own token, known to the gateway alone."))
+    if volume is not None:
+        owner = f"workloads.volume.{NUMBERED}"
+        claim = ClaimSpec(owner=owner, namespace=spec.namespace, name=volume.name, size_gib=volume.size_gib)
+        found.append(_planned(manifests.volume_claim(claim), "The new volume; it stays when the run ends."))
+    return tuple(found)
+
+
+def call(tenant: str, wanted: Wanted) -> str:
+    """A shell command; the token's place is marked."""
+    address = f"{settings.PORTAL_URL}{reverse('api-workloads')}?{urlencode({'tenant': tenant})}"
+    body = json.dumps(call_body(wanted), indent=2, ensure_ascii=False)
+    return (
+        "curl -X POST -H 'Authorization: Bearer <token>' -H 'Content-Type: application/json' \\\n"
+        f"  {shlex.quote(address)} \\\n  -d {shlex.quote(body)}"
+    )
+
+
+def call_body(wanted: Wanted) -> dict[str, Any]:
+    """What `POST /api/v1/workloads` takes; what is as it is anyway is left out."""
+    said: dict[str, Any] = {
+        "name": wanted.name,
+        "kind": wanted.kind,
+        "gpu_class": wanted.gpu_class,
+        "units": wanted.units,
+        "image": wanted.image,
+        "command": list(wanted.command),
+        "volume": wanted.volume,
+        "volume_gib": wanted.volume_gib if wanted.volume else 0,
+        "accept_terms": wanted.accept_terms,
+        "options": wanted.options.to_json(),
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _planned(manifest: Manifest, what: str) -> Planned:
+    text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=100)
+    return Planned(manifest["kind"], manifest["metadata"]["name"], what, text)

@@ -1,0 +1,120 @@
+"""What so much more of each class would meet now, with the figures that the sentences are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from django.db import connection
+from django.db.models import Count, IntegerField, Q, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce
+from django.utils import timezone
+
+from catalog import life_cycle
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from cluster import queries as mirror
+from cluster.models import MirrorNode
+from cluster.run_spec import JOB, NOTEBOOK
+from tenants.models import Namespace
+from tenants.queries import units_in_force
+from workloads import policy
+from workloads.models import Run
+from workloads.outlook import Figures, Outlook, cost, sentence
+from workloads.queries.launching import price_of
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is asked about: so many units of any class, for so many hours (None: nobody said), for this kind of work."""
+
+    units: int = 1
+    hours: int | None = None
+    kind: str = JOB
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Of one class, in units: of runs that were admitted, and of those that were not yet. `ahead`: how many of the
+    latter go before a new one.
+    """
+
+    used: int = 0
+    queued: int = 0
+    ahead: int = 0
+
+
+NO_RUNS = Runs()
+
+
+def outlooks(
+    namespace: Namespace, found: Collection[tuple[GpuClass, policy.ClassFacts]], size: Size
+) -> dict[str, Outlook]:
+    """By slug, in the order of `found`. About ten queries, whatever the number of classes."""
+    classes = [one for one, _ in found]
+    capacities = catalog.capacities(namespace.cluster, classes)
+    most = _node_units(namespace.cluster_id, classes) if size.units > 1 else {}
+    now = timezone.now()
+    granted = units_in_force(namespace.tenant_id, now)
+    runs = _runs(namespace, size.kind)
+    shown = {}
+    for one, facts in found:
+        theirs = runs.get(one.slug, NO_RUNS)
+        figures = Figures(
+            unit=catalog.unit_of(one),
+            granted=granted.get(one.pk, 0),
+            used=theirs.used,
+            queued=theirs.queued,
+            borrowing_limit=one.borrowing_limit,
+            on_one_node=capacities[one.pk].most_on_one_node,
+            held=life_cycle.hold(one, now=now),
+            leaving=catalog.retirement(one),
+            ahead=theirs.ahead,
+        )
+        never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units)
+        text, tone = sentence(figures, never, size.units)
+        kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
+        total = cost(
+            size.units,
+            size.hours or one.run_hours_limit,
+            unit=figures.unit,
+            weight=one.weight,
+            price=one.price_per_unit_hour,
+        )
+        shown[one.slug] = Outlook(one.slug, one.name, text, tone, price_of(one), kinds, total)
+    return shown
+
+
+def _runs(namespace: Namespace, kind: str) -> dict[str, Runs]:
+    """By class slug. Notebooks go before jobs, so that only notebooks are ahead of one. One query."""
+    units = Cast(KT("spec__units"), IntegerField())
+    waits = Q(admitted_at=None)
+    ahead = waits & Q(workload__kind=NOTEBOOK) if kind == NOTEBOOK else waits
+    rows = (
+        Run.objects.filter(workload__namespace=namespace, ended_at=None)
+        .order_by()
+        .values(slug=KT("spec__gpu_class"))
+        .annotate(
+            used=Coalesce(Sum(units, filter=~waits), 0),
+            queued=Coalesce(Sum(units, filter=waits), 0),
+            ahead=Count("pk", filter=ahead),
+        )
+    )
+    return {row["slug"]: Runs(row["used"], row["queued"], row["ahead"]) for row in rows}
+
+
+def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int]:
+    """By class id, as `workloads.queries.node_units`, for many classes at once. Two queries."""
+    counted = [one.pk for one in classes if one.interface == GpuClass.Interface.DEVICE_PLUGIN]
+    if not counted or not mirror.is_known(cluster_id, "Node"):
+        return {}
+    statement = f"""
+        SELECT class.id, max((node.record -> 'capacity' ->> class.resource)::bigint)
+          FROM {GpuClass._meta.db_table} class
+          JOIN {MirrorNode._meta.db_table} node
+            ON node.cluster_id = class.cluster_id AND node.record -> 'labels' @> class.node_labels
+         WHERE class.id = ANY(%s) GROUP BY class.id"""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [counted])
+        return {pk: int(units) for pk, units in cursor.fetchall() if units}
