@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from cluster.run_spec import HOME, JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
@@ -36,7 +37,7 @@ TERMS_HELP = (
 WAITED = "portal.waited"
 
 
-class OptionsSerializer(serializers.Serializer[Any]):
+class OptionsSerializer(KnownFields):
     """What is left out is as the class has it."""
 
     cpu = serializers.IntegerField(required=False, allow_null=True, help_text="Cores, of the whole workload.")
@@ -56,12 +57,15 @@ class OptionsSerializer(serializers.Serializer[Any]):
     reference = serializers.CharField(
         required=False, allow_blank=True, max_length=REFERENCE_LIMIT, help_text="Branch or tag."
     )
+    run_hours = serializers.IntegerField(
+        required=False, allow_null=True, help_text="From its start; left out: the class's limit, or no end."
+    )
 
     def to_internal_value(self, data: Any) -> Options:
         return Options.from_json(super().to_internal_value(data))
 
 
-class WantedSerializer(serializers.Serializer[Any]):
+class WantedSerializer(KnownFields):
     kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
     gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
     units = serializers.IntegerField(min_value=1, max_value=10_000, default=1)
@@ -81,7 +85,7 @@ class WantedSerializer(serializers.Serializer[Any]):
         return Wanted(**{**data, "name": name, "command": tuple(data["command"])})
 
 
-class StartSerializer(serializers.Serializer[Any]):
+class StartSerializer(KnownFields):
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
 
 
@@ -100,6 +104,17 @@ class StatusSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField(allow_null=True)
     facts = serializers.DictField(help_text="Numbers behind the sentence, for example `position`.")
     actions = serializers.ListField(child=serializers.CharField(), help_text="Next best actions, best first.")
+
+
+class StepSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField(help_text="Requested, Queued, Node assigned, Storage, Image, Repository, …")
+    state = serializers.ChoiceField(choices=["done", "busy", "stuck", "next"])
+    at = serializers.DateTimeField(allow_null=True, help_text="When it was done, or since when it is busy.")
+    note = serializers.CharField(allow_blank=True)
+    problem = serializers.CharField(allow_blank=True, help_text="Why it is stuck, in one sentence.")
+    remedy = serializers.CharField(allow_blank=True, help_text="What helps.")
+    raw = serializers.CharField(allow_blank=True, help_text="The text behind it.")
+    raw_from = serializers.CharField(allow_blank=True, help_text="Who said it.")
 
 
 class RunSerializer(serializers.Serializer[Any]):
@@ -132,6 +147,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     url = serializers.URLField(help_text="Its page.")
     status = StatusSerializer()
     run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
+    steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
 
 
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
@@ -157,6 +173,7 @@ def body_of(row: WorkloadRow) -> dict[str, Any]:
                 "actions": status_.actions,
             },
             "run": row.run,
+            "steps": row.steps,
         }
     ).data
 
@@ -201,8 +218,7 @@ class Workloads(generics.GenericAPIView[Workload]):
     def post(self, request: Request) -> Response:
         by = actor(request)
         asked = LaunchSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        tenant = tenant_of(request, by)
+        tenant = _checked(asked, request, by)
         workload = actions.launch(tenant, asked.wanted(), by=by)
         return _answer(by, tenant, workload.name, status.HTTP_201_CREATED)
 
@@ -235,8 +251,7 @@ class WorkloadDetail(APIView):
     def put(self, request: Request, name: str) -> Response:
         by = actor(request)
         asked = WantedSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        tenant = tenant_of(request, by)
+        tenant = _checked(asked, request, by)
         _workload, is_new = actions.declare(tenant, asked.wanted(name), by=by)
         return _answer(by, tenant, name, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
 
@@ -267,8 +282,7 @@ class Runs(APIView):
         # A body is only needed for terms: anything that is not JSON is what clients send along with an empty one.
         is_json = (request.content_type or "").startswith("application/json")
         asked = StartSerializer(data=request.data if is_json else {})
-        asked.is_valid(raise_exception=True)
-        tenant = tenant_of(request, by)
+        tenant = _checked(asked, request, by)
         actions.start(tenant, name, accept_terms=asked.validated_data["accept_terms"], by=by)
         return _answer(by, tenant, name, status.HTTP_201_CREATED)
 
@@ -303,6 +317,17 @@ def tenant_of(request: Request, by: Actor) -> str:
             "which_tenant", f"You are in several teams; add ?tenant= with one of {', '.join(own)}.", field="tenant"
         )
     return own[0]
+
+
+def _checked(asked: KnownFields, request: Request, by: Actor) -> str:
+    """The team's slug, when the body is well. To a stranger it is not there, whatever is wrong with the body."""
+    tenant = tenant_of(request, by)
+    try:
+        asked.is_valid(raise_exception=True)
+    except (Refused, serializers.ValidationError):
+        queries.team(by, tenant)
+        raise
+    return tenant
 
 
 def check_wait(request: Request) -> bool:
