@@ -101,6 +101,7 @@ MIDDLEWARE = [
     "portal.request_id.RequestIdMiddleware",
     "portal.metrics.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "portal.isolation.IsolationMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
     "csp.middleware.CSPMiddleware",

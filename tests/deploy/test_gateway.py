@@ -191,6 +191,36 @@ def test_another_origin_may_not_use_the_visitors_session(gateway: Gateway) -> No
     assert gateway.notebook(headers=[("Origin", own)]).status == 200
 
 
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+@pytest.mark.parametrize(
+    ("mode", "dest"), [("no-cors", "script"), ("no-cors", "image"), ("navigate", "iframe"), ("cors", "empty")]
+)
+def test_another_page_loads_nothing_of_a_notebook(gateway: Gateway, site: str, mode: str, dest: str) -> None:
+    """A GET without an Origin carries the cookie: a script of somebody's files would run in the page that asked."""
+    before = len(gateway.pod.asked)
+    headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", dest)]
+
+    assert gateway.notebook("/files/results.js", headers=headers).status == 403
+    assert len(gateway.pod.asked) == before
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "none"])
+def test_a_link_leads_to_a_notebook(gateway: Gateway, site: str) -> None:
+    headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+
+    assert gateway.notebook(headers=headers).status == 200
+    assert gateway.notebook(headers=[("Sec-Fetch-Site", "same-origin")]).status == 200
+    assert gateway.notebook(headers=headers, method="POST").status == (200 if site == "none" else 403)
+
+
+def test_answers_stay_with_their_origin(gateway: Gateway) -> None:
+    notebook, page, stream = gateway.notebook(), gateway.portal("/"), gateway.portal("/live/team-a")
+
+    for answer in (notebook, page, stream):
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert notebook.headers["cross-origin-opener-policy"] == "same-origin-allow-popups"
+
+
 def test_a_websocket_works_and_is_authorised_as_a_plain_get(gateway: Gateway) -> None:
     host = f"mine.notebooks.test:{gateway.port}"
     with connect(

@@ -1,0 +1,46 @@
+"""Requests that a browser makes for pages of other origins: only links that a person follows get through.
+
+Notebooks run code that strangers wrote, and for a browser they are the same site as the portal: SameSite cookies come
+along with what their pages ask for. Where a request came from is said by Sec-Fetch-Site and Origin, which no page can
+forge; a program without a browser sends neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.errors import Refusal, json_refusal
+
+OTHER_ORIGIN = Refusal(
+    "other_origin", "A page of another address asked for this; open it in the portal itself.", status=403
+)
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class IsolationMiddleware:
+    """Above everything that reads cookies; also for files. What is answered may not be loaded into foreign pages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        own_origin = f"{request.scheme}://{request.get_host()}"
+        if is_for_another_page(request.method or "", request.headers, own_origin=own_origin):
+            response: HttpResponse = json_refusal(OTHER_ORIGIN)
+        else:
+            response = self.get_response(request)
+        response["Cross-Origin-Resource-Policy"] = "same-origin"
+        return response
+
+
+def is_for_another_page(method: str, headers: Mapping[str, str], *, own_origin: str) -> bool:
+    """False for a link that was followed into a tab of its own, wherever it stood. Pure."""
+    origin = headers.get("Origin", "")
+    if method not in SAFE_METHODS and origin and origin != own_origin:
+        return True
+    if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return False
+    is_tab = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+    return not (is_tab and method == "GET")
