@@ -26,6 +26,8 @@ MANAGED_BY = "gpu-portal"
 # Kueue lists every flavor in one sentence and explanations parse it; others only have to be read by people.
 KUEUE_TEXT_LIMIT = 4096
 TEXT_LIMIT = 1024
+IMAGES_LIMIT = 50
+IMAGE_NAMES_LIMIT = 3
 
 _QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([KMGTPE]i|[numkMGTPE])?)")
 _SUFFIXES = {
@@ -103,7 +105,7 @@ def seen(kind: str, raw: Raw, content: Content, *, is_applied: bool) -> Seen:
 def node(raw: Raw) -> Content:
     """labels (all but processor flags), taints [{key, value, effect}], capacity and allocatable {resource: amount},
     ready_since, ready_reason, ready_message, pressure [condition types that are True], kubelet (version),
-    writers {layout label: {manager, at}}, see `_label_writers`.
+    writers {layout label: {manager, at}}, see `_label_writers`; images {key: MiB}, see `_images`.
     """
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     by_type = {condition["type"]: condition for condition in status.get("conditions") or []}
@@ -122,6 +124,7 @@ def node(raw: Raw) -> Content:
         "pressure": sorted(name for name, c in by_type.items() if name != "Ready" and c.get("status") == "True"),
         "kubelet": (status.get("nodeInfo") or {}).get("kubeletVersion", ""),
         "writers": _label_writers(raw["metadata"].get("managedFields") or []),
+        "images": _images(status.get("images") or []),
     }
     columns = {"schedulable": not spec.get("unschedulable", False), "ready": ready.get("status") == "True"}
     return Content(columns, record)
@@ -136,6 +139,27 @@ def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:
             if f"f:{name}" in labels:
                 found[name] = {"manager": entry.get("manager", ""), "at": entry.get("time") or ""}
     return found
+
+
+def _images(images: list[Raw]) -> dict[str, int]:
+    """A kubelet names its 50 largest images, each by several names of up to 200 letters: keys keep a record small."""
+    found: dict[str, int] = {}
+    for image in images[:IMAGES_LIMIT]:
+        mib = round(int(image.get("sizeBytes") or 0) / 2**20)
+        found |= {image_key(name): mib for name in (image.get("names") or [])[:IMAGE_NAMES_LIMIT]}
+    return found
+
+
+def image_key(reference: str) -> str:
+    """Of an image, however it is written: `python` is `docker.io/library/python:latest`, and a digest says it all."""
+    name, _, digest = reference.partition("@")
+    host, slash, path = name.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        host, path = "docker.io", name if slash else f"library/{name}"
+    repository, colon, tag = path.rpartition(":")
+    repository, tag = (repository, tag) if colon else (path, "latest")
+    full = f"{host}/{repository}@{digest}" if digest else f"{host}/{repository}:{tag}"
+    return hashlib.blake2b(full.encode(), digest_size=6).hexdigest()
 
 
 # ---- pods --------------------------------------------------------------------------------------------------------
@@ -192,7 +216,8 @@ def _container(raw: Raw) -> dict[str, Any]:
         "restarts": raw.get("restartCount", 0),
         "state": state_name,
         "reason": state.get("reason", ""),
-        "message": short(state.get("message")),
+        # Last words end with what matters.
+        "message": short(state.get("message"), None if state_name == "terminated" else TEXT_LIMIT)[-TEXT_LIMIT:],
         "since": state.get("startedAt"),
         "exit_code": state.get("exitCode"),
         "ended_at": state.get("finishedAt"),
@@ -344,6 +369,6 @@ def _counts(resource: str) -> bool:
     return resource in ("cpu", "memory", "pods") or "/" in resource
 
 
-def short(text: Any, limit: int = TEXT_LIMIT) -> str:
+def short(text: Any, limit: int | None = TEXT_LIMIT) -> str:
     # PostgreSQL cannot hold NUL in a text.
     return str(text or "").replace("\x00", "")[:limit]

@@ -300,13 +300,12 @@ def _tidy(work: _Work) -> Outcome:
 
 
 def _finished_jobs(work: _Work) -> dict[str, datetime]:
-    """Names of Jobs whose pod's log is still worth keeping → until when."""
-    if work.workload.kind != JOB or not work.sent:
+    """Names of Jobs whose pod's log is still worth keeping → until when. Of a notebook, what made it fail."""
+    if not work.sent:
         return {}
+    worth = [Run.Outcome.FAILED, *([Run.Outcome.SUCCEEDED] if work.workload.kind == JOB else [])]
     recent = Run.objects.filter(
-        workload=work.workload,
-        ended_at__gt=timezone.now() - KEEP_FINISHED_JOB,
-        outcome__in=[Run.Outcome.SUCCEEDED, Run.Outcome.FAILED],
+        workload=work.workload, ended_at__gt=timezone.now() - KEEP_FINISHED_JOB, outcome__in=worth
     )
     by_name = {
         names.run_name(work.workload.name, run.number): run.ended_at + KEEP_FINISHED_JOB

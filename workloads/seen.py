@@ -86,3 +86,14 @@ def current_container(pod: Pod) -> Container | None:
 def running_since(pod: Pod | None) -> datetime | None:
     found = container(pod) if pod is not None else None
     return found.since if found is not None else None
+
+
+def log_container(pod: Pod) -> str:
+    """Which container writes, or wrote last: what clones the repository while that goes on or when it failed, else the
+    one that works; "" while none has started.
+    """
+    before = before_it(pod)
+    if before is not None and before.state in ("running", "terminated"):
+        return before.name
+    main = container(pod)
+    return main.name if main is not None and main.state in ("running", "terminated") else ""

@@ -25,6 +25,8 @@ CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
 CLAIM_NAME = "devices"
 CLONE_CONTAINER = "clone"
+# What a container wrote last is told with its end: the cause is mostly there, a full GPU memory for one.
+LAST_WORDS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 NO_PRIVILEGES = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 # uid and gid of the users of the Jupyter project's images; the volume is given to the group.
 USER_ID = 1000
@@ -179,6 +181,7 @@ def _container(spec: RunSpec) -> Manifest:
         **(_notebook(spec) if spec.kind == NOTEBOOK else _command(spec)),
         **_environment(spec),
         "workingDir": HOME,
+        **LAST_WORDS,
         "resources": _resources(spec),
         "volumeMounts": [*_mounts(spec), {"name": "shared-memory", "mountPath": "/dev/shm"}],
         "securityContext": NO_PRIVILEGES,
@@ -217,6 +220,7 @@ def _clone(spec: RunSpec) -> Manifest:
         # Without a terminal git would wait for a password for ever.
         "env": [*own, {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
         "workingDir": HOME,
+        **LAST_WORDS,
         "resources": {key: _promised(spec) for key in ("requests", "limits")},
         "volumeMounts": _mounts(spec),
         "securityContext": NO_PRIVILEGES,

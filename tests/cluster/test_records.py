@@ -28,6 +28,29 @@ OURS = {
 }
 
 
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "same"),
+    [
+        ("python", "docker.io/library/python:latest"),
+        ("python:3.14-slim", "docker.io/library/python:3.14-slim"),
+        ("jupyter/minimal", "docker.io/jupyter/minimal:latest"),
+        ("quay.io/jupyter/minimal:2026@sha256:12", "quay.io/jupyter/minimal@sha256:12"),
+        ("localhost:5000/mine:1", "localhost:5000/mine:1"),
+    ],
+)
+def test_an_image_is_the_same_however_it_is_written(written: str, same: str) -> None:
+    assert records.image_key(written) == records.image_key(same)
+    assert len(records.image_key(written)) == 12
+
+
+def test_other_tags_registries_and_digests_are_other_images() -> None:
+    written = ["a:1", "a:2", "b:1", "quay.io/a:1", "localhost:5000/a:1", "a@sha256:1", "a@sha256:2"]
+    assert len({records.image_key(one) for one in written}) == len(written)
+
+
 # ---- quantities --------------------------------------------------------------------------------------------------
 
 
@@ -109,6 +132,7 @@ def test_a_node_keeps_labels_devices_and_health() -> None:
         "pressure": ["DiskPressure"],
         "kubelet": "v1.36.3",
         "writers": {},
+        "images": {records.image_key("registry/image@sha256:0123"): 0},
     }
 
 
@@ -629,3 +653,14 @@ def test_a_field_that_somebody_removed_shows_in_ours_being_fewer() -> None:
 
 def test_an_object_that_only_carries_our_label_has_no_owner_on_record() -> None:
     assert ownership([written("kubectl", {"f:spec": {}})]) is None
+
+
+def test_the_end_of_a_containers_last_words_is_kept() -> None:
+    def message(state: str) -> str:
+        told = {"name": "main", "state": {state: {"message": "begin" + "." * 2000 + "end", "exitCode": 1}}}
+        pod = {"metadata": meta("p", "team-a", labels=OURS), "spec": {}, "status": {"containerStatuses": [told]}}
+        (found,) = KINDS["Pod"].seen(pod).record["containers"]
+        return str(found["message"])
+
+    assert (message("terminated")[-3:], message("waiting")[:5]) == ("end", "begin")
+    assert len(message("terminated")) == len(message("waiting")) == records.TEXT_LIMIT

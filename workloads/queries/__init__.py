@@ -19,8 +19,7 @@ from catalog.queries import successor_of
 from cluster import names
 from cluster import queries as mirror
 from cluster.models import AppliedObject, MirrorNode
-from cluster.observed import AsOf, Job, Pod, Warning
-from cluster.observed import Workload as Queued
+from cluster.observed import AsOf, Pod
 from portal.due import label
 from portal.errors import get_or_refuse
 from tenants import promises
@@ -30,7 +29,8 @@ from tenants.queries.visibility import may_use
 from workloads import policy, progress
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
-from workloads.seen import Seen
+from workloads.queries.seeing import WantedImage, see
+from workloads.seen import Seen, log_container
 
 KINDS_NEEDED = ("Job", "Pod")
 
@@ -181,8 +181,9 @@ def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
 
 
 def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
-    """Status of each, all of one namespace, whatever their number, in seven queries, eight when a run has a class
-    that no workload is declared with any more. They come `with_names`.
+    """Status of each, all of one namespace, whatever their number, in seven queries: one more when a run has a class
+    that no workload is declared with any more, when one is on a node, and when one waits for its image. They come
+    `with_names`.
     """
     found = list(workloads)
     if not found:
@@ -194,7 +195,8 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     now = timezone.now()
     namespace = found[0].namespace
     as_of = mirror.as_of(namespace.cluster_id, *KINDS_NEEDED)
-    seen = see(namespace, run_names) if as_of.is_known else None
+    images = {pk: WantedImage.of(run) for pk, run in runs.items() if not run.started_at and not run.ended_at}
+    seen = see(namespace, run_names, images) if as_of.is_known else None
     shown = []
     for workload in found:
         run = runs.get(workload.pk)
@@ -231,59 +233,6 @@ def earlier_runs(row: WorkloadRow) -> list[Run]:
     return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
 
 
-def see(namespace: Namespace, runs: Mapping[int, str]) -> dict[int, Seen]:
-    """By workload id: what the mirror, which must be known, shows of its run of that name. At most four queries."""
-    cluster_id, name = namespace.cluster_id, namespace.name
-    owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
-    every_job = mirror.jobs(cluster_id, namespace=name)
-    jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
-    in_kueue = mirror.workloads(cluster_id, namespace=name) if every_job else []
-    queued = {workload.job_uid: workload for workload in in_kueue}
-    pods: dict[int, list[Pod]] = {}
-    for pod in mirror.pods(cluster_id, namespace=name):
-        if _is_of(pod, owners, runs):
-            pods.setdefault(owners[pod.owner], []).append(pod)
-    warnings = _warnings(cluster_id, jobs, pods)
-    positions = in_line(every_job, queued)
-    return {
-        pk: Seen(
-            job=jobs.get(pk),
-            queue=queued.get(jobs[pk].uid) if pk in jobs else None,
-            pods=tuple(pods.get(pk, ())),
-            warnings=tuple(warnings.get(pk, ())),
-            position=positions.get(jobs[pk].uid) if pk in jobs else None,
-        )
-        for pk in runs
-    }
-
-
-def in_line(jobs: Iterable[Job], queued: Mapping[str, Queued]) -> dict[str, int]:
-    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order."""
-    lines: dict[str, list[Queued]] = {}
-    for job in jobs:
-        waits = queued.get(job.uid)
-        if waits is not None and waits.active and not waits.is_true("QuotaReserved") and not waits.is_true("Finished"):
-            lines.setdefault(job.labels.get("gpu-portal/class", ""), []).append(waits)
-    return {
-        waits.job_uid: place
-        for line in lines.values()
-        for place, waits in enumerate(sorted(line, key=lambda waits: (-waits.priority, waits.created_at)))
-    }
-
-
-def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:
-    return thing.owner in owners and thing.run == runs[owners[thing.owner]]
-
-
-def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[Pod]]) -> dict[int, list[Warning]]:
-    uids = {job.uid: pk for pk, job in jobs.items()}
-    uids |= {pod.uid: pk for pk, theirs in pods.items() for pod in theirs}
-    found: dict[int, list[Warning]] = {}
-    for warning in mirror.warnings(cluster_id, object_uids=list(uids), limit=1000) if uids else ():
-        found.setdefault(uids[warning.object_uid], []).append(warning)
-    return found
-
-
 def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: AppliedObject | None) -> Wish | None:
     if run is None:
         return None
@@ -297,6 +246,7 @@ def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: Applie
         requested_at=run.requested_at,
         is_deleting=workload.delete_requested_at is not None,
         has_volume=bool(run.spec["claim"]),
+        has_repository=bool(run.spec.get("repository")),
         sent=sent.result if sent else "",
         sent_at=sent.sent_at if sent else None,
         sent_text=sent.text if sent else "",
@@ -356,10 +306,10 @@ def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None
         return namespace.name, None
     owner = f"{label(Workload)}.{workload.pk}"
     pods = mirror.pods(namespace.cluster_id, owner=owner, run=job_name(workload, run))
-    started = [pod for pod in pods if pod.containers and pod.containers[0].state in ("running", "terminated")]
+    started = [(pod.name, container) for pod in pods if (container := log_container(pod))]
     if not started:
         return namespace.name, None
-    return namespace.name, LogSource(namespace.name, started[-1].name, started[-1].containers[0].name)
+    return namespace.name, LogSource(namespace.name, *started[-1])
 
 
 def has_reached(namespace: str, name: str, until: str) -> bool:

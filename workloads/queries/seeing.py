@@ -1,0 +1,137 @@
+"""What the mirror shows of runs: Jobs, Kueue's Workloads, pods, warnings, their nodes and images; a few queries for all
+runs of a namespace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from cluster import observed
+from cluster import queries as mirror
+from cluster.models import MirrorNode
+from cluster.observed import Job, Pod, Warning
+from cluster.observed import Workload as Queued
+from cluster.records import image_key
+from portal.due import label
+from tenants.models import Namespace
+from workloads.models import Run, Workload
+from workloads.seen import ImageSeen, NodeTrouble, Seen
+
+
+@dataclass(frozen=True)
+class WantedImage:
+    """Of a run whose containers have not started: its image, and the labels of the nodes that it may go to."""
+
+    reference: str
+    node_labels: Mapping[str, str]
+
+    @classmethod
+    def of(cls, run: Run) -> WantedImage:
+        return cls(run.spec["image"], run.spec["node_labels"])
+
+
+def see(
+    namespace: Namespace, runs: Mapping[int, str], images: Mapping[int, WantedImage] | None = None
+) -> dict[int, Seen]:
+    """By workload id: what the mirror, which must be known, shows of its run of that name.
+
+    At most six queries: nodes when something is on one, and `images` when one of them has a Job.
+    """
+    cluster_id, name = namespace.cluster_id, namespace.name
+    owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
+    every_job = mirror.jobs(cluster_id, namespace=name)
+    jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
+    in_kueue = mirror.workloads(cluster_id, namespace=name) if every_job else []
+    queued = {workload.job_uid: workload for workload in in_kueue}
+    pods: dict[int, list[Pod]] = {}
+    for pod in mirror.pods(cluster_id, namespace=name):
+        if _is_of(pod, owners, runs):
+            pods.setdefault(owners[pod.owner], []).append(pod)
+    warnings = _warnings(cluster_id, jobs, pods)
+    positions = in_line(every_job, queued)
+    troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
+    found = _images(cluster_id, {pk: image for pk, image in (images or {}).items() if pk in jobs})
+    return {
+        pk: Seen(
+            job=jobs.get(pk),
+            queue=queued.get(jobs[pk].uid) if pk in jobs else None,
+            pods=tuple(pods.get(pk, ())),
+            warnings=tuple(warnings.get(pk, ())),
+            position=positions.get(jobs[pk].uid) if pk in jobs else None,
+            lost=next((troubles[pod.node] for pod in reversed(pods.get(pk, [])) if pod.node in troubles), None),
+            image=found.get(pk),
+        )
+        for pk in runs
+    }
+
+
+def in_line(jobs: Iterable[Job], queued: Mapping[str, Queued]) -> dict[str, int]:
+    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order."""
+    lines: dict[str, list[Queued]] = {}
+    for job in jobs:
+        waits = queued.get(job.uid)
+        if waits is not None and waits.active and not waits.is_true("QuotaReserved") and not waits.is_true("Finished"):
+            lines.setdefault(job.labels.get("gpu-portal/class", ""), []).append(waits)
+    return {
+        waits.job_uid: place
+        for line in lines.values()
+        for place, waits in enumerate(sorted(line, key=lambda waits: (-waits.priority, waits.created_at)))
+    }
+
+
+def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:
+    return thing.owner in owners and thing.run == runs[owners[thing.owner]]
+
+
+def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[Pod]]) -> dict[int, list[Warning]]:
+    uids = {job.uid: pk for pk, job in jobs.items()}
+    uids |= {pod.uid: pk for pk, theirs in pods.items() for pod in theirs}
+    found: dict[int, list[Warning]] = {}
+    for warning in mirror.warnings(cluster_id, object_uids=list(uids), limit=1000) if uids else ():
+        found.setdefault(uids[warning.object_uid], []).append(warning)
+    return found
+
+
+def _troubles(cluster_id: int, nodes: set[str]) -> dict[str, NodeTrouble]:
+    """Of those of the nodes that are not ready."""
+    wanted = nodes - {""}
+    if not wanted:
+        return {}
+    rows = MirrorNode.objects.filter(cluster_id=cluster_id, name__in=sorted(wanted), ready=False)
+    return {
+        row.name: NodeTrouble(
+            row.name,
+            observed.time(row.record["ready_since"]),
+            row.record["ready_reason"],
+            row.record["ready_message"],
+        )
+        for row in rows
+    }
+
+
+def _images(cluster_id: int, wanted: Mapping[int, WantedImage]) -> dict[int, ImageSeen]:
+    """By workload id: the ready nodes of its class that name its image. One query, none when nothing waits for one."""
+    if not wanted:
+        return {}
+    keys = [image_key(image.reference) for image in wanted.values()]
+    labels = [json.dumps(dict(image.node_labels)) for image in wanted.values()]
+    with connection.cursor() as cursor:
+        cursor.execute(_IMAGES, [list(wanted), keys, labels, cluster_id])
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return {pk: ImageSeen(None, frozenset()) for pk in wanted} | {
+        pk: ImageSeen(int(size), frozenset(nodes)) for pk, size, nodes in rows
+    }
+
+
+_IMAGES = f"""
+SELECT wanted.pk, max((node.record -> 'images' ->> wanted.image)::bigint), array_agg(node.name)
+  FROM unnest(%s::bigint[], %s::text[], %s::jsonb[]) AS wanted(pk, image, labels)
+  JOIN {MirrorNode._meta.db_table} node
+    ON node.record -> 'labels' @> wanted.labels AND node.record -> 'images' ? wanted.image
+ WHERE node.cluster_id = %s AND node.ready AND node.schedulable
+ GROUP BY wanted.pk"""
