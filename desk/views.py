@@ -15,6 +15,7 @@ from catalog import queries as catalog
 from desk import catalog_pages, queries
 from desk.queries.catalog_checks import catalog_checks
 from desk.queries.health import health as health_of
+from desk.queries.starting import starts_now
 from tenants import policy as tenants_policy
 from tenants import queries as tenants
 from workloads import queries as workloads
@@ -48,7 +49,7 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "role": team.role,
         "may_launch": may_launch,
         "may_request": tenants_policy.may_file(by, tenants.standing(by, namespace.tenant)),
-        "starts_now": [] if may_launch else queries.starts_now(namespace, state.holdings),
+        "starts_now": [] if may_launch else starts_now(by, namespace, state.holdings),
         "advice": None,
     }
     return render(request, "desk/home.html", context)

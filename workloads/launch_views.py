@@ -126,7 +126,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "workload": workload,
         "is_over": facts.is_over,
         "said": now.said,
-        "may_change": policy.may_change(by, team, facts, kind=workload.kind, wanted=_unchanged(form, workload.kind)),
+        "may_change": policy.may_delete(by, team, facts) or policy.may_launch_in(by, team),
     }
     return render(request, "workloads/change.html", context, status=422 if form.is_bound else 200)
 
@@ -238,7 +238,3 @@ def _changed(name: str, *, is_over: bool, is_later: bool) -> str:
     if is_later:
         return f"What you chose is for the next run of {name}; the present one goes on as it is."
     return f"{name} is stopping. When it has stopped, Start again starts it with what you chose."
-
-
-def _unchanged(form: LaunchForm, kind: str) -> policy.Wanted:
-    return policy.Wanted(name=str(form["name"].value()), kind=kind, gpu_class="", units=1, image="")

@@ -23,7 +23,7 @@ from tenants.models import Namespace
 from workloads import actions, policy, queries, shown
 from workloads.models import Run, Workload
 from workloads.phase import Phase
-from workloads.queries import WorkloadRow, launching, offers
+from workloads.queries import WorkloadRow, launching, offers, relaunching
 
 PAGE_SIZE = 50
 
@@ -40,9 +40,11 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
         cursor=request.GET.get("cursor"),
     )
     as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
+    rows = queries.rows(page.items)
     context = {
         "tenant": namespace.tenant,
-        "rows": [shown.list_row(row) for row in queries.rows(page.items)],
+        "rows": [shown.list_row(row) for row in rows],
+        "restarts": relaunching.at_once(by, namespace, team, rows),
         "kind": kind,
         "state": state,
         "q": text,
@@ -111,6 +113,8 @@ def _buttons(
         "terms": None if start else offers.terms_to_accept(by, workload.gpu_class),
         "stop": policy.may_stop(by, team, run),
         "delete": policy.may_delete(by, team, run),
+        "change": policy.may_delete(by, team, run) or policy.may_launch_in(by, team),
+        "another": policy.may_launch_in(by, team) or policy.may_add(team),
         "primary": "",
     }
     if row.status.phase is Phase.READY:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
-from django.urls import reverse
 from django.utils import timezone
 
 from accounts import queries as accounts
@@ -25,7 +24,6 @@ from workloads.queries import WorkloadRow
 from workloads.shown import EventLine, ListRow, event_line, list_row
 
 EVENTS_SHOWN = 10
-STARTS_NOW_SHOWN = 4
 ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 
 
@@ -46,15 +44,6 @@ class Holding:
     queued: int
     ends_at: datetime | None
     grace_until: datetime | None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Something that would start this second."""
-
-    label: str
-    note: str
-    href: str
 
 
 @dataclass(frozen=True)
@@ -95,26 +84,6 @@ def home(namespace: Namespace) -> HomeState:
         as_of=as_of.at,
         is_stale=not as_of.is_current,
     )
-
-
-def starts_now(namespace: Namespace, holdings: Iterable[Holding]) -> list[Choice]:
-    """Classes with a unit of the team's own that is unused, and a node that has one free. Not on the stream: what is
-    free changes with what others do.
-    """
-    own = {one.slug: one.granted - one.used - one.queued for one in holdings}
-    slugs = [slug for slug, units in own.items() if units >= 1]
-    if not slugs:
-        return []
-    active = GpuClass.objects.filter(cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE)
-    classes = list(active.filter(slug__in=slugs).order_by("slug"))
-    capacities = catalog.capacities(namespace.cluster, classes)
-    found = []
-    for one in classes:
-        units = min(own[one.slug], capacities[one.pk].most_on_one_node or 0, one.units_per_workload)
-        if units >= 1:
-            href = f"{reverse('launch', args=[namespace.tenant.slug])}?gpu_class={one.slug}"
-            found.append(Choice(one.name, f"up to {plural(units, catalog.unit_of(one))} on one node", href))
-    return found[:STARTS_NOW_SHOWN]
 
 
 def first_team(by: Actor) -> Tenant | None:

@@ -1,0 +1,29 @@
+"""Which workloads of a list could be started again with one click."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from accounts.actor import Actor
+from tenants.models import Namespace
+from workloads import policy
+from workloads.queries import WorkloadRow, accepted, run_facts
+from workloads.queries.launching import reachable
+
+
+def at_once(by: Actor, namespace: Namespace, team: policy.TeamFacts, rows: Collection[WorkloadRow]) -> set[str]:
+    """Names of those that ended, may be started by this person on their class as it is, and ask for no terms first.
+    Two queries when there is one that ended, a third when its class has terms.
+    """
+    over = [row.workload for row in rows if policy.may_start(by, team, run_facts(row.workload, row.run)) is None]
+    if not over:
+        return set()
+    facts = {one.pk: facts for one, facts in reachable(namespace)}
+    signed = accepted(by, {workload.gpu_class for workload in over})
+    return {
+        workload.name
+        for workload in over
+        if (found := facts.get(workload.gpu_class_id)) is not None
+        and policy.may_start_on(found, workload.kind, workload.units) is None
+        and (not found.terms_version or workload.gpu_class_id in signed)
+    }
