@@ -133,7 +133,8 @@ def _answer(ip: str, port: int, path: str, token: str) -> tuple[int, bytes]:
 
 
 def _received(connection: socket.socket, ends: float) -> bytes:
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     while True:
         connection.settimeout(_left(ends))
         part = connection.recv(CHUNK_BYTES)

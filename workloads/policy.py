@@ -271,7 +271,7 @@ def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
 
 def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: Wanted) -> Refusal | None:
     """Declare a workload that exists differently."""
-    if refusal := _may_manage(by, team, run, "change"):
+    if refusal := may_manage(by, team, run, "change"):
         return refusal
     if kind != wanted.kind:
         return Refusal("kind_fixed", f"'{wanted.name}' is a {kind}; a {wanted.kind} needs another name.", "kind", 409)
@@ -279,7 +279,7 @@ def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: 
 
 
 def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
-    if refusal := _may_manage(by, team, run, "stop"):
+    if refusal := may_manage(by, team, run, "stop"):
         return refusal
     if run.is_over:
         return Refusal("not_running", "Nothing of it runs or waits; there is nothing to stop.", status=409)
@@ -287,7 +287,7 @@ def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
 
 
 def may_delete(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
-    return _may_manage(by, team, run, "delete")
+    return may_manage(by, team, run, "delete")
 
 
 def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | None:
@@ -303,7 +303,7 @@ def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | 
     return None
 
 
-def _may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal | None:
+def may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal | None:
     if run.is_deleting:
         return NOT_FOUND
     if refusal := scope_refusal(by, Scope.LAUNCH):

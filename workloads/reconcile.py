@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Greatest, Now
 from django.utils import timezone
@@ -28,7 +29,7 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import ending
+from workloads import ending, idle, leaving, run_time
 from workloads.models import Run, Volume, Workload
 from workloads.notebook_token import notebook_token
 from workloads.queries import KINDS_NEEDED
@@ -71,12 +72,18 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
+    if run.stop_requested_at is None and _has_come(run.ends_at):
+        run_time.end(run)
+        run.refresh_from_db(fields=["stop_requested_at", "stop_reason", "stop_message", "ends_at", "extended_minutes"])
+    if run.stop_requested_at is None and workload.kind != JOB and not run.may_launch:
+        leaving.end(run)
+        run.refresh_from_db(fields=["stop_requested_at", "stop_reason", "stop_message"])
     is_over = _has_come(run.closes_at) or _has_come(run.runs_until)
     if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_over:
         return _stop(work, run)
     is_sent = ("Job", names.run_name(workload.name, run.number)) in work.sent
     outcome = _follow(work, run) if is_sent else _create(work, run)
-    ends = (outcome.clock, run.runs_until, run.closes_at)
+    ends = (outcome.clock, run.runs_until, run.closes_at, run_time.next_moment(run))
     return replace(outcome, clock=min((at for at in ends if at is not None), default=None))
 
 
@@ -86,11 +93,11 @@ def _has_come(end: datetime | None) -> bool:
 
 
 # As text: somebody waits for the first look at a run. None while the team is not closed: `closes_at`; while the class
-# stays: `runs_until`.
+# stays: `runs_until`. `may_launch`: who asked for it still may.
 _ALIVE = f"""
 SELECT {columns(Run, "run")}, namespace.closes_at, namespace.cluster_id, class.name AS class_name,
        CASE WHEN class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') THEN class.runs_until END
-       AS runs_until
+       AS runs_until, {leaving.MAY_LAUNCH} AS may_launch
   FROM {Run._meta.db_table} run
   JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
   JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
@@ -158,6 +165,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if seen is None:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
     _record(run, seen)
+    run_time.warn_due(run)
     end = ending.of(seen, kind=run.workload.kind)
     if end is None and seen.job is None and _is_gone(work, job):
         end = ending.LOST
@@ -223,7 +231,11 @@ def _told_to_end(run: Any) -> datetime:
 
 
 def _stopped(run: Any, otherwise: ending.Ending) -> ending.Ending:
-    """A person's stop stays a person's, even when the team is closed or the class ends while it goes on."""
+    """A person's stop stays a person's, even when the team is closed or the class ends while it goes on; a rule's stop
+    keeps the rule's words.
+    """
+    if run.stop_reason:
+        return ending.Ending(ending.STOPPED, run.stop_reason, run.stop_message)
     if run.stop_requested_at is not None:
         return otherwise
     if _has_come(run.closes_at):
@@ -344,10 +356,14 @@ def _record(run: Run, seen: Seen) -> None:
         if at is not None and getattr(run, column) is None
     }
     preemptions = seen.queue.preemptions if seen.queue else 0
-    if not new and preemptions <= run.preemptions:
+    has_other_end = run_time.follow(run, seen)
+    if not new and preemptions <= run.preemptions and not has_other_end:
         return
     changes: dict[str, object] = {column: Coalesce(F(column), at) for column, at in new.items()}
-    Run.objects.filter(pk=run.pk).update(preemptions=Greatest(F("preemptions"), preemptions), **changes)
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(preemptions=Greatest(F("preemptions"), preemptions), **changes)
+        if "ready_at" in new:
+            idle.begin(run)
     for column, at in new.items():
         setattr(run, column, at)
     page_hint(run.workload.namespace.name)

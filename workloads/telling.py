@@ -1,0 +1,22 @@
+"""Whom a rule tells about a run, and where its page is."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+
+from accounts.models import User
+from tenants import queries as tenants
+from tenants.telling import address
+from workloads.models import Run, Workload
+
+
+def people_of(run: Run) -> list[User]:
+    """Who started it and who launched the workload, as far as they are still in the team; its managers otherwise."""
+    team = run.workload.tenant
+    asked = {run.requested_by_id, run.workload.created_by_id}
+    found = list(User.objects.filter(pk__in=asked, memberships__tenant=team, is_active=True).order_by("pk"))
+    return found or tenants.managers_of(team)
+
+
+def page_of(workload: Workload) -> str:
+    return address(reverse("workload", args=[workload.tenant.slug, workload.name]))
