@@ -78,10 +78,13 @@ def resource_quota(spec: NamespaceSpec) -> Manifest:
 
 
 def network_ingress(spec: NamespaceSpec) -> Manifest:
-    """Nobody comes in but the namespace's own pods and the gateway, which has asked who it is."""
-    gateway = {
+    """Nobody comes in but the namespace's own pods, the gateway, which has asked who it is, and the worker, which asks
+    notebooks how they are used.
+    """
+    components = {"key": "app.kubernetes.io/component", "operator": "In", "values": ["gateway", "worker"]}
+    portal = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": PORTAL_NAMESPACE}},
-        "podSelector": {"matchLabels": {"app.kubernetes.io/component": "gateway"}},
+        "podSelector": {"matchExpressions": [components]},
     }
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -92,7 +95,7 @@ def network_ingress(spec: NamespaceSpec) -> Manifest:
             "policyTypes": ["Ingress"],
             "ingress": [
                 {"from": [{"podSelector": {}}]},
-                {"from": [gateway], "ports": [{"protocol": "TCP", "port": NOTEBOOK_PORT}]},
+                {"from": [portal], "ports": [{"protocol": "TCP", "port": NOTEBOOK_PORT}]},
             ],
         },
     }
