@@ -120,6 +120,11 @@ class LaunchForm(KnownFieldsForm):
         required=False, max_length=REFERENCE_LIMIT, label="Branch or tag", help_text="Empty: its own.", widget=_plain()
     )
 
+    def so_far(self, name: str) -> str:
+        """As typed, or as it starts. Before `offer`: a BoundField would keep what it starts with."""
+        value = self.data.get(name) if self.is_bound and not self.fields[name].disabled else self.initial.get(name)
+        return str(value or "")
+
     def offer(self, offer: Offer) -> None:
         """What to choose from; read only when the form is shown."""
         image = self.fields["image"]

@@ -154,15 +154,12 @@ def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> Start:
 
 
 def _asked(form: LaunchForm) -> offers.Asked:
-    def typed(name: str) -> str:
-        return str(form[name].value() or "")
-
     return offers.Asked(
-        kind=typed("kind"),
-        gpu_class=typed("gpu_class"),
-        image=typed("image"),
-        units=_number(typed("units")) or 1,
-        hours=_number(typed("run_hours")),
+        kind=form.so_far("kind"),
+        gpu_class=form.so_far("gpu_class"),
+        image=form.so_far("image"),
+        units=_number(form.so_far("units")) or 1,
+        hours=_number(form.so_far("run_hours")),
     )
 
 
