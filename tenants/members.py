@@ -11,6 +11,8 @@ from django.utils import timezone
 from accounts.actions import deliver, deliver_to_address, record
 from accounts.actor import Actor
 from accounts.models import User
+from cluster.models import MirrorJob
+from portal.due import wake_owners
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from portal.transitions import move
 from tenants import policy, queries
@@ -104,6 +106,7 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
     )
     deliver(event, [member.user], subject=f"You are {role} of {tenant.name}", body=address(f"/teams/{tenant.slug}"))
     hint_pages(tenant)
+    _wake_work(tenant)
     return member
 
 
@@ -125,6 +128,7 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
     gone.delete()
     record(by, "member.removed", tenant, tenant=tenant.slug, before={"user": email, "role": gone.role})
     hint_pages(tenant)
+    _wake_work(tenant)
 
 
 @transaction.atomic
@@ -237,6 +241,13 @@ def _among(members: list[Membership], user_id: int) -> Membership:
     if found is None:
         raise Refused(NOT_FOUND)
     return found
+
+
+def _wake_work(tenant: Tenant) -> None:
+    """Whatever has a Job in the team looks again: a notebook ends with its person's right to run it."""
+    for cluster_id, name in tenant.namespaces.values_list("cluster_id", "name"):
+        jobs = MirrorJob.objects.filter(cluster_id=cluster_id, namespace=name)
+        wake_owners(set(jobs.values_list("owner", flat=True)))
 
 
 def _owners(members: list[Membership]) -> int:

@@ -1,0 +1,149 @@
+"""Who leaves a team leaves no notebook running in it; what others started there goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.utils import timezone
+
+from accounts.actor import Actor
+from accounts.models import Delivery, Event, User
+from catalog.models import GpuClass
+from cluster.kube import Kube
+from portal import due
+from portal.due import Deadline
+from tenants import members
+from tenants.models import Membership, Namespace, Tenant
+from tests.workloads import running
+from workloads import leaving
+from workloads.models import Run, Workload
+from workloads.reconcile import reconcile
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def bobs(namespace_a: Namespace, a100: GpuClass, bob: User) -> Workload:
+    return running.workload(namespace_a, a100, name="bobs", by=bob)
+
+
+@pytest.fixture
+def alices(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
+    return running.workload(namespace_a, a100, name="alices", by=alice)
+
+
+@pytest.fixture
+def look(kube_worker: Kube) -> Callable[[Workload], Run]:
+    """What a worker does with the row; its run after that. Nothing was handed to the cluster before."""
+
+    def look_at(workload: Workload) -> Run:
+        workload.refresh_from_db()
+        reconcile(workload, Deadline(), kube=kube_worker)
+        return workload.runs.get()
+
+    return look_at
+
+
+def asked_to_stop(workload: Workload) -> bool:
+    return workload.runs.filter(stop_requested_at__isnull=False).exists()
+
+
+def remove(team: Tenant, user: User, by: User) -> None:
+    members.remove_member(team.slug, user_id=user.pk, by=Actor(user=by, via="page"))
+
+
+def make_viewer(team: Tenant, user: User, by: User) -> None:
+    members.set_role(team.slug, user_id=user.pk, role="viewer", by=Actor(user=by, via="page"))
+
+
+@pytest.mark.parametrize("lose", [remove, make_viewer])
+def test_a_notebook_ends_with_its_persons_right(
+    bobs: Workload,
+    team_a: Tenant,
+    alice: User,
+    bob: User,
+    lose: Callable[[Tenant, User, User], None],
+    look: Callable[[Workload], Run],
+) -> None:
+    lose(team_a, bob, alice)
+    run = look(bobs)
+    assert (run.outcome, run.reason) == ("stopped", "person_left")
+    assert run.message == f"Stopped, since {bob.name}, who started it, may not launch in {team_a.name} any more."
+    event = Event.objects.get(verb="notebook.person_left")
+    assert (event.actor, event.tenant, event.after) == (
+        "system rule leaving people",
+        "team-a",
+        {"run": 1, "user": bob.email},
+    )
+    mails = Delivery.objects.filter(event=event)
+    assert bob in [mail.user for mail in mails]
+    assert "Volumes and what is on them stay with the team" in mails[0].body
+
+
+def test_whoever_stays_keeps_what_runs(
+    bobs: Workload, alices: Workload, team_a: Tenant, alice: User, bob: User
+) -> None:
+    remove(team_a, bob, alice)
+    for workload in (alices, bobs):
+        leaving.end(workload.runs.get())
+    assert asked_to_stop(bobs)
+    assert not asked_to_stop(alices)
+
+
+def test_a_job_goes_on(
+    namespace_a: Namespace, a100: GpuClass, team_a: Tenant, alice: User, bob: User, kube_worker: Kube
+) -> None:
+    train = running.workload(namespace_a, a100, name="train", by=bob, kind="job")
+    running.make_ready(train)
+    Run.objects.update(stop_requested_at=None)
+    remove(team_a, bob, alice)
+    train.refresh_from_db()
+    assert train.due_at is not None  # it was looked for, and is looked at again
+    with pytest.raises(due.TryLater, match="namespace"):
+        reconcile(train, Deadline(), kube=kube_worker)  # it is still wanted in the cluster
+    assert not asked_to_stop(train)
+
+
+def test_another_role_that_may_launch_changes_nothing(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
+    members.set_role("team-a", user_id=bob.pk, role="manager", by=Actor(user=alice, via="page"))
+    leaving.end(bobs.runs.get())
+    assert not asked_to_stop(bobs)
+
+
+def test_who_comes_back_in_time_keeps_it(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
+    remove(team_a, bob, alice)
+    Membership.objects.create(tenant=team_a, user=bob, role="member")
+    leaving.end(bobs.runs.get())
+    assert not asked_to_stop(bobs)
+    assert not Event.objects.filter(verb="notebook.person_left").exists()
+
+
+def test_it_is_told_once(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
+    remove(team_a, bob, alice)
+    for _ in range(2):
+        leaving.end(bobs.runs.get())
+    assert Event.objects.filter(verb="notebook.person_left").count() == 1
+
+
+@pytest.mark.parametrize("lose", [remove, make_viewer])
+def test_the_worker_looks_at_once(
+    bobs: Workload,
+    alices: Workload,
+    team_a: Tenant,
+    alice: User,
+    bob: User,
+    lose: Callable[[Tenant, User, User], None],
+) -> None:
+    running.make_ready(bobs)
+    Workload.objects.update(due_at=None)
+    lose(team_a, bob, alice)
+    due_now = Workload.objects.filter(due_at__lte=timezone.now())
+    assert list(due_now.values_list("name", flat=True)) == ["bobs"]  # the other one has no Job in the cluster
+
+
+def test_a_run_that_somebody_else_started_again_stays(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
+    Run.objects.update(requested_by=alice)
+    remove(team_a, bob, alice)
+    leaving.end(bobs.runs.get())
+    assert not asked_to_stop(bobs)
