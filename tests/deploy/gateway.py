@@ -46,6 +46,7 @@ class Recorder:
         self.name = name
         self.asked: list[Json] = []
         self.pod = ""
+        self.is_signed_out = False
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -75,7 +76,9 @@ class Recorder:
 
     async def _authorize(self, asked: Json, send: Send) -> None:
         notebook = asked["headers"]["x-forwarded-host"].split(".")[0]
-        if notebook == "login":
+        if self.is_signed_out:
+            await _respond(send, 401, {}, "Open this notebook from its page in the portal.")
+        elif notebook == "login":
             await _respond(send, 302, {"location": "http://portal.test/login", "set-cookie": "seen=1"}, "")
         elif notebook == "nameless":  # let in, but doors forgets to say where
             await _respond(send, 200, {}, "")

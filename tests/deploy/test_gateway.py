@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
 from devcluster.processes import free_port
 from tests.deploy.conftest import DEADLINE_S, until
@@ -27,8 +29,20 @@ Json = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with running(services, tmp_path_factory.mktemp("caddy")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def impatient(services: Json, tmp_path: Path) -> Iterator[Gateway]:
+    """Ends open streams after two seconds instead of a quarter of an hour."""
+    with running(services, tmp_path, NOTEBOOK_STREAM_TIMEOUT="2s") as gateway:
+        yield gateway
+
+
+@contextmanager
+def running(services: Json, home: Path, **settings: str) -> Iterator[Gateway]:
     web, doors, pod, evil = (Recorder(name) for name in ("web", "doors", "pod", "evil"))
-    home = tmp_path_factory.mktemp("caddy")
     port, log = free_port(), home / "log"
     with serving(web) as web_at, serving(doors) as doors_at, serving(pod) as pod_at, serving(evil) as evil_at:
         doors.pod = pod_at
@@ -40,6 +54,7 @@ def gateway(services: Json, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             "DOORS_UPSTREAM": doors_at,
             "PORTAL_HOST": "portal.test",
             "NOTEBOOKS_DOMAIN": f"notebooks.test:{port}",
+            **settings,
         }
         with caddy(Path(services["bin_dir"]) / "caddy", environment, log):
             gateway = Gateway(port, web, doors, pod, evil, evil_at, log)
@@ -222,15 +237,7 @@ def test_answers_stay_with_their_origin(gateway: Gateway) -> None:
 
 
 def test_a_websocket_works_and_is_authorised_as_a_plain_get(gateway: Gateway) -> None:
-    host = f"mine.notebooks.test:{gateway.port}"
-    with connect(
-        f"ws://{host}/api/kernels/1/channels",
-        sock=socket.create_connection(("127.0.0.1", gateway.port)),
-        origin=f"http://{host}",  # type: ignore[arg-type]  # a NewType of str
-        additional_headers={"Cookie": "notebook=secret; a=1", "Authorization": "token guessed"},
-        compression=None,
-        proxy=None,
-    ) as channel:
+    with kernel(gateway) as channel:
         seen = json.loads(channel.recv(DEADLINE_S))
         channel.send("6*7")
         assert channel.recv(DEADLINE_S) == "pod heard 6*7"
@@ -242,6 +249,46 @@ def test_a_websocket_works_and_is_authorised_as_a_plain_get(gateway: Gateway) ->
         "http",
         "GET",
         "/api/kernels/1/channels",
+    )
+
+
+def test_the_socket_of_a_session_that_ended_ends_too(impatient: Gateway) -> None:
+    """Nobody is asked while a socket is open: it is closed after a while, and the browser has to ask anew."""
+    with kernel(impatient) as channel:
+        channel.recv(DEADLINE_S)
+        impatient.doors.is_signed_out = True
+        channel.send("6*7")
+        assert channel.recv(DEADLINE_S) == "pod heard 6*7"
+        began = time.monotonic()
+        with pytest.raises(ConnectionClosed):
+            channel.recv(DEADLINE_S)
+        assert time.monotonic() - began < DEADLINE_S / 2
+
+    with pytest.raises(InvalidStatus) as refused, kernel(impatient):
+        pass
+    assert refused.value.response.status_code == 401
+
+
+def test_a_session_that_goes_on_is_let_in_again(impatient: Gateway) -> None:
+    with kernel(impatient) as channel:
+        channel.recv(DEADLINE_S)
+        with pytest.raises(ConnectionClosed):
+            channel.recv(DEADLINE_S)
+
+    with kernel(impatient) as channel:
+        assert json.loads(channel.recv(DEADLINE_S))["server"] == "pod"
+
+
+def kernel(gateway: Gateway) -> ClientConnection:
+    """As JupyterLab in a browser opens it."""
+    host = f"mine.notebooks.test:{gateway.port}"
+    return connect(
+        f"ws://{host}/api/kernels/1/channels",
+        sock=socket.create_connection(("127.0.0.1", gateway.port)),
+        origin=f"http://{host}",  # type: ignore[arg-type]  # a NewType of str
+        additional_headers={"Cookie": "notebook=secret; a=1", "Authorization": "token guessed"},
+        compression=None,
+        proxy=None,
     )
 
 
