@@ -38,7 +38,7 @@ def _execute(visitor: Visitor, host: str, kernel: str, code: str) -> str:
         additional_headers=headers,
         max_size=None,
     ) as channel:
-        channel.send(json.dumps(_request(session, code)))
+        channel.send(json.dumps(request_of(session, code)))
         while True:
             message = json.loads(channel.recv(timeout=ANSWER_WITHIN_S))
             kind, content = message["msg_type"], message["content"]
@@ -48,7 +48,7 @@ def _execute(visitor: Visitor, host: str, kernel: str, code: str) -> str:
                 return f"{content['ename']}: {content['evalue']}"
 
 
-def _request(session: str, code: str) -> dict[str, object]:
+def request_of(session: str, code: str) -> dict[str, object]:
     header = {
         "msg_id": uuid.uuid4().hex,
         "session": session,
