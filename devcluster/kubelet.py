@@ -104,9 +104,15 @@ class Kubelet:
     def creating(self, pod: Json, message: str = "") -> Json:
         return self._tell(pod, podstatus.waiting("ContainerCreating", message))
 
-    def pull_error(self, pod: Json) -> Json:
+    def pulling(self, pod: Json) -> Json:
+        """Volumes and network are there, the image is on its way."""
+        self.event(pod, "Pulling", f'Pulling image "{pod["spec"]["containers"][0]["image"]}"')
+        return self._tell(pod, podstatus.waiting("ContainerCreating"), sandbox=True)
+
+    def pull_error(self, pod: Json, error: str = "") -> Json:
+        """`error`: what the registry or the runtime says; by default that the repository is not given out."""
         image = pod["spec"]["containers"][0]["image"]
-        error = podstatus.pull_error(image)
+        error = error or podstatus.pull_error(image)
         self.event(pod, "Pulling", f'Pulling image "{image}"')
         self.event(pod, "Failed", f'Failed to pull image "{image}": {error}', kind="Warning")
         self.event(pod, "Failed", "Error: ErrImagePull", kind="Warning")
@@ -125,6 +131,11 @@ class Kubelet:
         self.event(pod, "Failed", f"Error: {message}", kind="Warning")
         return self._tell(pod, podstatus.waiting("CreateContainerConfigError", message))
 
+    def attach_error(self, pod: Json, message: str) -> Json:
+        """From the attach/detach controller, for example Multi-Attach."""
+        self.event(pod, "FailedAttachVolume", message, kind="Warning", container=False)
+        return self._tell(pod, podstatus.waiting("ContainerCreating"))
+
     def mount_error(self, pod: Json, message: str) -> Json:
         self.event(pod, "FailedMount", message, kind="Warning", container=False)
         return self._tell(pod, podstatus.waiting("ContainerCreating"))
@@ -136,14 +147,27 @@ class Kubelet:
         self.event(pod, "Started", f"Started container {name}")
         return self._tell(pod, podstatus.running(podstatus.now()), ready=ready, pod_ip=pod_ip)
 
+    def initializing(self, pod: Json) -> Json:
+        """The first init container runs."""
+        first, *others = (container["name"] for container in pod["spec"]["initContainers"])
+        init = {first: podstatus.running(podstatus.now())} | dict.fromkeys(others, podstatus.waiting("PodInitializing"))
+        return self._tell(pod, podstatus.waiting("PodInitializing"), init=init)
+
+    def init_failed(self, pod: Json, code: int, message: str = "") -> Json:
+        first, *others = (container["name"] for container in pod["spec"]["initContainers"])
+        init = {first: podstatus.terminated(code, message=message)}
+        init |= dict.fromkeys(others, podstatus.waiting("PodInitializing"))
+        return self._tell(pod, podstatus.waiting("PodInitializing"), init=init)
+
     def unready(self, pod: Json, message: str = "HTTP probe failed with statuscode: 503") -> Json:
         self.event(pod, "Unhealthy", f"Readiness probe failed: {message}", kind="Warning")
         return self._tell(pod, podstatus.running(podstatus.now()), ready=False)
 
     # ending
 
-    def exited(self, pod: Json, code: int) -> Json:
-        return self._tell(pod, podstatus.terminated(code))
+    def exited(self, pod: Json, code: int, *, reason: str = "", message: str = "") -> Json:
+        """`message`: its last words."""
+        return self._tell(pod, podstatus.terminated(code, reason=reason, message=message))
 
     def oom_killed(self, pod: Json) -> Json:
         return self._tell(pod, podstatus.terminated(137, reason="OOMKilled"))
@@ -226,10 +250,21 @@ class Kubelet:
         pod_ip: str = "",
         restarts: int = 0,
         last_state: Json | None = None,
+        init: dict[str, Json] | None = None,
+        sandbox: bool = False,
     ) -> Json:
         meta = pod["metadata"]
         now = self.api.get("v1/pods", meta["name"], namespace=meta["namespace"])  # its start and condition times
-        status = podstatus.status(now, state, ready=ready, pod_ip=pod_ip, restarts=restarts, last_state=last_state)
+        status = podstatus.status(
+            now,
+            state,
+            ready=ready,
+            pod_ip=pod_ip,
+            restarts=restarts,
+            last_state=last_state,
+            init=init,
+            sandbox=sandbox,
+        )
         return podstatus.report(self.api, pod, status)
 
     def _disrupted(self, pod: Json, reason: str, message: str) -> Json:

@@ -45,13 +45,25 @@ def status(
     last_state: Json | None = None,
     reason: str = "",
     message: str = "",
+    init: dict[str, Json] | None = None,
+    sandbox: bool = False,
 ) -> Json:
     """The status of a bound pod all of whose containers are in `state`.
 
     The phase follows from the state: terminated means Succeeded or Failed, for good (restartPolicy is not asked: a
-    container that will come back is `waiting` with `last_state`). `reason` and `message` are the pod's own.
+    container that will come back is `waiting` with `last_state`). `reason` and `message` are the pod's own. `init`:
+    states of init containers by name; left out, those before a waiting container wait for the same thing, and those
+    before another are done. `sandbox`: volumes and network are there although nothing runs.
     """
-    ended = state.get("terminated")
+    names = [container["name"] for container in pod["spec"].get("initContainers", ())]
+    if names and init is None:
+        init = {name: terminated(0) for name in names}
+        if "waiting" in state and last_state is None:
+            init = {names[0]: state} | {name: waiting("PodInitializing") for name in names[1:]}
+            state = waiting("PodInitializing")
+    init = init or {}
+    failed = next((one for one in init.values() if one.get("terminated", {}).get("exitCode")), None)
+    ended = state.get("terminated") or (failed or {}).get("terminated")
     phase = "Pending" if "waiting" in state else "Running"
     if ended is not None:
         phase = "Succeeded" if ended["exitCode"] == 0 else "Failed"
@@ -60,7 +72,9 @@ def status(
     images = {c["name"]: c.get("image", "") for c in pod["spec"]["containers"]}
     found: Json = {
         "phase": phase,
-        "conditions": _conditions(pod, phase=phase, ready=ready),
+        "conditions": _conditions(
+            pod, phase=phase, ready=ready, sandbox=sandbox or _is_set_up([state, *init.values()]), todo=_todo(init)
+        ),
         "hostIP": NODE_ADDRESS,
         "hostIPs": [{"ip": NODE_ADDRESS}],
         "startTime": pod.get("status", {}).get("startTime") or now(),
@@ -78,6 +92,21 @@ def status(
             for name, image in images.items()
         ],
     }
+    if names:
+        specs = {container["name"]: container for container in pod["spec"]["initContainers"]}
+        found["initContainerStatuses"] = [
+            {
+                "name": name,
+                "image": specs[name].get("image", ""),
+                "imageID": "" if "waiting" in init[name] else _image_id(specs[name].get("image", "")),
+                "ready": init[name].get("terminated", {}).get("exitCode") == 0,
+                "started": "running" in init[name],
+                "restartCount": 0,
+                "state": init[name],
+                "lastState": {},
+            }
+            for name in names
+        ]
     if pod_ip:
         found |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}, {"$patch": "replace"}]}  # else merged by address
     return found | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
@@ -104,15 +133,41 @@ def disruption(reason: str, message: str) -> Json:
     return _condition("DisruptionTarget", holds=True, reason=reason, message=message)
 
 
-def _conditions(pod: Json, *, phase: str, ready: bool) -> list[Json]:
+# Said of a container whose pod has its volumes and its network.
+_AFTER_SANDBOX = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "CrashLoopBackOff",
+)
+
+
+def _is_set_up(states: list[Json]) -> bool:
+    return any("running" in one or one.get("waiting", {}).get("reason") in _AFTER_SANDBOX for one in states)
+
+
+def _todo(init: dict[str, Json]) -> list[str]:
+    return [name for name, state in init.items() if state.get("terminated", {}).get("exitCode") != 0]
+
+
+def _conditions(pod: Json, *, phase: str, ready: bool, sandbox: bool, todo: list[str]) -> list[Json]:
     """All but PodScheduled, which is the scheduler's. The time of a condition that did not change is kept."""
     why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
     names = " ".join(c["name"] for c in pod["spec"]["containers"])
     text = "" if phase in ("Succeeded", "Failed") else f"containers with unready status: [{names}]"
     blame = {} if ready else {"reason": why, "message": text}
     fresh = [
-        _condition("PodReadyToStartContainers", holds=phase == "Running"),
-        _condition("Initialized", holds=True, reason="PodCompleted" if phase == "Succeeded" else ""),
+        _condition("PodReadyToStartContainers", holds=phase in ("Pending", "Running") and sandbox),
+        _condition("Initialized", holds=True, reason="PodCompleted" if phase == "Succeeded" else "")
+        if not todo
+        else _condition(
+            "Initialized",
+            holds=False,
+            reason="ContainersNotInitialized",
+            message=f"containers with incomplete status: [{' '.join(todo)}]",
+        ),
         _condition("ContainersReady", holds=ready, **blame),
         _condition("Ready", holds=ready, **blame),
     ]

@@ -12,7 +12,8 @@ from pathlib import Path
 from devcluster import podstatus
 from devcluster.api import Api, ApiError, Json
 from devcluster.follow import Follow
-from devcluster.notebooks.life import Life, Machine, clear, persist
+from devcluster.notebooks.life import Life
+from devcluster.notebooks.machine import Machine, clear, persist
 from devcluster.notebooks.process import kill_marked, write_stand_ins
 from devcluster.notebooks.slots import Slots
 from devcluster.notebooks.volumes import Volumes

@@ -6,7 +6,7 @@ import base64
 import re
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from devcluster.api import Api, Json
 
@@ -28,9 +28,8 @@ class Inputs:
     environment: dict[str, str]
 
 
-def read(api: Api, pod: Json, *, pod_ip: str) -> Inputs:
+def read(api: Api, pod: Json, container: Json, *, pod_ip: str) -> Inputs:
     """Raises NotYet while a Secret or ConfigMap is missing."""
-    container = pod["spec"]["containers"][0]
     environment = _environment(api, pod, container, pod_ip=pod_ip)
     words = [*container.get("command", []), *container.get("args", [])]
     if not container.get("command"):  # the entry point of the image, which starts JupyterLab
@@ -38,27 +37,50 @@ def read(api: Api, pod: Json, *, pod_ip: str) -> Inputs:
     return Inputs(argv=[_expand(word, environment) for word in words], environment=environment)
 
 
-def claim(api: Api, pod: Json) -> Json | None:
-    """The claim that the container's first claimed mount is of. NotYet while the claim does not exist."""
+@dataclass(frozen=True)
+class Mount:
+    """A claim and where the container sees it: `below` the home directory, "" for that itself."""
+
+    claim: Json
+    below: str
+
+
+def mounts(api: Api, pod: Json) -> list[Mount]:
+    """Of claims that are the container's home directory or lie below it; others have no place on this machine.
+
+    The home directory is the working directory or, where none is said, the first place of a claim. NotYet while a claim
+    does not exist.
+    """
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     claims = {
         volume["name"]: volume["persistentVolumeClaim"]["claimName"]
         for volume in spec.get("volumes", [])
         if "persistentVolumeClaim" in volume
     }
-    for mount in spec["containers"][0].get("volumeMounts", []):
-        if (name := claims.get(mount["name"])) is None:
-            continue
-        if found := api.find("v1/persistentvolumeclaims", name, namespace=namespace):
-            return found
-        which = f"volumes=[{mount['name']}]"
-        text = (
-            f"Unable to attach or mount volumes: unmounted {which}, unattached volumes=[], failed to process {which}: "
-            f"error processing PVC {namespace}/{name}: failed to fetch PVC from API server: "
-            f'persistentvolumeclaims "{name}" not found'
-        )
-        raise NotYet("ContainerCreating", text, event="FailedMount")
-    return None
+    container = spec["containers"][0]
+    claimed = [mount for mount in container.get("volumeMounts", []) if mount["name"] in claims]
+    if not claimed:
+        return []
+    home = PurePosixPath(container.get("workingDir") or claimed[0]["mountPath"])
+    found = []
+    for mount in claimed:
+        path = PurePosixPath(mount["mountPath"])
+        if path.is_relative_to(home):
+            claim = _claim(api, claims[mount["name"]], mount["name"], namespace=namespace)
+            found.append(Mount(claim, "" if path == home else str(path.relative_to(home))))
+    return sorted(found, key=lambda mount: mount.below)
+
+
+def _claim(api: Api, name: str, volume: str, *, namespace: str) -> Json:
+    if found := api.find("v1/persistentvolumeclaims", name, namespace=namespace):
+        return found
+    which = f"volumes=[{volume}]"
+    text = (
+        f"Unable to attach or mount volumes: unmounted {which}, unattached volumes=[], failed to process {which}: "
+        f"error processing PVC {namespace}/{name}: failed to fetch PVC from API server: "
+        f'persistentvolumeclaims "{name}" not found'
+    )
+    raise NotYet("ContainerCreating", text, event="FailedMount")
 
 
 def program(argv: list[str], path: str) -> str | None:

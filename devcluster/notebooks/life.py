@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import http.client
-import random
-import shutil
-import socket
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster import podstatus
-from devcluster.api import Api, ApiError, Json
+from devcluster.api import ApiError, Json
 from devcluster.notebooks import inputs
+from devcluster.notebooks.machine import RETRY_S, Machine, clear, free_address, persist
 from devcluster.notebooks.probes import readiness
 from devcluster.notebooks.process import Container, search_path
-from devcluster.notebooks.slots import Slots
-from devcluster.notebooks.volumes import Volumes
 
 POLL_S = 0.25
-RETRY_S = 1.0
 FIRST_S = 0.5  # between probes until the first success
 # Images under this name cannot be pulled: for demonstrations and tests of what a wrong image looks like.
 MISSING = "missing/"
+# Of a log that is told with a failure, as a kubelet cuts it.
+LAST_LINES = 80
+LAST_LETTERS = 2048
 PULL_BACKOFF_S = (2.0, 5.0, 10.0, 20.0, 40.0)
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What all notebooks of one runner share."""
+class Start:
+    """What the containers of a pod start with: inputs by their names."""
 
-    api: Api
-    data_dir: Path
-    log_dir: Path
-    slots: Slots
-    volumes: Volumes
-
-    def mark_of(self, pod: Json) -> str:
-        return f"{self.data_dir}|{pod['metadata']['uid']}"
-
-    def private(self, pod: Json) -> Path:
-        return self.data_dir / "pods" / str(pod["metadata"]["uid"])
-
-    def log(self, pod: Json) -> Path:
-        meta = pod["metadata"]
-        return self.log_dir / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}.log"
+    inputs: dict[str, inputs.Inputs]
+    home: Path
+    address: str
 
 
 class PodGone(Exception):
@@ -63,6 +48,7 @@ class Life:
         self.gone = threading.Event()  # the pod is no more: end at once, report nothing
         self.wake = threading.Event()  # either of them, or the process ended
         self.started_at = ""
+        self.before: dict[str, Json] = {}  # states of init containers by name
         self._told: Json | None = None
         self._lock = threading.Lock()
         self._over = False
@@ -99,29 +85,24 @@ class Life:
             return self._fail_to_pull()
         if not (self._await_turn() and (start := self._await_inputs())):
             return self._end_before_start()
-        ready, home, address = start
-        if inputs.program(ready.argv, search_path(self.machine.data_dir)) is None:
-            return self._end(
-                128, reason="StartError", message=f'exec: "{ready.argv[0]}": executable file not found in $PATH'
-            )
         self._publish_log()
         self._event("Pulled", f'Container image "{self._image()}" already present on machine')
-        container = Container(
-            ready,
-            address=address,
-            home=home,
-            private=self.machine.private(self.pod),
-            log=self.machine.log(self.pod),
-            mark=self.machine.mark_of(self.pod),
-            on_exit=self.wake.set,
-        )
+        for spec in self.pod["spec"].get("initContainers", ()):
+            if not self._run_before(spec, start):
+                return None
+        if self.stopping.is_set():
+            return self._end_before_start()
+        ready = start.inputs[self._name()]
+        if (missing := self._missing_program(ready)) is not None:
+            return self._end(128, reason="StartError", message=missing)
+        container = self._container(self._name(), start)
         try:
             self._event("Created", f"Created container: {self._name()}")
             self._event("Started", f"Started container {self._name()}")
-            code, text = self._run_until_end(container, address)
+            code = self._run_until_end(container, start.address)
         finally:
             container.end()
-        return self._end(code, message=text, address=address)
+        return self._end(code, message=self._last_words(self._main(), code), address=start.address)
 
     # before there is a process
 
@@ -154,14 +135,17 @@ class Life:
                 return False
         return not self.stopping.is_set()
 
-    def _await_inputs(self) -> tuple[inputs.Inputs, Path, str] | None:
-        address = free_address(readiness(self.pod["spec"]["containers"][0]).port)
+    def _await_inputs(self) -> Start | None:
+        address = free_address(readiness(self._main()).port)
+        containers = [*self.pod["spec"].get("initContainers", ()), self._main()]
         self._tell(podstatus.waiting("ContainerCreating"))
         said = ""
         while not self.stopping.is_set():
             try:
-                claim = inputs.claim(self.machine.api, self.pod)
-                found = inputs.read(self.machine.api, self.pod, pod_ip=address)
+                mounts = inputs.mounts(self.machine.api, self.pod)
+                found = {
+                    spec["name"]: inputs.read(self.machine.api, self.pod, spec, pod_ip=address) for spec in containers
+                }
             except inputs.NotYet as missing:
                 shown = "" if missing.event == "FailedMount" else missing.message
                 self._tell(podstatus.waiting(missing.reason, shown))
@@ -172,10 +156,81 @@ class Life:
             except (OSError, http.client.HTTPException, ApiError) as error:
                 self._say(f"waits for the API server: {error}")
             else:
-                private = self.machine.private(self.pod) / "home"
-                return found, self.machine.volumes.directory_of(claim) if claim else private, address
+                return Start(found, self._home(mounts), address)
             self.stopping.wait(RETRY_S)
         return None
+
+    def _home(self, mounts: list[inputs.Mount]) -> Path:
+        """A claim's directory or one that ends with the pod; claims below it are links in it."""
+        home = self.machine.private(self.pod) / "home"
+        for mount in mounts:
+            directory = self.machine.volumes.directory_of(mount.claim)
+            directory.mkdir(parents=True, exist_ok=True)
+            if not mount.below:
+                home = directory
+                continue
+            link = home / mount.below
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.exists():
+                link.symlink_to(directory)
+        return home
+
+    def _run_before(self, spec: Json, start: Start) -> bool:
+        """One init container from start to end; False when the pod ends with it."""
+        name = spec["name"]
+        if (missing := self._missing_program(start.inputs[name])) is not None:
+            self.before[name] = podstatus.terminated(128, reason="StartError", message=missing)
+            return self._fail_before(128)
+        container = self._container(name, start)
+        try:
+            self._event("Started", f"Started container {name}")
+            began = podstatus.now()
+            self.before[name] = podstatus.running(began)
+            self._tell(podstatus.waiting("PodInitializing"), address=start.address)
+            self.wake.wait()
+            code = container.code()
+            if code is None and self.stopping.is_set():
+                code = self._stop(container)
+        finally:
+            container.end()
+        # The same event announces the end of the next one.
+        self.wake.clear()
+        if self.stopping.is_set():
+            self.wake.set()
+        code = 137 if code is None else code
+        self.before[name] = podstatus.terminated(code, message=self._last_words(spec, code), started_at=began)
+        return code == 0 or self._fail_before(code)
+
+    def _fail_before(self, code: int) -> bool:
+        self._tell(podstatus.waiting("PodInitializing"))
+        self._say(f"an init container ended with {code}")
+        return False
+
+    def _container(self, name: str, start: Start) -> Container:
+        return Container(
+            start.inputs[name],
+            address=start.address,
+            home=start.home,
+            private=self.machine.private(self.pod),
+            log=self.machine.log(self.pod, name),
+            mark=self.machine.mark_of(self.pod),
+            on_exit=self.wake.set,
+        )
+
+    def _missing_program(self, ready: inputs.Inputs) -> str | None:
+        if inputs.program(ready.argv, search_path(self.machine.data_dir)) is not None:
+            return None
+        return f'exec: "{ready.argv[0]}": executable file not found in $PATH'
+
+    def _last_words(self, spec: Json, code: int) -> str:
+        """The end of its log, where the spec wants that told with a failure."""
+        if code == 0 or spec.get("terminationMessagePolicy") != "FallbackToLogsOnError":
+            return ""
+        log = self.machine.log(self.pod, spec["name"])
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        # Behind its time, stream and tag.
+        text = "\n".join(line.split(" ", 3)[-1] for line in lines[-LAST_LINES:])
+        return text[-LAST_LETTERS:]
 
     def _end_before_start(self) -> None:
         """A pod deleted before its container ran: Failed, as a kubelet says of containers that never started."""
@@ -184,9 +239,9 @@ class Life:
 
     # while there is one
 
-    def _run_until_end(self, container: Container, address: str) -> tuple[int, str]:
+    def _run_until_end(self, container: Container, address: str) -> int:
         self.started_at = podstatus.now()
-        probe = readiness(self.pod["spec"]["containers"][0])
+        probe = readiness(self._main())
         next_probe, failed, ready = time.monotonic() + probe.delay_s, 0, False
         running = podstatus.running(self.started_at)
         self._tell(running, address=address)
@@ -201,9 +256,9 @@ class Life:
             self._tell(running, ready=ready, address=address)
             # Quicker than a kubelet until it is ready: nobody learns anything from waiting out a period.
             next_probe = time.monotonic() + (probe.period_s if ready else min(probe.period_s, FIRST_S))
-        return (code, "") if code is not None else self._stop(container)
+        return code if code is not None else self._stop(container)
 
-    def _stop(self, container: Container) -> tuple[int, str]:
+    def _stop(self, container: Container) -> int:
         """SIGTERM, the grace that the deletion allows, SIGKILL."""
         if self.gone.is_set():
             raise PodGone
@@ -218,7 +273,7 @@ class Life:
             container.kill()
             container.exited.wait(10)
         code = container.code()
-        return (137 if code is None else code), ""
+        return 137 if code is None else code
 
     def _end(self, code: int, *, reason: str = "", message: str = "", address: str = "") -> None:
         state = podstatus.terminated(code, reason=reason, message=message, started_at=self.started_at)
@@ -233,6 +288,7 @@ class Life:
             "state": {k: v for k, v in state.items() if k != "terminated"},
             "ready": ready,
             "ended": "terminated" in state,
+            "before": dict(self.before),
         }
         if told == self._told:
             return
@@ -247,8 +303,15 @@ class Life:
         self._told = told
 
     def _report(self, state: Json, *, ready: bool, address: str) -> None:
-        status = podstatus.status(self.pod, state, ready=ready, pod_ip=address)
+        status = podstatus.status(self.pod, state, ready=ready, pod_ip=address, init=self._states_before(state))
         podstatus.report(self.machine.api, self.pod, status)
+
+    def _states_before(self, state: Json) -> dict[str, Json] | None:
+        """None until the first has started: then all wait for what the container waits for."""
+        names = [spec["name"] for spec in self.pod["spec"].get("initContainers", ())]
+        if not self.before and "waiting" in state:
+            return None
+        return {name: self.before.get(name) or podstatus.waiting("PodInitializing") for name in names}
 
     def _event(self, reason: str, message: str, *, kind: str = "Normal", container: bool = True) -> None:
         try:
@@ -257,11 +320,15 @@ class Life:
             self._say(f"an event was lost: {error}")  # events are best effort for a kubelet too
 
     def _publish_log(self) -> None:
-        """Tell kwok, the kubelet endpoint of the node, which file `kubectl logs` reads. It goes with its pod."""
-        meta, log = self.pod["metadata"], self.machine.log(self.pod)
-        log.touch()
+        """Tell kwok, the kubelet endpoint of the node, which files `kubectl logs` reads. It goes with its pod."""
+        meta = self.pod["metadata"]
+        of_containers = []
+        for name in [*(spec["name"] for spec in self.pod["spec"].get("initContainers", ())), self._name()]:
+            log = self.machine.log(self.pod, name)
+            log.touch()
+            of_containers.append({"containers": [name], "logsFile": str(log), "follow": True})
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
-        spec = {"logs": [{"containers": [self._name()], "logsFile": str(log), "follow": True}]}
+        spec = {"logs": of_containers}
         names = {"name": meta["name"], "namespace": meta["namespace"], "ownerReferences": [owner]}
         logs = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "Logs", "metadata": names, "spec": spec}
         try:
@@ -269,47 +336,15 @@ class Life:
         except (ApiError, LookupError) as error:  # a cluster without kwok's kinds, a namespace that is going away
             self._say(f"kubectl logs will not work: {error}")
 
+    def _main(self) -> Json:
+        main: Json = self.pod["spec"]["containers"][0]
+        return main
+
     def _image(self) -> str:
-        return str(self.pod["spec"]["containers"][0].get("image", ""))
+        return str(self._main().get("image", ""))
 
     def _name(self) -> str:
-        return str(self.pod["spec"]["containers"][0]["name"])
+        return str(self._main()["name"])
 
     def _say(self, text: str) -> None:
         print(f"{podstatus.now()} {self.name}: {text}", flush=True)
-
-
-def persist(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
-    """Do `step` as soon as the API server takes it. What it refuses for good (4xx) is raised."""
-    while True:
-        try:
-            step()
-            return
-        except (OSError, http.client.HTTPException) as error:
-            say(f"waits for the API server: {error}")
-        except ApiError as error:
-            if error.status < 500 and error.status != 429:
-                raise
-            say(f"waits for the API server: {error}")
-        if until.wait(RETRY_S):
-            return
-
-
-def clear(machine: Machine, pod: Json) -> None:
-    """Removes the pod's own files and, where it is being deleted, the object: nothing of it runs any more."""
-    shutil.rmtree(machine.private(pod), ignore_errors=True)
-    machine.log(pod).unlink(missing_ok=True)
-    if "deletionTimestamp" in pod["metadata"]:
-        podstatus.remove(machine.api, pod)
-
-
-def free_address(port: int) -> str:
-    """A loopback address on which `port` is free: every notebook has an address of its own, as pods do."""
-    while True:
-        address = f"127.{random.randint(64, 127)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
-        with socket.socket() as trial:
-            try:
-                trial.bind((address, port))
-            except OSError:
-                continue
-        return address

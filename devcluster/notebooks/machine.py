@@ -1,0 +1,77 @@
+"""What all notebooks of one runner share, and how it keeps at the API server."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import shutil
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster import podstatus
+from devcluster.api import Api, ApiError, Json
+from devcluster.notebooks.slots import Slots
+from devcluster.notebooks.volumes import Volumes
+
+RETRY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What all notebooks of one runner share."""
+
+    api: Api
+    data_dir: Path
+    log_dir: Path
+    slots: Slots
+    volumes: Volumes
+
+    def mark_of(self, pod: Json) -> str:
+        return f"{self.data_dir}|{pod['metadata']['uid']}"
+
+    def private(self, pod: Json) -> Path:
+        return self.data_dir / "pods" / str(pod["metadata"]["uid"])
+
+    def log(self, pod: Json, container: str) -> Path:
+        meta = pod["metadata"]
+        return self.log_dir / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}_{container}.log"
+
+
+def persist(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
+    """Do `step` as soon as the API server takes it. What it refuses for good (4xx) is raised."""
+    while True:
+        try:
+            step()
+            return
+        except (OSError, http.client.HTTPException) as error:
+            say(f"waits for the API server: {error}")
+        except ApiError as error:
+            if error.status < 500 and error.status != 429:
+                raise
+            say(f"waits for the API server: {error}")
+        if until.wait(RETRY_S):
+            return
+
+
+def clear(machine: Machine, pod: Json) -> None:
+    """Removes the pod's own files and, where it is being deleted, the object: nothing of it runs any more."""
+    shutil.rmtree(machine.private(pod), ignore_errors=True)
+    for spec in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]:
+        machine.log(pod, spec["name"]).unlink(missing_ok=True)
+    if "deletionTimestamp" in pod["metadata"]:
+        podstatus.remove(machine.api, pod)
+
+
+def free_address(port: int) -> str:
+    """A loopback address on which `port` is free: every notebook has an address of its own, as pods do."""
+    while True:
+        address = f"127.{random.randint(64, 127)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
+        with socket.socket() as trial:
+            try:
+                trial.bind((address, port))
+            except OSError:
+                continue
+        return address
