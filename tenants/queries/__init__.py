@@ -264,7 +264,7 @@ def figures(
             in_use=capacity.used,
             free=capacity.free,
             promised=promised.get(gpu_class.pk, 0),
-            limit=capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit,
+            limit=capacity.limit(gpu_class),
             as_of=capacity.as_of,
         )
         for gpu_class in classes
@@ -278,11 +278,11 @@ def pool_figures(class_ids: Collection[int]) -> dict[int, str]:
         return {}
     capacities = catalog.capacities(classes[0].cluster, classes)
     promised = promised_units(classes[0].cluster, now())
-    return {one.pk: _pool_sentence(one, capacities[one.pk], promised.get(one.pk, 0)) for one in classes}
+    return {one.pk: pool_sentence(one, capacities[one.pk], promised.get(one.pk, 0)) for one in classes}
 
 
-def _pool_sentence(gpu_class: GpuClass, capacity: catalog.Capacity, promised: int) -> str:
-    limit = capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit
+def pool_sentence(gpu_class: GpuClass, capacity: catalog.Capacity, promised: int) -> str:
+    limit = capacity.limit(gpu_class)
     if gpu_class.is_storage:
         return f"{promised} of {'unknown' if limit is None else limit} GiB promised"
     free = "free units unknown" if capacity.free is None else f"{capacity.free} free now"
