@@ -361,4 +361,5 @@ def _answer(one: Settled) -> dict[str, Any]:
     if not one.decision.approve:
         return {**common, "approved": False}
     dates = {"from": one.starts, "until": one.ends, "grace_hours": one.grace // timedelta(hours=1)}
-    return {**common, "approved": True, "units": one.units, **dates}
+    unit = {"unit": catalog.unit_of(line.gpu_class)} if line.gpu_class.is_storage else {}
+    return {**common, "approved": True, "units": one.units, **unit, **dates}

@@ -25,6 +25,7 @@ from workloads.forms import LaunchForm
 from workloads.models import Run, Workload
 from workloads.phase import Phase
 from workloads.queries import WorkloadRow, launching, offers
+from workloads.queries.storage import storage_facts
 
 PAGE_SIZE = 50
 
@@ -92,8 +93,19 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
         "offer": offer,
         "outlooks": offer.outlooks,
         "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
+        "more_storage": _more_storage(namespace, form) if "volume_gib" in form.errors else "",
     }
     return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
+
+
+def _more_storage(namespace: Namespace, form: LaunchForm) -> str:
+    """Where the team asks for as much storage as the new volume needs; "" where the cluster offers none."""
+    storage, size = storage_facts(namespace), form.data.get("volume_gib", "")
+    if storage is None or not (size.isascii() and size.isdigit()):
+        return ""
+    box = f"units-{storage.slug}"
+    wanted = urlencode({box: (storage.used or 0) + int(size[:6])})
+    return f"{reverse('request-new', args=[namespace.tenant.slug])}?{wanted}#{box}"
 
 
 @login_required

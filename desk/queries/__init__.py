@@ -32,7 +32,7 @@ ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 @dataclass(frozen=True)
 class Holding:
     """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
-    ended, which go on until `grace_until`.
+    ended, which go on until `grace_until`. Of storage it is what volumes ask for, None when nobody knows.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Holding:
     note: str
     unit: str
     granted: int
-    used: int
+    used: int | None
     borrowed: int
     in_grace: int
     queued: int
@@ -101,11 +101,12 @@ def starts_now(namespace: Namespace, holdings: Iterable[Holding]) -> list[Choice
     """Classes with a unit of the team's own that is unused, and a node that has one free. Not on the stream: what is
     free changes with what others do.
     """
-    own = {one.slug: one.granted - one.used - one.queued for one in holdings}
+    own = {one.slug: one.granted - one.used - one.queued for one in holdings if one.used is not None}
     slugs = [slug for slug, units in own.items() if units >= 1]
     if not slugs:
         return []
     active = GpuClass.objects.filter(cluster_id=namespace.cluster_id, life_cycle=GpuClass.LifeCycle.ACTIVE)
+    active = active.exclude(interface=GpuClass.Interface.STORAGE)
     classes = list(active.filter(slug__in=slugs).order_by("slug"))
     capacities = catalog.capacities(namespace.cluster, classes)
     found = []
@@ -136,6 +137,9 @@ def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding
     is_held = Q(pk__in=granted) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
     found = []
     for one in GpuClass.objects.filter(is_held).order_by("slug"):
+        if one.is_storage:
+            found.append(_storage(namespace, one, granted.get(one.pk, 0), ends.get(one.pk)))
+            continue
         own, runs = granted.get(one.pk, 0), used.get(one.slug, 0)
         in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
         found.append(
@@ -154,6 +158,23 @@ def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding
             )
         )
     return found
+
+
+def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetime | None) -> Holding:
+    """Two queries. Nothing of it is borrowed or waits, and its grace takes nothing away."""
+    return Holding(
+        name=one.name,
+        slug=one.slug,
+        note="for volumes",
+        unit=catalog.unit_of(one),
+        granted=granted,
+        used=catalog.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),
+        borrowed=0,
+        in_grace=0,
+        queued=0,
+        ends_at=ends_at,
+        grace_until=None,
+    )
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:

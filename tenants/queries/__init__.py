@@ -218,6 +218,7 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
                 found.pk in pending,
                 catalog.successor_of(found),
                 is_reclaimed=pending.get(found.pk) == QuotaLine.Kind.RECLAIM,
+                unit=catalog.counted_in(found),
             ),
         )
         for found in classes

@@ -100,6 +100,7 @@ def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts
         kinds=gpu_class.kinds,
         successor="" if is_active else successor_of(gpu_class),
         terms_version=gpu_class.terms_version,
+        is_storage=gpu_class.is_storage,
     )
 
 

@@ -110,6 +110,7 @@ def reachable(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
     open_ones = list(
         GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
         .filter(life_cycle__in=catalog.OPEN)
+        .exclude(interface=GpuClass.Interface.STORAGE)
         .select_related("successor")
         .order_by("slug")
     )
