@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from django.db import connection
@@ -13,26 +13,32 @@ from tenants.promises import Step
 
 def steps(class_ids: Collection[int], *, at: datetime) -> dict[int, list[Step]]:
     """By class from `at` on, at least one each. One query; its rows are the days on which something changes."""
-    found: dict[int, list[Step]] = {pk: [Step(at, 0)] for pk in class_ids}
+    changes: dict[int, list[tuple[datetime, int]]] = {pk: [] for pk in class_ids}
     with connection.cursor() as cursor:
-        cursor.execute(_STEPS, {"at": at, "classes": list(class_ids)})
+        cursor.execute(_CHANGES, {"at": at, "classes": list(class_ids)})
         for pk, edge, units in cursor.fetchall():
-            known = found[pk]
-            step = Step(edge, known[-1].units + units)
-            if edge == at:
-                known[-1] = step
-            else:
-                known.append(step)
+            changes[pk].append((edge, units))
+    return {pk: _steps(found, at) for pk, found in changes.items()}
+
+
+def _steps(changes: Sequence[tuple[datetime, int]], at: datetime) -> list[Step]:
+    # In the end nothing is promised: what is promised now is what falls away from now on, less what comes.
+    units = -sum(change for _, change in changes)
+    found = [Step(at, units)]
+    for edge, change in changes:
+        units += change
+        found.append(Step(edge, units))
     return found
 
 
-# Summed by period first: thousands of grants end on few days, and sorting all their edges took three times as long.
-_STEPS = f"""
-WITH periods AS MATERIALIZED (
-  SELECT gpu_class_id, greatest(lower(period), %(at)s) AS starts, upper(period) AS ends, sum(units) AS units
-    FROM {Grant._meta.db_table}
-   WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
-   GROUP BY gpu_class_id, starts, ends)
-SELECT gpu_class_id, edge, sum(change)::bigint
-  FROM periods, LATERAL (VALUES (starts, units), (ends, -units)) AS edges (edge, change)
- GROUP BY gpu_class_id, edge ORDER BY gpu_class_id, edge"""
+# Class by class, so that each half reads an index of what is not over yet and nothing else.
+_CHANGES = f"""
+SELECT class.id, edge, sum(change)::bigint
+  FROM unnest(%(classes)s::bigint[]) AS class (id), LATERAL (
+         SELECT upper(period) AS edge, -sum(units) AS change FROM {Grant._meta.db_table}
+          WHERE gpu_class_id = class.id AND upper(period) > %(at)s GROUP BY edge
+         UNION ALL
+         SELECT lower(period) AS edge, sum(units) AS change FROM {Grant._meta.db_table}
+          WHERE gpu_class_id = class.id AND lower(period) > %(at)s GROUP BY edge
+       ) AS changes
+ GROUP BY class.id, edge ORDER BY class.id, edge"""

@@ -1,0 +1,31 @@
+"""What the database sums is what the grants, read one by one, come to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from catalog.models import GpuClass
+from tenants import promises, queries
+from tenants.models import Grant, Tenant
+from tenants.promises import Step
+from tenants.queries import promised
+
+pytestmark = pytest.mark.django_db
+
+# Days from now: over, just over, running, running, renewed, later, later.
+PERIODS = ((-9, -2), (-9, 0), (-9, 3), (0, 3), (3, 8), (5, 6), (7, 9))
+
+
+def test_the_steps_of_a_class_are_the_curve_of_its_grants(team_a: Tenant, limited: GpuClass, a100: GpuClass) -> None:
+    at = queries.now()
+    for units, (start, end) in enumerate(PERIODS, start=1):
+        period = DateTimeTZRange(at + timedelta(days=start), at + timedelta(days=end))
+        kind = Grant.Kind.BOOST
+        Grant.objects.create(tenant=team_a, gpu_class=limited, kind=kind, units=units, period=period)
+    grants = map(queries.promise_of, Grant.objects.filter(gpu_class=limited))
+    found = promised.steps([limited.pk, a100.pk], at=at)
+    assert found[limited.pk] == promises.curve(grants, at, at + timedelta(days=99))
+    assert found[a100.pk] == [Step(at, 0)]
