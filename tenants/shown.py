@@ -26,7 +26,7 @@ from tenants.queries.requests import LineRow, RequestRow
 FITS = "Fits: at no time in the period more would be promised than there is."
 VERBS = {
     "request.filed": "filed the request",
-    "request.reclaimed": "asked to take units back",
+    "request.reclaimed": "asked to take quota back",
     "request.withdrawn": "withdrew what was pending",
     "request.decided": "decided",
     "request.commented": "commented",

@@ -8,10 +8,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.actor import Actor, system
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
+from desk import catalog_file
 from desk.queries.facts import cards_per_unit, measured
 from desk.queries.shelf import shelf
 from tenants.models import Namespace, Tenant
@@ -73,6 +74,22 @@ def test_programs_see_the_class_and_no_contract_and_capacity_leaves_it_out(
     assert one["capacity"]["allocatable"] is None
     capacity = client.get("/api/v1/capacity").json()
     assert [item["slug"] for item in capacity["items"]] == [a100.slug]
+
+
+def test_the_catalog_file_says_it_and_reads_it(cluster: Cluster) -> None:
+    text = "version: 1\nclasses:\n  disk:\n    name: Disks\n    interface: storage\n    life_cycle: active\n"
+    outcome = catalog_file.apply(text + "    promise_limit: 500\n", prune=False, dry_run=False, by=system("test"))
+    assert outcome.problems == []
+    one = GpuClass.objects.get()
+    assert (one.slug, one.is_storage, one.life_cycle, one.promise_limit) == ("disk", True, "active", 500)
+    written = catalog_file.export()
+    assert "interface: storage" in written
+    assert catalog_file.apply(written, prune=True, dry_run=False, by=system("test")).lines == []
+    more = text + "  more:\n    name: More\n    interface: storage\n"
+    refused = catalog_file.apply(more, prune=False, dry_run=True, by=system("test"))
+    assert [str(problem) for problem in refused.problems] == [
+        "classes.more.interface: This cluster has a storage class already; edit that one, or retire it first."
+    ]
 
 
 def test_nobody_measures_it(a100: GpuClass, storage: GpuClass, team_a: Tenant) -> None:

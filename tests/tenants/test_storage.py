@@ -24,7 +24,7 @@ from cluster.run_spec import ClaimSpec
 from devcluster.api import Api
 from portal.due import Outcome
 from portal.errors import Refused
-from tenants import actions, letters, policy, queries
+from tenants import actions, letters, policy, queries, reclaims, reminders
 from tenants.decisions import Decision, OverPromise
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
 from tenants.policy import Asked
@@ -140,6 +140,27 @@ def test_sentences_about_it_say_gib(storage: GpuClass) -> None:
     ending = letters.end(now, unit="GiB", is_over=False)
     assert ending.startswith("Volumes and what is on them stay.")
     assert "runs" not in ending
+
+
+def test_letters_of_taking_back_and_of_the_end_say_gib(
+    team_a: Tenant, namespace_a: Namespace, storage: GpuClass, alice: User, dana: User
+) -> None:
+    now = timezone.now()
+    grant = make.grant(team_a, storage, units=50, until=now + 10 * DAY)
+    reclaims.reclaim(
+        team_a.slug, lines=[policy.Taken(storage.slug, 20, now + 8 * DAY)], justification="Full.", by=page(dana)
+    )
+    told = Delivery.objects.get(user=alice)
+    assert told.subject == "GiB of Team A may be taken back"
+    assert "Team storage: from 50 to 20 GiB from" in told.body
+
+    reminders.send_due(namespace_a, [grant], now + 4 * DAY)
+    assert "The grant of 50 GiB of Team storage ends on" in Delivery.objects.filter(user=alice).latest("pk").body
+    reminders.tell_ends(namespace_a, [grant])
+    ended = Delivery.objects.filter(user=alice).latest("pk").body
+    assert "The grant of 50 GiB of Team storage ended on" in ended
+    assert "While they ask for more than the team holds, new ones are refused." in ended
+    assert "starts on it" not in ended
 
 
 # ---- facts and pages ---------------------------------------------------------------------------------------------
