@@ -119,6 +119,9 @@ def _verdict(classes: Collection[TickedClass], *, is_one: bool) -> tuple[str, bo
         return f"{'It goes' if is_one else 'Together they go'} over a limit: {'; '.join(over)}.", False
     if unknown := [one.curve.name for one in classes if one.is_unknown]:
         fit = "it fits" if is_one else "they fit together"
-        return f"Whether {fit} is not known: no fresh data from the cluster of {', '.join(unknown)}.", False
+        return (
+            f"Whether {fit} is not known: no fresh data from the cluster, no limit set for {', '.join(unknown)}.",
+            False,
+        )
     fits = f"{'It takes' if is_one else 'Together they take'} no class over its limit, at no time."
     return (fits, True) if classes else ("", False)
