@@ -27,7 +27,7 @@ SENTENCES = {
     "cluster.settled": "set up the cluster",
     "terms.accepted": "accepted the terms of",
     "request.filed": "filed",
-    "request.reclaimed": "asked to take units back in",
+    "request.reclaimed": "asked to take quota back in",
     "request.withdrawn": "withdrew",
     "request.decided": "decided",
     "request.overdue": "saw no decision in time about",

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from cluster import words
@@ -24,6 +23,7 @@ from cluster.kube import Answer, ClusterRefused, ClusterUnavailable, Conflict, K
 from cluster.models import AppliedObject
 from cluster.ownership import additions, leaves_fields
 from portal.due import Deadline
+from portal.sql import columns
 
 OWNER_LABEL = "gpu-portal/owner"
 # A refused manifest is not hammered: sent again when it changes, or after this long.
@@ -73,12 +73,14 @@ def converge(
     manifests: Sequence[Manifest],
     deadline: Deadline,
     delete_unwanted: bool = True,
+    known: dict[Key, AppliedObject] | None = None,
 ) -> Converged:
     """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable.
 
-    Objects that are new in a namespace do not wait for one another.
+    Objects that are new in a namespace do not wait for one another. `known`: as `rows_of` said in this look, where
+    there is more to send than at once; it is kept up to date.
     """
-    known = {_key_of_row(row): row for row in AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)}
+    known = rows_of(cluster_id, owner) if known is None else known
     sent: list[Key] = []
     for group in _groups(manifests, known):
         deadline.check()
@@ -104,6 +106,11 @@ def converge(
         tuple(deleted),
         *(tuple(results.get(r, ())) for r in (Result.REFUSED, Result.FOREIGN, Result.TERMINATING)),
     )
+
+
+def rows_of(cluster_id: int, owner: str) -> dict[Key, AppliedObject]:
+    """What was sent for the owner and what came of it. One query."""
+    return {_key_of_row(row): row for row in AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)}
 
 
 def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
@@ -342,7 +349,6 @@ def _outcome(
         name=name,
         owner=owner,
         manifest_hash=manifest_hash(manifest),
-        sent_at=Now(),
         result=result,
         code=code[:60],
         text=text[:300],
@@ -352,15 +358,24 @@ def _outcome(
 
 
 def _record(rows: Sequence[AppliedObject]) -> list[AppliedObject]:
-    """One statement for what was refused, and one for the rest: a refused change leaves the object that is there as it
-    was, still ours, and ours to delete.
+    """As they are in the database then. One statement, without a transaction around it.
+
+    A refused change leaves the object that is there as it was, still ours, and ours to delete.
     """
-    refused = [row for row in rows if row.result == Result.REFUSED]
-    others = [row for row in rows if row.result != Result.REFUSED]
-    sent = ["owner", "manifest_hash", "sent_at", "result", "code", "text"]
-    return [*_put(refused, sent), *_put(others, [*sent, "uid", "resource_version"])]
-
-
-def _put(rows: Sequence[AppliedObject], fields: Sequence[str]) -> list[AppliedObject]:
-    once = ["cluster", "kind", "namespace", "name"]
-    return AppliedObject.objects.bulk_create(rows, update_conflicts=True, unique_fields=once, update_fields=fields)
+    if not rows:
+        return []
+    fields = ("cluster_id", "owner", "kind", "namespace", "name", "uid", "manifest_hash", "resource_version")
+    statement = f"""
+        INSERT INTO {AppliedObject._meta.db_table} AS old
+               ({", ".join(fields)}, result, code, text, sent_at, difference)
+        SELECT {", ".join(fields)}, result, code, text, statement_timestamp(), '{{}}'
+          FROM jsonb_populate_recordset(NULL::{AppliedObject._meta.db_table}, %s::jsonb)
+        ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE SET
+               owner = excluded.owner, manifest_hash = excluded.manifest_hash, sent_at = excluded.sent_at,
+               result = excluded.result, code = excluded.code, text = excluded.text,
+               uid = CASE WHEN excluded.result = '{Result.REFUSED}' THEN old.uid ELSE excluded.uid END,
+               resource_version = CASE WHEN excluded.result = '{Result.REFUSED}' THEN old.resource_version
+                                       ELSE excluded.resource_version END
+        RETURNING {columns(AppliedObject, of="old")}"""
+    sent = [{name: getattr(row, name) for name in (*fields, "result", "code", "text")} for row in rows]
+    return list(AppliedObject.objects.raw(statement, [json.dumps(sent)]))

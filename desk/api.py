@@ -81,7 +81,8 @@ class CapacityView(APIView):
     )
     def get(self, request: Request) -> Response:
         cluster = catalog.cluster()
-        classes = list(visible_classes(actor(request), cluster).order_by("slug"))
+        visible = visible_classes(actor(request), cluster).exclude(interface=GpuClass.Interface.STORAGE)
+        classes = list(visible.order_by("slug"))
         found = figures(cluster, classes)
         shown = {
             "items": [_item(one, found[one.pk]) for one in classes],

@@ -72,7 +72,7 @@ class ClassSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField(source="gpu_class.slug")
     name = serializers.CharField(source="gpu_class.name")
     summary = serializers.CharField(source="gpu_class.summary", allow_blank=True)
-    unit = serializers.CharField(help_text="What one unit is: card, slice, share or core.")
+    unit = serializers.CharField(help_text="What one unit is: card, slice, share, core or GiB.")
     vendor = serializers.CharField(source="gpu_class.vendor", allow_blank=True)
     product = serializers.CharField(source="gpu_class.product", allow_blank=True)
     partition = serializers.CharField(source="gpu_class.partition")
@@ -115,7 +115,7 @@ class ClassSerializer(serializers.Serializer[Any]):
         source="gpu_class.runs_until", allow_null=True, help_text="Until when what runs may go on; null: no end is set."
     )
     held = HoldSerializer(allow_null=True, help_text="null: not held. A held class starts nothing new.")
-    contract = ContractSerializer()
+    contract = ContractSerializer(allow_null=True, help_text="null: storage, on which nothing runs.")
     capacity = ClassCapacitySerializer()
 
 

@@ -53,16 +53,17 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
     )
     def get(self, request: Request) -> Response:
         by = actor(request)
-        refuse_if(deputy_policy.may_see_inbox(by, tenants.rights(by)))
+        mine = tenants.rights(by)
+        refuse_if(deputy_policy.may_see_inbox(by, mine))
         asked = request.query_params
         chosen = Filter(asked.get("tenant", ""), asked.get("gpu_class", ""), asked.get("group", ""))
         if chosen.group and chosen.group not in GROUPS:
             text = f"A group is {', '.join(GROUPS)}; '{chosen.group[:40]}' is none of them."
             raise refuse("unknown_group", text, field="group")
-        page = self.paginate_queryset(queries.waiting(by, chosen)) or []
+        page = self.paginate_queryset(queries.waiting(mine, chosen)) or []
         # The group is the person's, whatever this token may do.
-        rows = queries.in_group(queries.inbox_rows(page, by=replace(by, scopes=ALL_SCOPES)), chosen.group)
-        return self.get_paginated_response([_shown(row) for row in rows])
+        rows = queries.inbox_rows(page, by=replace(by, scopes=ALL_SCOPES), mine=mine)
+        return self.get_paginated_response([_shown(row) for row in queries.in_group(rows, chosen.group)])
 
 
 def _shown(row: queries.InboxRow) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from accounts.edge import actor, operator
 from catalog import queries as catalog
 from desk.queries import classes, nodes
 from desk.queries.class_live import live
+from desk.queries.storage import storage_page
 
 
 @login_required
@@ -19,6 +20,8 @@ def class_page(request: HttpRequest, slug: str) -> HttpResponse:
     """One class in full; `?part=live` is only what changes by the minute, for the page itself to fetch."""
     by = actor(request)
     one = classes.find(by, slug)
+    if one.is_storage:
+        return render(request, "desk/storage.html", {"page": storage_page(by, one)})
     if request.GET.get("part") == "live":
         return render(request, "desk/_class_live.html", {"live": live(by, one)})
     return render(request, "desk/class.html", {"page": classes.class_page(by, one)})

@@ -27,6 +27,7 @@ from desk.queries.ticked import ticked
 from portal.errors import refuse_if
 from tenants import deputy_policy, policy, presence, shown
 from tenants import queries as tenants
+from tenants.deputy_policy import Rights
 from tenants.models import QuotaLine
 from tenants.queries import founding, requests
 from tenants.queries.deputies import lines_of
@@ -54,11 +55,12 @@ KEYS = (
 @require_GET
 def inbox(request: HttpRequest) -> HttpResponse:
     by = actor(request)
-    refuse_if(deputy_policy.may_see_inbox(by, tenants.rights(by)))
+    mine = tenants.rights(by)
+    refuse_if(deputy_policy.may_see_inbox(by, mine))
     pks = _ticks(request.GET)
     if request.GET.get("part") == "set":
-        return render(request, "desk/_inbox_set.html", {"set": _set(by, pks)})
-    return render(request, "desk/inbox.html", _context(request, by, pks, reason=request.GET.get("reason", "")))
+        return render(request, "desk/_inbox_set.html", {"set": _set(by, mine, pks)})
+    return render(request, "desk/inbox.html", _context(request, by, mine, pks, reason=request.GET.get("reason", "")))
 
 
 @login_required
@@ -66,12 +68,13 @@ def inbox(request: HttpRequest) -> HttpResponse:
 def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
     """The ticked requests as asked, each for itself. What was refused stays ticked."""
     by = actor(request)
-    refuse_if(deputy_policy.may_see_inbox(by, tenants.rights(by)))
+    mine = tenants.rights(by)
+    refuse_if(deputy_policy.may_see_inbox(by, mine))
     pks, reason = _ticks(request.POST), request.POST.get("reason", "").strip()
     refusal = None if approve else policy.may_deny(reason=reason)
     error = NOTHING_TICKED if not pks else refusal.message if refusal else ""
     if error:
-        context = _context(request, by, pks, reason=reason)
+        context = _context(request, by, mine, pks, reason=reason)
         return render(request, "desk/inbox.html", {**context, "error": error}, status=422)
     answers = bulk.decide_each(pks, approve=approve, reason=reason, by=by)
     done = "approved" if approve else "denied"
@@ -79,26 +82,23 @@ def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
     if not refused:
         messages.success(request, f"{_names(answers)} {done}. The people who asked are told.")
         return redirect(f"{reverse('inbox')}?{urlencode(_kept(request.POST))}")
-    context = _context(request, by, [one.pk for one in refused], reason=reason)
+    context = _context(request, by, mine, [one.pk for one in refused], reason=reason)
     return render(request, "desk/inbox.html", {**context, "answers": answers, "done": done})
 
 
-def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: str) -> dict[str, Any]:
+def _context(request: HttpRequest, by: Actor, mine: Rights, pks: Collection[int], *, reason: str) -> dict[str, Any]:
     typed = request.POST if request.method == "POST" else request.GET
     kept = _kept(typed)
     chosen = Filter(kept.get("team", ""), kept.get("class", ""), kept.get("group", ""))
-    waiting = queries.waiting(by, chosen)
+    waiting = queries.waiting(mine, chosen)
     page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=typed.get("cursor"))
-    read = queries.inbox_rows(page.items, by=by)
+    read = queries.inbox_rows(page.items, by=by, mine=mine)
     rows = queries.in_group(read, chosen.group)
-    all_waiting = requests.inbox(by)
+    all_waiting = requests.inbox(mine)
     summed = all_waiting.aggregate(total=Count("pk"), oldest_at=Min("filed_at"))
-    pool = tenants.pool_figures(
-        {line.gpu_class_id for row in rows for line in row.request.pending if line.gpu_class_id}
-    )
     open_by = presence.open_by_others([row.request.pk for row in rows], by.person)
-    found = [{**_shown(row, pool, pks), "open_by": open_by.get(row.request.pk, ())} for row in rows]
-    mine = QuotaLine.objects.filter(lines_of(tenants.rights(by)), state=QuotaLine.State.PENDING)
+    found = [{**_shown(row, pks), "open_by": open_by.get(row.request.pk, ())} for row in rows]
+    lines = QuotaLine.objects.filter(lines_of(mine), state=QuotaLine.State.PENDING)
     return {
         "rows": found,
         "groups": [
@@ -113,16 +113,16 @@ def _context(request: HttpRequest, by: Actor, pks: Collection[int], *, reason: s
         "next_cursor": page.next_cursor,
         # Not all that wait: hundreds of them would be most of the page.
         "teams_to_filter": list(dict.fromkeys(row.request.tenant.name for row in read)),
-        "classes_to_filter": GpuClass.objects.filter(Exists(mine.filter(gpu_class=OuterRef("pk")))).order_by("slug"),
+        "classes_to_filter": GpuClass.objects.filter(Exists(lines.filter(gpu_class=OuterRef("pk")))).order_by("slug"),
         "groups_to_filter": GROUPS,
-        "set": _set(by, pks),
+        "set": _set(by, mine, pks),
         "reason": reason,
         "list_keys": KEYS,
-        **founding.inbox(by),
+        **founding.inbox(by, mine),
     }
 
 
-def _shown(row: InboxRow, pool: dict[int, str], pks: Collection[int]) -> dict[str, Any]:
+def _shown(row: InboxRow, pks: Collection[int]) -> dict[str, Any]:
     one = row.request
     return {
         **shown.request_row(one),
@@ -132,7 +132,7 @@ def _shown(row: InboxRow, pool: dict[int, str], pks: Collection[int]) -> dict[st
                 "kind": line.kind,
                 "asked": shown.asked(line),
                 "until": line.asked_until,
-                "facts": pool.get(line.gpu_class_id, ""),
+                "facts": row.pool.get(line.gpu_class_id, ""),
             }
             for line in one.pending
         ],
@@ -145,10 +145,10 @@ def _shown(row: InboxRow, pool: dict[int, str], pks: Collection[int]) -> dict[st
     }
 
 
-def _set(by: Actor, pks: Collection[int]) -> Any:
+def _set(by: Actor, mine: Rights, pks: Collection[int]) -> Any:
     """Of what waits for this person only; None when nothing is ticked."""
-    found = requests.inbox(by).filter(pk__in=pks) if pks else ()
-    return ticked(found, by=by) if found else None
+    found = requests.inbox(mine).filter(pk__in=pks) if pks else ()
+    return ticked(found, by=by, mine=mine) if found else None
 
 
 def _ticks(typed: QueryDict) -> list[int]:

@@ -12,7 +12,7 @@ from django.template.loader import get_template
 
 from accounts.models import Event
 from cluster import queries as mirror
-from cluster.models import AppliedObject, MirrorJob, MirrorPod, MirrorWarning, MirrorWorkload
+from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod, MirrorWarning, MirrorWorkload
 from desk import queries
 from portal.live import Fragments, Topic
 from tenants.models import Grant, Namespace, Tenant
@@ -57,11 +57,12 @@ def versions(channels: Collection[str]) -> Mapping[str, Hashable]:
     return {name: (*row, current[row[0]]) for name, row in found.items()}
 
 
-def _seen(model: type) -> str:
+def _seen(model: type, which: str = "true") -> str:
     table = model._meta.db_table  # type: ignore[attr-defined]
     return (
         f"(SELECT (count(*), max(resource_version))::text FROM {table} seen"
-        f" WHERE seen.cluster_id = namespace.cluster_id AND seen.namespace = namespace.name)"
+        f" WHERE seen.cluster_id = namespace.cluster_id AND seen.namespace = namespace.name"
+        f" AND {which})"
     )
 
 
@@ -69,6 +70,7 @@ def _seen(model: type) -> str:
 _VERSIONS = f"""
 SELECT namespace.name, namespace.cluster_id, namespace.wanted, namespace.error_code,
        {_seen(MirrorJob)}, {_seen(MirrorPod)}, {_seen(MirrorWorkload)}, {_seen(MirrorWarning)},
+       {_seen(MirrorObject, "seen.kind = 'PersistentVolumeClaim'")},
        (SELECT max(event.id) FROM {Event._meta.db_table} event WHERE event.tenant = tenant.slug),
        (SELECT (count(*), count(run.admitted_at), count(run.started_at), count(run.ready_at), count(run.ended_at),
                 count(run.stop_requested_at), sum(run.preemptions))::text

@@ -43,10 +43,18 @@ HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
 # What a new team may begin with: units of the smallest class of a kind, for hardware that has one.
 BUNDLES = (
-    ("Research", "To try things: shares of cards, and a small slice.", 90, (("share", 2), ("slice", 1))),
-    ("Training", "Whole cards.", 60, (("card", 2),)),
-    ("Inference", "Slices with memory of their own, for services.", 180, (("slice", 2),)),
+    (
+        "Research",
+        "To try things: shares of cards, and a small slice.",
+        90,
+        (("share", 2), ("slice", 1), ("storage", 200)),
+    ),
+    ("Training", "Whole cards.", 60, (("card", 2), ("storage", 500))),
+    ("Inference", "Slices with memory of their own, for services.", 180, (("slice", 2), ("storage", 50))),
 )
+# GiB that may be promised to all teams, and what the cast's own were granted, so that notebooks have volumes.
+STORAGE_GIB = 20_000
+STORAGE_HELD = (("alice", TENANT, 100), ("charlie", "team-c", 200))
 # What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
 IMAGES: dict[str, dict[str, str]] = {
     "JupyterLab with PyTorch": {
@@ -177,8 +185,38 @@ def _catalog() -> None:
         actions.put_image(name=name, by=olga, position=10 * position + 10, **values)
     for pilot in GpuClass.objects.filter(sharing=GpuClass.Sharing.MPS, terms_version=0):
         actions.edit_class(pilot.pk, by=olga, terms_version=1, terms=TERMS)
+    _open_storage(olga)
     _offer_bundles(olga)
     _let_charlie_ask()
+
+
+def _open_storage(olga: Actor) -> None:
+    """And some of it for the teams that there are; new ones have it from their bundles."""
+    from accounts.actor import Actor
+    from accounts.models import User
+    from catalog import actions as catalog
+    from catalog.models import GpuClass
+    from tenants import actions
+    from tenants.decisions import Decision
+
+    if GpuClass.objects.filter(interface=GpuClass.Interface.STORAGE).exists():
+        return
+    storage = catalog.create_class(
+        slug="storage",
+        name="Team storage",
+        summary="For volumes of notebooks and jobs.",
+        interface=GpuClass.Interface.STORAGE,
+        promise_limit=STORAGE_GIB,
+        by=olga,
+    )
+    catalog.activate(storage.pk, by=olga)
+    dana = Actor(User.objects.get(email="dana@example.org"), via="page")
+    for name, team, gib in STORAGE_HELD:
+        owner = Actor(User.objects.get(email=f"{name}@example.org"), via="page")
+        filed = actions.file_request(
+            team, lines=[_line(storage.slug, gib)], justification="Volumes for notebooks and checkpoints.", by=owner
+        )
+        actions.decide(filed.pk, [Decision(line.pk, approve=True) for line in filed.lines.all()], by=dana)
 
 
 def _offer_bundles(olga: Actor) -> None:
@@ -191,8 +229,9 @@ def _offer_bundles(olga: Actor) -> None:
     none = GpuClass.Sharing.NONE
     open_to_all = GpuClass.objects.filter(
         life_cycle=GpuClass.LifeCycle.ACTIVE, visibility=GpuClass.Visibility.EVERYONE
-    ).exclude(interface=GpuClass.Interface.NONE)
+    ).exclude(interface__in=[GpuClass.Interface.NONE, GpuClass.Interface.STORAGE])
     kinds = {
+        "storage": GpuClass.objects.filter(interface=GpuClass.Interface.STORAGE, life_cycle=GpuClass.LifeCycle.ACTIVE),
         "share": open_to_all.exclude(sharing=none),
         "slice": open_to_all.filter(sharing=none).exclude(partition="none"),
         "card": open_to_all.filter(sharing=none, partition="none"),
@@ -202,7 +241,8 @@ def _offer_bundles(olga: Actor) -> None:
     for position, (name, summary, days, parts) in enumerate(BUNDLES, start=1):
         found = [(kinds[kind].order_by("memory_mib", "slug").first(), units) for kind, units in parts]
         lines = [(one.slug, units) for one, units in found if one is not None]
-        if lines and not Bundle.objects.filter(name=name).exists():
+        has_card = any(one is not None and not one.is_storage for one, _ in found)
+        if has_card and not Bundle.objects.filter(name=name).exists():
             founding.put_bundle(name=name, summary=summary, days=days, position=10 * position, lines=lines, by=olga)
 
 
@@ -210,12 +250,14 @@ def _let_charlie_ask() -> None:
     """His team holds something already and asks for more: an approver finds a request to decide."""
     from accounts.actor import Actor
     from accounts.models import User
+    from catalog.models import GpuClass
     from tenants import actions
     from tenants.decisions import Decision
     from tenants.models import Tenant
 
     charlie, dana = (Actor(User.objects.get(email=f"{name}@example.org"), via="page") for name in ("charlie", "dana"))
-    if Tenant.objects.get(slug="team-c").requests.exists():
+    asked = Tenant.objects.get(slug="team-c").requests
+    if asked.exclude(lines__gpu_class__interface=GpuClass.Interface.STORAGE).exists():
         return
     held = actions.file_request(
         "team-c", lines=_lines(HELD), justification="Two trainings and two small notebooks.", by=charlie
@@ -228,20 +270,24 @@ def _let_charlie_ask() -> None:
 
 def _lines(wanted: tuple[tuple[str, int], ...]) -> list[Asked]:
     """Of the first exclusive class that is counted by each resource name; hardware without one is left out."""
-    from django.utils import timezone
-
     from catalog.models import GpuClass
-    from tenants.policy import Asked
 
-    now = timezone.now()
     found = []
     for resource, units in wanted:
         exclusive = GpuClass.objects.filter(resource=resource, sharing=GpuClass.Sharing.NONE)
         gpu_class = exclusive.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).first()
         if gpu_class is not None:
-            ends = now + timedelta(days=90)
-            found.append(Asked(gpu_class=gpu_class.slug, units=units, starts=now, ends=ends))
+            found.append(_line(gpu_class.slug, units))
     return found
+
+
+def _line(slug: str, units: int) -> Asked:
+    from django.utils import timezone
+
+    from tenants.policy import Asked
+
+    now = timezone.now()
+    return Asked(gpu_class=slug, units=units, starts=now, ends=now + timedelta(days=90))
 
 
 if __name__ == "__main__":

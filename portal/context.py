@@ -13,7 +13,7 @@ from accounts.actor import Actor
 from accounts.models import Role, User
 from portal import theme
 from tenants.models import Deputy, Tenant
-from tenants.queries import founding, requests
+from tenants.queries import founding, requests, rights
 
 # Which entry of the navigation a page belongs to, by the page's name in the URL map.
 SECTIONS = {
@@ -124,8 +124,8 @@ def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy
         pages.append(("Requests", reverse("requests", args=[team.slug]), None))
         pages.append(("Team", reverse("team", args=[team.slug]), None))
     if user.has_role(Role.APPROVER) or is_deputy:
-        by = Actor(user=user, via="page")
-        pages.append(("Inbox", reverse("inbox"), requests.inbox(by).count() + founding.waiting(by).count()))
+        mine = rights(Actor(user=user, via="page"))
+        pages.append(("Inbox", reverse("inbox"), requests.inbox(mine).count() + founding.waiting(mine).count()))
     if user.roles:
         pages.append(("History", reverse("history"), None))
     if user.has_role(Role.OPERATOR):

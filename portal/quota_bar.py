@@ -40,15 +40,21 @@ def several(unit: str) -> str:
     return unit if unit in NO_PLURAL or not unit else f"{unit}s"
 
 
-def sentence(*, granted: float, used: float, borrowed: float, queued: float, unit: str) -> str:
+def sentence(*, granted: float, used: float | None, borrowed: float, queued: float, unit: str) -> str:
+    if used is None:
+        return f"{plural(granted, unit)} granted; how much is used is not known"
     own = used - borrowed
     text = f"{own:g} of {granted:g} granted {several(unit)} used, {borrowed:g} borrowed, {queued:g} queued"
     return f"{plural(used, unit)} used: {text}" if borrowed else text
 
 
-def quota_bar(*, granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit") -> QuotaBar:
-    """Geometry in percent of the bar's width. `used` includes `borrowed`; bars of one page share no scale."""
-    own = max(0.0, used - borrowed)
+def quota_bar(
+    *, granted: float, used: float | None, borrowed: float = 0, queued: float = 0, unit: str = "unit"
+) -> QuotaBar:
+    """Geometry in percent of the bar's width. `used` includes `borrowed`; bars of one page share no scale. None: it is
+    not known and not drawn.
+    """
+    own = max(0.0, (used or 0) - borrowed)
     held = max(granted, own)  # after a lowered grant more may run than is granted; it is still drawn, past the mark
     filled = held + borrowed
     # what waits would take own free units first, so it is drawn over them

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import QuerySet
 
 from accounts.actions import deliver, record
 from accounts.actor import Actor, system
@@ -45,6 +46,7 @@ from tenants.models import Grant, Namespace, Plan, QuotaLine, QuotaRequest, Tena
 from tenants.policy import Asked, Excess
 from tenants.promises import Promise
 from tenants.queries import reclaims, requests
+from tenants.queries.promised import Promised, promised_of
 from tenants.teams import create_tenant as create_tenant
 from tenants.telling import address, hint_pages
 from tenants.thread import comment_request as comment_request
@@ -184,12 +186,12 @@ def _decide(
 ) -> QuotaRequest:
     """`rule`: which one decides instead of a person; it was asked already."""
     wanted = {decision.line_id for decision in decisions}
-    asked = dict(QuotaLine.objects.filter(request=request, pk__in=wanted).values_list("pk", "gpu_class_id"))
-    if asked.keys() != wanted:
-        raise Refused(NOT_FOUND)
-    classes, namespaces = _lock(request.tenant, set(asked.values()))
+    named = QuotaLine.objects.filter(request=request, pk__in=wanted)
+    classes, namespaces = _lock(request.tenant, named.values("gpu_class"))
     # Only now: somebody may have decided or withdrawn while we waited for the locks.
-    lines = QuotaLine.objects.in_bulk(wanted)
+    lines = {line.pk: line for line in named}
+    if lines.keys() != wanted:
+        raise Refused(NOT_FOUND)
     now = queries.now()
     standing = queries.standing(by, request.tenant, wanted=namespaces[0].wanted)
     mine = queries.rights(by)
@@ -206,20 +208,22 @@ def _decide(
             one = one.cutting(reclaims.base_at(line.tenant_id, line.gpu_class_id, one.starts))
         refuse_if(in_line(index, refusal(one, gpu_class.name, now)))
         settled.append(one)
-    figures = queries.figures(request.tenant, list(classes.values()), at=now, target=namespaces[0])
+    promised = promised_of(request.tenant_id, list(classes), at=now)
+    figures = queries.figures(request.tenant, list(classes.values()), at=now, target=namespaces[0], promised=promised)
     for index, one in enumerate(settled):
         refuse_if(in_line(index, _growth(one, classes[one.line.gpu_class_id], figures)))
-    excesses = _excesses(request.tenant, [one for one in settled if one.decision.approve], classes, now)
+    excesses = _excesses([one for one in settled if one.decision.approve], classes, figures, promised)
     refuse_if(policy.may_over_promise(excesses, is_ticked=over_promise.is_ticked, reason=over_promise.reason))
     for one in settled:
         facts = _plain(figures[one.line.gpu_class_id]) | dict(one.decision.measured)
-        _carry_out(one, by=by, rule=rule, now=now, facts=facts, over_promise=over_promise)
+        bases = promised.bases(one.line.gpu_class_id)
+        _carry_out(one, bases, by=by, rule=rule, now=now, facts=facts, over_promise=over_promise)
     _hint(request.tenant, namespaces)
     _tell(request, settled, excesses, over_promise, by=by, subject=subject)
     return request
 
 
-def _lock(tenant: Tenant, class_ids: set[int]) -> tuple[dict[int, GpuClass], list[Namespace]]:
+def _lock(tenant: Tenant, class_ids: QuerySet[QuotaLine, Any]) -> tuple[dict[int, GpuClass], list[Namespace]]:
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     rows = GpuClass.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=class_ids).order_by("pk")
@@ -241,17 +245,16 @@ def _growth(one: Settled, gpu_class: GpuClass, figures: dict[int, queries.Figure
     return policy.growth_refusal(facts, kind=one.line.kind, units=one.units)
 
 
-def _excesses(tenant: Tenant, approved: list[Settled], classes: dict[int, GpuClass], now: datetime) -> list[Excess]:
+def _excesses(
+    approved: list[Settled], classes: dict[int, GpuClass], figures: dict[int, queries.Figures], promised: Promised
+) -> list[Excess]:
     """Where the approved lines would promise more than the class can give, and more than was promised before."""
-    limits = catalog.promise_limits([classes[one.line.gpu_class_id] for one in approved])
     found = [
-        queries.excess_of(
-            tenant.pk,
+        promised.excess(
             classes[one.line.gpu_class_id],
             Promise(one.units, one.starts, one.ends),
             is_base=one.is_total,
-            limit=limits[one.line.gpu_class_id],
-            at=now,
+            limit=figures[one.line.gpu_class_id].limit,
         )
         for one in approved
     ]
@@ -263,8 +266,16 @@ def _plain(figures: queries.Figures) -> dict[str, Any]:
 
 
 def _carry_out(
-    one: Settled, *, by: Actor, rule: str, now: datetime, facts: dict[str, Any], over_promise: OverPromise
+    one: Settled,
+    bases: Sequence[Grant],
+    *,
+    by: Actor,
+    rule: str,
+    now: datetime,
+    facts: dict[str, Any],
+    over_promise: OverPromise,
 ) -> None:
+    """`bases`: the team's grants of this class that are not over and no boosts."""
     line = one.line
     decided: dict[str, Any] = {"decided_by": by.user, "decided_at": now, "reason": one.decision.reason[:500]}
     decided["rule"] = rule
@@ -285,7 +296,7 @@ def _carry_out(
         **decided,
     )
     if one.is_total:
-        _end_running(line, one)
+        _end_running(bases, one)
     # A new total of nothing is the end of the running grant, and no grant of its own.
     if one.units:
         Grant.objects.create(
@@ -299,15 +310,11 @@ def _carry_out(
         )
 
 
-def _end_running(line: QuotaLine, one: Settled) -> None:
+def _end_running(bases: Sequence[Grant], one: Settled) -> None:
     """Bring the running base grant's end forward to the new one's start: the only change a grant may have."""
-    overlapping = Grant.objects.filter(
-        tenant_id=line.tenant_id,
-        gpu_class_id=line.gpu_class_id,
-        kind=Grant.Kind.BASE,
-        period__overlap=DateTimeTZRange(one.starts, one.ends),
-    )
-    for grant in overlapping:
+    for grant in bases:
+        if grant.period.upper <= one.starts or grant.period.lower >= one.ends:
+            continue
         if grant.period.lower >= one.starts:
             text = (
                 f"A total of {grant.units} is granted from {grant.period.lower:%d %b %Y, %H:%M %Z} on already. "
@@ -361,4 +368,5 @@ def _answer(one: Settled) -> dict[str, Any]:
     if not one.decision.approve:
         return {**common, "approved": False}
     dates = {"from": one.starts, "until": one.ends, "grace_hours": one.grace // timedelta(hours=1)}
-    return {**common, "approved": True, "units": one.units, **dates}
+    unit = {"unit": catalog.unit_of(line.gpu_class)} if line.gpu_class.is_storage else {}
+    return {**common, "approved": True, "units": one.units, **unit, **dates}

@@ -32,6 +32,7 @@ class Held:
     units: int
     ends: datetime
     is_pending: bool
+    unit: str = "unit"
 
 
 @dataclass(frozen=True)

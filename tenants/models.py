@@ -9,7 +9,7 @@ from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Lower, Now, Upper
 
 from accounts.actor import Actor
 from catalog.models import GpuClass
@@ -269,6 +269,11 @@ class Grant(models.Model):
     line = models.ForeignKey(QuotaLine, on_delete=models.PROTECT, null=True, blank=True, related_name="grants")
 
     class Meta:
+        # What a class is promised from now on, without a look at what is over (tenants/queries/promised.py).
+        indexes = [
+            models.Index("gpu_class", Upper("period"), include=["units", "period"], name="grant_class_ends"),
+            models.Index("gpu_class", Lower("period"), name="grant_class_starts"),
+        ]
         constraints = [
             models.CheckConstraint(condition=Q(grace__gte=timedelta(0)), name="grant_grace_not_negative"),
             ExclusionConstraint(

@@ -10,6 +10,7 @@ from accounts.actor import Actor
 from accounts.models import Role, Scope
 from accounts.policy import scope_refusal
 from portal.errors import Refusal
+from portal.quota_bar import several
 
 OWNER, MANAGER, MEMBER, VIEWER = "owner", "manager", "member", "viewer"
 MEMBER_ROLES = (OWNER, MANAGER, MEMBER, VIEWER)
@@ -50,6 +51,7 @@ class ClassFacts:
     successor: str = ""
     # What is pending would take units back.
     is_reclaimed: bool = False
+    unit: str = "unit"
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ def comment_refusal(text: str) -> Refusal | None:
 def class_refusal(facts: ClassFacts) -> Refusal | None:
     """Can nothing at all be asked of this class now? The form shows why instead of a field."""
     if facts.is_reclaimed:
-        text = f"Units of {facts.name} may be taken back; that is decided first. Say under that request what you need."
+        text = f"Some of {facts.name} may be taken back; that is decided first. Say under that request what you need."
         return Refusal("already_pending", text, "gpu_class", status=409)
     if facts.is_pending:
         text = f"Your team already waits for a decision about {facts.name}; withdraw that line first or wait for it."
@@ -240,9 +242,9 @@ def line_refusal(asked: Asked, facts: ClassFacts | None, *, now: datetime) -> Re
     if asked.kind not in ("base", "boost"):
         return Refusal("bad_kind", "A line is a new total (base) or a boost.", "kind")
     if not 0 <= asked.units <= UNITS_MAX:
-        return Refusal("bad_units", f"Units are whole numbers from 0 to {UNITS_MAX:,}.", "units")
+        return Refusal("bad_units", f"Say a whole number of {several(facts.unit)} from 0 to {UNITS_MAX:,}.", "units")
     if asked.kind == "boost" and asked.units == 0:
-        return Refusal("bad_units", "A boost adds at least 1 unit.", "units")
+        return Refusal("bad_units", f"A boost adds at least 1 {facts.unit}.", "units")
     if asked.ends <= asked.starts or asked.ends <= now:
         return Refusal("bad_period", "The period has to end after its start, and in the future.", "ends_at")
     if asked.ends - asked.starts > PERIOD_MAX:
@@ -340,7 +342,8 @@ def may_over_promise(excesses: Collection[Excess], *, is_ticked: bool, reason: s
         return None
     worst = max(excesses, key=lambda excess: excess.units)
     if worst.limit is None:
-        what = f"What {worst.class_name} can give is not known at the moment (no fresh data from the cluster)."
+        why = "no fresh data from the cluster, no limit set"
+        what = f"What {worst.class_name} can give is not known at the moment ({why})."
     else:
         what = (
             f"This promises {worst.units} of {worst.class_name} more than the {worst.limit} it can give at that time."

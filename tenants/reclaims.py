@@ -11,6 +11,7 @@ from accounts.actions import deliver, record
 from accounts.actor import Actor
 from portal.due import touch
 from portal.errors import get_or_refuse, refuse_if
+from portal.quota_bar import several
 from tenants import letters, line_policy, policy, queries
 from tenants.models import Plan, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Taken
@@ -42,21 +43,25 @@ def reclaim(tenant_slug: str, *, lines: Sequence[Taken], justification: str, by:
     rows = [_line(request, taken, held[taken.gpu_class]) for taken in lines]
     QuotaLine.objects.bulk_create(rows)
     touch(Plan, Plan.objects.create(request=request).pk)
+    cut = [held[one.gpu_class] for one in lines]
     after = {"lines": [{**asdict(taken), "kind": QuotaLine.Kind.RECLAIM} for taken in lines]}
     event = record(by, "request.reclaimed", request, tenant=tenant.slug, after=after)
-    sentences = [letters.taken(held[one.gpu_class].name, held[one.gpu_class].units, one, now) for one in lines]
+    sentences = [
+        letters.taken(found.name, found.units, one, now, unit=found.unit) for one, found in zip(lines, cut, strict=True)
+    ]
+    what = " and ".join(sorted({several(one.unit) for one in cut}))
     body = "\n".join([*sentences, "", because, "", address(f"/requests/{request.pk}")])
     approvers = queries.approvers_of([row.gpu_class_id for row in rows], tenant=tenant)
     deliver(
         event,
         [person for person in approvers if person.pk != by.user_id],
-        subject=f"To decide: units of {tenant.name} shall be taken back",
+        subject=f"To decide: {what} of {tenant.name} shall be taken back",
         body=body,
     )
     deliver(
         event,
         queries.managers_of(tenant),
-        subject=f"Units of {tenant.name} may be taken back",
+        subject=f"{what[:1].upper()}{what[1:]} of {tenant.name} may be taken back",
         body=f"{by.name} proposes this; an approver decides. Say under the request what you need.\n\n{body}",
     )
     hint_pages(tenant)

@@ -6,6 +6,7 @@ What Kueue has admitted is read from the queue itself, not from the mirror: prov
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from django.db.models.functions import Now
 
@@ -13,7 +14,7 @@ from catalog import reconcile as catalog
 from catalog.models import Pool
 from catalog.reconcile import Promises
 from cluster import live_queue
-from cluster.apply import Converged, Manifest, converge
+from cluster.apply import Converged, Key, Manifest, converge
 from cluster.dry_run import Planned, dry_run
 from cluster.kube import Kube
 from cluster.live_queue import LiveQueue
@@ -25,13 +26,14 @@ from portal.hints import page_hint
 from tenants import entitlements, escalation, idle, queries, reconcile_close, refusals, reminders
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.queries import grants
-from tenants.sending import SOON_S, applied, queue_of, send
+from tenants.sending import SOON_S, known_of, queue_of, send
 
 # Who makes a flavor wakes all namespaces; this is for a wake-up that was lost, and for a flavor that leaves when its
 # last work ends, in days maybe. A flavor that cannot be made must not keep every namespace busy.
 FLAVOR_AGAIN_S = 60.0
 PLAN_NAMESPACE = "gpu-portal-plan"
 Wanted = Namespace.Wanted
+Known = dict[Key, AppliedObject]
 
 
 # ---- Namespace ---------------------------------------------------------------------------------------------------
@@ -53,14 +55,15 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     # A queue that is open stays open while other objects are repaired; a new one opens when the rest is applied.
     spec = queries.namespace_spec(row, shares, live, is_held=is_suspended or not live.is_open)
     spec = replace(spec, wakes=entitlements.wakes(shares, live, now))
-    if not _is_ours(row):
-        first = send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False)
+    known = known_of(row)
+    if not _is_ours(known):
+        first = send(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False, known=known)
         # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
         refusals.tell_new(row, first)
         catalog.refuse_to_settle(row.cluster, owner_label(row), first, clock=clock)
-    done = _converge(row, spec, live, deadline, kube=kube)
+    done = _converge(row, spec, live, known, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and done.is_all_applied:
-        done = send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube)
+        done = send(row, manifests.objects(replace(spec, is_held=False)), deadline, kube=kube, known=known)
     page_hint(row.name)
     is_kept_anew = any(kind == "Cohort" for kind, _, _ in (*done.sent, *done.deleted))
     if is_kept_anew:
@@ -78,23 +81,26 @@ def namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     return Outcome(again_in_s=again_in_s, clock=clock, is_applied=not (done.terminating or is_coming))
 
 
-def _converge(row: Namespace, spec: NamespaceSpec, live: LiveQueue, deadline: Deadline, *, kube: Kube) -> Converged:
+def _converge(
+    row: Namespace, spec: NamespaceSpec, live: LiveQueue, known: Known, deadline: Deadline, *, kube: Kube
+) -> Converged:
     """Lower first, raise last: queue numbers that fall, then everything else, then queue numbers that rise.
 
     Before any of it, what keeps running work from being reclaimed when the queue's numbers fall under it.
     """
-    kept = send(row, manifests.grace_cohort(spec), deadline, kube=kube, is_all=False).sent if spec.grace else ()
+    part = partial(send, row, deadline=deadline, kube=kube, is_all=False, known=known)
+    kept = part(manifests.grace_cohort(spec)).sent if spec.grace else ()
     if spec.cells is not None and live.cells:
         lowered = entitlements.lowered(spec.cells, live)
         if lowered != spec.cells and any(_is_lower(cell, live) for cell in lowered):
-            send(row, [manifests.cluster_queue(spec, lowered)], deadline, kube=kube, is_all=False)
+            part([manifests.cluster_queue(spec, lowered)])
     if spec.cells is not None and live is live_queue.ABSENT:
         # The queue comes when everything else has been tried: on hold, but where all of it is applied.
         others = [manifest for manifest in manifests.objects(spec) if manifest["kind"] != "ClusterQueue"]
-        rest = send(row, others, deadline, kube=kube, is_all=False)
+        rest = part(others)
         spec = replace(spec, is_held=row.wanted != Wanted.ACTIVE or not rest.is_all_applied)
         kept = (*kept, *rest.sent)
-    done = send(row, manifests.objects(spec), deadline, kube=kube)
+    done = send(row, manifests.objects(spec), deadline, kube=kube, known=known)
     return replace(done, sent=(*kept, *done.sent))
 
 
@@ -103,9 +109,10 @@ def _is_lower(cell: QuotaCell, live: LiveQueue) -> bool:
     return now is not None and (cell.nominal < now.nominal or (cell.borrowing_limit or 0) < (now.borrowing_limit or 0))
 
 
-def _is_ours(row: Namespace) -> bool:
+def _is_ours(known: Known) -> bool:
     """Not when somebody changed it, or deleted it and made another: then it is sent before anything is tried in it."""
-    return applied(row).filter(kind="Namespace", result=AppliedObject.Result.APPLIED, difference={}).exists()
+    row = next((row for (kind, _, _), row in known.items() if kind == "Namespace"), None)
+    return row is not None and row.result == AppliedObject.Result.APPLIED and not row.difference
 
 
 def _is_coming(share: entitlements.Share) -> bool:
@@ -142,7 +149,7 @@ def plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
 
 def _try(target: Namespace, spec: NamespaceSpec, deadline: Deadline, *, kube: Kube) -> list[Planned]:
     wanted = manifests.objects(spec)
-    if _is_ours(target):
+    if _is_ours(known_of(target)):
         return dry_run(kube=kube, cluster=target.cluster, owner=spec.owner, manifests=wanted, deadline=deadline)
     _ensure_plan_namespace(target.cluster, spec, deadline, kube=kube)
     moved = [_in_plan_namespace(manifest) for manifest in wanted]

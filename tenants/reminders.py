@@ -16,7 +16,9 @@ from accounts.actions import deliver, record
 from accounts.actor import system
 from accounts.models import Event
 from accounts.queries import row_label
-from tenants import queries
+from catalog import queries as catalog
+from portal.quota_bar import several
+from tenants import letters, queries
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
 from tenants.telling import address
 
@@ -96,12 +98,15 @@ def _deliver_end(event: Event, tenant: Tenant, grant: Grant) -> None:
         queries.managers_of(tenant),
         subject=f"The {what} of {grant.gpu_class.name} for {tenant.name} has ended",
         body=(
-            f"The {what} of {grant.units} units of {grant.gpu_class.name} ended on {end:%d %b %Y, %H:%M %Z}.\n"
-            f"Nothing new starts on it. What ran at its end goes on until {runs_until:%d %b %Y, %H:%M %Z} and is not "
-            "taken back for other teams before. Volumes and what is on them stay.\n\n"
+            f"The {what} of {_units(grant)} of {grant.gpu_class.name} ended on {end:%d %b %Y, %H:%M %Z}.\n"
+            f"{letters.end(runs_until, unit=catalog.counted_in(grant.gpu_class), is_over=True)}\n\n"
             f"What the team holds now: {address(f'/teams/{tenant.slug}/grants')}"
         ),
     )
+
+
+def _units(grant: Grant) -> str:
+    return f"{grant.units} {several(catalog.counted_in(grant.gpu_class))}"
 
 
 def _locked(namespace: Namespace) -> Tenant:
@@ -118,9 +123,8 @@ def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
         queries.managers_of(tenant),
         subject=f"{grant.gpu_class.name} of {tenant.name} ends on {ends:%d %b %Y}",
         body=(
-            f"The grant of {grant.units} units of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
-            f"Nothing new starts on it afterwards. What runs then goes on until {runs_until:%d %b %Y, %H:%M %Z} and is "
-            "not taken back for other teams before. Volumes and what is on them stay.\n\n"
+            f"The grant of {_units(grant)} of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
+            f"{letters.end(runs_until, unit=catalog.counted_in(grant.gpu_class), is_over=False)}\n\n"
             f"Renew it with one click: {address(f'/teams/{tenant.slug}/grants')}"
         ),
     )

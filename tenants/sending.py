@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.db.models import QuerySet
 
 from cluster import live_queue
-from cluster.apply import OWNER_LABEL, Converged, Manifest, converge
+from cluster.apply import OWNER_LABEL, Converged, Key, Manifest, converge, rows_of
 from cluster.kube import Kube, NotFound
 from cluster.live_queue import LiveQueue
 from cluster.models import AppliedObject, Cluster
@@ -19,8 +19,15 @@ SOON_S = 3.0
 
 
 def send(
-    row: Namespace, wanted: Sequence[Manifest], deadline: Deadline, *, kube: Kube, is_all: bool = True
+    row: Namespace,
+    wanted: Sequence[Manifest],
+    deadline: Deadline,
+    *,
+    kube: Kube,
+    is_all: bool = True,
+    known: dict[Key, AppliedObject] | None = None,
 ) -> Converged:
+    """`known`: as in `converge`."""
     return converge(
         kube=kube,
         cluster_id=row.cluster_id,
@@ -28,6 +35,7 @@ def send(
         manifests=wanted,
         deadline=deadline,
         delete_unwanted=is_all,
+        known=known,
     )
 
 
@@ -46,6 +54,10 @@ def queue_of(row: Namespace, kube: Kube) -> LiveQueue:
         applied(row).filter(kind="ClusterQueue", name=row.name, uid=answer.uid).exists()
     )
     return live_queue.read(answer.body) if is_ours else live_queue.ABSENT
+
+
+def known_of(row: Namespace) -> dict[Key, AppliedObject]:
+    return rows_of(row.cluster_id, owner_label(row))
 
 
 def applied(row: Namespace) -> QuerySet[AppliedObject]:

@@ -26,7 +26,7 @@ from tenants.queries.requests import LineRow, RequestRow
 FITS = "Fits: at no time in the period more would be promised than there is."
 VERBS = {
     "request.filed": "filed the request",
-    "request.reclaimed": "asked to take units back",
+    "request.reclaimed": "asked to take quota back",
     "request.withdrawn": "withdrew what was pending",
     "request.decided": "decided",
     "request.commented": "commented",
@@ -94,7 +94,7 @@ def problem(excess: Excess | None, growth: Refusal | None, *, is_over: bool) -> 
 
 def over_promised(excess: Excess) -> str:
     if excess.limit is None:
-        return f"What {excess.class_name} can give is not known at the moment; no data from the cluster."
+        return f"What {excess.class_name} can give is not known at the moment: no data from the cluster, no limit set."
     return (
         f"{excess.class_name} would be promised {excess.units} more than the {excess.limit} it can give at that time."
     )
@@ -244,7 +244,11 @@ def counts(rows: Collection[AppliedObject], absent: Collection[int] = ()) -> str
 
 
 def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:
-    """`shared; 12 of 32 free; 28 promised of 32`."""
+    """`shared; 12 of 32 free; 28 promised of 32`, or `for volumes; 200 promised of 1000 GiB`."""
+    if one.is_storage:
+        return (
+            f"for volumes; {promised} promised of {'unknown' if one.promise_limit is None else one.promise_limit} GiB"
+        )
     kind = "exclusive" if one.sharing == GpuClass.Sharing.NONE else f"shared by {one.replicas}"
     limit = capacity.allocatable if one.promise_limit is None else one.promise_limit
     free = "free units unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"

@@ -126,7 +126,7 @@ def _questions(request: RequestFacts, bounds: Bounds) -> Iterator[str]:
         if line.obstacle:
             yield line.obstacle
         if line.excess is not None and line.excess.limit is None:
-            yield f"What {line.name} can give is not known at the moment: no fresh data from the cluster."
+            yield f"What {line.name} can give is not known at the moment: no fresh data from the cluster, no limit set."
         if not line.obstacle and (question := _use(line, bounds)):
             yield question
     if request.plan.error:

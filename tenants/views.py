@@ -77,6 +77,7 @@ def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def request_new(request: HttpRequest, tenant: str, measure: Measure) -> HttpResponse:
+    """`?units-<slug>=` fills the form."""
     by = actor(request)
     team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
     refuse_if(policy.may_file(by, queries.standing(by, team)))
@@ -100,7 +101,7 @@ def request_new(request: HttpRequest, tenant: str, measure: Measure) -> HttpResp
     status = 422 if form.is_bound else 200
     context = {
         "tenant": team,
-        "rows": _class_rows(team, cluster, classes, request.POST, errors),
+        "rows": _class_rows(team, cluster, classes, request.POST or request.GET, errors),
         "kinds": KINDS,
         "boost": BOOST_EXAMPLE,
         "form": form,

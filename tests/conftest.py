@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
-from pytest_django import DjangoDbBlocker
 
 from accounts.models import Role, User
 from catalog.models import GpuClass
@@ -20,11 +18,14 @@ from cluster.models import Cluster
 from devcluster.api import Api
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
+from tests.economy import economy
 from tests.plugin import SERVICES_VARIABLE, read_services
 from tests.waiting import wait_until
 
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
+# A minute or more each.
+LONG_WALKS = ("test_walk", "test_thin_path", "test_hardware_pages", "test_pages")
 
 
 @pytest.fixture(scope="session")
@@ -32,11 +33,10 @@ def django_db_modify_db_settings_xdist_suffix() -> None:
     """Nothing to add: the name of each process's database is its own already, see tests/plugin.py."""
 
 
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """Tests that commit are emptied by TRUNCATE, which the trigger of Event refuses; its own test switches it on."""
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE accounts_event DISABLE TRIGGER accounts_event_no_truncate")
+@pytest.fixture(scope="session", autouse=True)
+def cheap_where_nobody_looks() -> Iterator[None]:
+    with economy():
+        yield
 
 
 # ---- services ----------------------------------------------------------------------------------------------------
@@ -150,7 +150,13 @@ def a100(cluster: Cluster, unique: str) -> GpuClass:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that wait for the cluster first, so that no process is left alone with one of them at the end.
 
-    Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none.
+    Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none. Of those
+    the long ones first, for the same reason.
     """
     live = {item.path for item in items if "services" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: ("/e2e/" in str(item.path), item.path not in live))
+
+    def turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+        is_browser = "/e2e/" in str(item.path)
+        return is_browser, item.path not in live, is_browser and item.path.stem not in LONG_WALKS
+
+    items.sort(key=turn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,9 +17,14 @@ Raw = dict[str, Any]
 
 def hardware_seen(cluster: Cluster, name: str = "mixed", **more: Iterable[Raw]) -> Mirror:
     """All nodes of the file, ready, and its device slices. `more`: raw objects of further kinds, pods for example."""
-    found = hardware.read(name)
+    found = _read(name)
     slices = [with_metadata(one) for one in found.slices]
     return seen(cluster, Node=[ready(one) for one in found.nodes], ResourceSlice=slices, **more)
+
+
+@functools.cache
+def _read(name: str) -> hardware.Hardware:
+    return hardware.read(name)
 
 
 def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> Mirror:

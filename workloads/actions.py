@@ -24,12 +24,13 @@ from portal.errors import get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
 from tenants.terms import accept_terms
-from workloads import policy, queries, run_time_policy
+from workloads import policy, queries, run_time_policy, volume_policy
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
 from workloads.queries import launching
 from workloads.queries.launching import Target
+from workloads.queries.storage import storage_facts
 
 TICKET_LIFE = timedelta(seconds=30)
 NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
@@ -207,6 +208,8 @@ def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
     if not wanted.volume:
         return None
     known = Volume.objects.filter(namespace=namespace, name=wanted.volume, delete_requested_at=None).first()
+    if known is None:
+        refuse_if(volume_policy.may_make(storage_facts(namespace), wanted.volume_gib))
     return known or Volume.objects.create(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib)
 
 

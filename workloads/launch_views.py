@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
@@ -24,6 +25,7 @@ from workloads.forms import ChangeForm, LaunchForm
 from workloads.plan import Place, Plan, plan
 from workloads.queries import offers, prefill
 from workloads.queries.offers import Offer
+from workloads.queries.storage import storage_facts
 
 # What decides only where something runs; everything else that an address says is shown before the button.
 PLACES = frozenset({"kind", "gpu_class", "units"})
@@ -176,7 +178,18 @@ def _form_context(
         "offer": offer,
         "units": _number(str(form["units"].value() or "")) or 1,
         "plan": _plan(by, namespace, team, form, offer, number),
+        "more_storage": _more_storage(namespace, form) if "volume_gib" in form.errors else "",
     }
+
+
+def _more_storage(namespace: Namespace, form: LaunchForm) -> str:
+    """Where the team asks for as much storage as the new volume needs; "" where the cluster offers none."""
+    storage, size = storage_facts(namespace), form.data.get("volume_gib", "")
+    if storage is None or not (size.isascii() and size.isdigit()):
+        return ""
+    box = f"units-{storage.slug}"
+    wanted = urlencode({box: (storage.used or 0) + int(size[:6])})
+    return f"{reverse('request-new', args=[namespace.tenant.slug])}?{wanted}#{box}"
 
 
 def _plan(

@@ -79,6 +79,7 @@ class ClassFacts:
     terms_version: int = 0
     terms_accepted: bool = False
     run_hours_limit: int | None = None
+    is_storage: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,9 @@ def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | 
 
 def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
     """Numbers only: would the cluster take it, however long it waits?"""
+    if found.is_storage:
+        text = f"{found.name} is storage for volumes: nothing runs on it. Choose another class."
+        return Refusal("storage", text, "gpu_class")
     if found.life_cycle != "active":
         way = f"Choose {found.successor or 'another class'}."
         return Refusal(

@@ -50,6 +50,11 @@ def unit_of(one: GpuClass) -> str:
     return "slice" if one.partition != "none" else "card"
 
 
+def counted_in(one: GpuClass) -> str:
+    """What a sentence counts that does not say whether a unit is a card or a slice: unit, or GiB."""
+    return "GiB" if one.is_storage else "unit"
+
+
 def axes_of(gpu_class: GpuClass) -> Axes:
     """What the class's contract is computed from."""
     return Axes(

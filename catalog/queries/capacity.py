@@ -61,6 +61,10 @@ class Capacity:
     def is_known(self) -> bool:
         return self.allocatable is not None
 
+    def limit(self, gpu_class: GpuClass) -> int | None:
+        """Units that may be promised at one time: staff's limit, else what there is; None: unknown."""
+        return self.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit
+
 
 def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:
     """Capacity by class id. Two queries, three with a DRA class of unlike devices; without nodes their cost grows with

@@ -34,10 +34,11 @@ def checked(cluster: Cluster) -> Checked:
         return Checked(None, None, False, as_of.problem)
     slices = mirror.objects(cluster.pk, kind="ResourceSlice")
     queues = mirror.objects(cluster.pk, kind="ClusterQueue") if has_kueue else []
+    on_nodes = GpuClass.objects.filter(cluster=cluster).exclude(interface=GpuClass.Interface.STORAGE)
     site = Site(
         nodes=tuple(_node(node) for node in mirror.nodes(cluster.pk)),
         slices=tuple(device for one in slices for device in discovery_devices(one)),
-        classes=tuple(_offer(gpu_class) for gpu_class in GpuClass.objects.filter(cluster=cluster)),
+        classes=tuple(_offer(gpu_class) for gpu_class in on_nodes),
         # While a grant is in its grace, its team's queue is in a cohort of its own name.
         queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
         if has_kueue

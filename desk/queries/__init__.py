@@ -30,7 +30,7 @@ ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 @dataclass(frozen=True)
 class Holding:
     """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
-    ended, which go on until `grace_until`.
+    ended, which go on until `grace_until`. Of storage it is what volumes ask for, None when nobody knows.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Holding:
     note: str
     unit: str
     granted: int
-    used: int
+    used: int | None
     borrowed: int
     in_grace: int
     queued: int
@@ -105,6 +105,9 @@ def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding
     is_held = Q(pk__in=granted) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
     found = []
     for one in GpuClass.objects.filter(is_held).order_by("slug"):
+        if one.is_storage:
+            found.append(_storage(namespace, one, granted.get(one.pk, 0), ends.get(one.pk)))
+            continue
         own, runs = granted.get(one.pk, 0), used.get(one.slug, 0)
         in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
         found.append(
@@ -123,6 +126,23 @@ def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding
             )
         )
     return found
+
+
+def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetime | None) -> Holding:
+    """Two queries. Nothing of it is borrowed or waits, and its grace takes nothing away."""
+    return Holding(
+        name=one.name,
+        slug=one.slug,
+        note="for volumes",
+        unit=catalog.unit_of(one),
+        granted=granted,
+        used=catalog.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),
+        borrowed=0,
+        in_grace=0,
+        queued=0,
+        ends_at=ends_at,
+        grace_until=None,
+    )
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:

@@ -14,6 +14,7 @@ from catalog import contract
 from catalog import queries as catalog
 from catalog.advice import start_of
 from catalog.models import GpuClass
+from desk.queries import storage
 from desk.queries.cells import Drawing, drawing
 from desk.queries.shelf import Item, Shelf
 from desk.queries.viewer import Viewer
@@ -80,6 +81,7 @@ class Catalog:
     is_stale: bool
     team: str
     start_href: str
+    storage: list[storage.StorageCard]
 
 
 def catalog_of(shelf: Shelf, *, only: str = ALL) -> Catalog:
@@ -102,6 +104,7 @@ def catalog_of(shelf: Shelf, *, only: str = ALL) -> Catalog:
         is_stale=not shelf.capacity.is_current,
         team=shelf.viewer.tenant.name if shelf.viewer.tenant else "",
         start_href="" if shelf.viewer.tenant or shelf.viewer.is_staff else reverse("start"),
+        storage=storage.cards(shelf.viewer, list(shelf.storage)),
     )
 
 

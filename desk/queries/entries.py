@@ -37,10 +37,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class ClassEntry:
-    """`successor`: a slug, "" where there is none that this person may know of."""
+    """`successor`: a slug, "" where there is none that this person may know of. `contract` None: nothing runs on it."""
 
     gpu_class: GpuClass
-    contract: Contract
+    contract: Contract | None
     capacity: Capacity
     successor: str
     retirement: str
@@ -71,7 +71,7 @@ def class_entries(cluster: Cluster, classes: Sequence[GpuClass], *, by: Actor) -
     return [
         ClassEntry(
             gpu_class=one,
-            contract=contract(catalog.axes_of(one)),
+            contract=None if one.is_storage else contract(catalog.axes_of(one)),
             capacity=capacity[one.pk],
             successor=slugs.get(one.successor_id or 0, ""),
             retirement=catalog.retirement(one, names),

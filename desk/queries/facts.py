@@ -59,14 +59,16 @@ def measured(tenant: Tenant, classes: Collection[GpuClass]) -> Measured:
     """For the page of a request and for what a decision keeps."""
     found = team_use(tenant, classes)
     usage, waits = found.usage, found.waits
+    # Storage is not looked at by the minute: there is nothing to tell of it.
+    stored = {one.pk: NOTHING for one in classes if one.is_storage}
     return Measured(
         rows=(
-            ("Peak of 30 days", {pk: _number(one.peak) for pk, one in usage.items()}),
-            ("Mean of 30 days", {pk: _number(one.mean) for pk, one in usage.items()}),
+            ("Peak of 30 days", {pk: _number(one.peak) for pk, one in usage.items()} | stored),
+            ("Mean of 30 days", {pk: _number(one.mean) for pk, one in usage.items()} | stored),
             ("Waited over a minute", {pk: _waited(one) for pk, one in waits.items()}),
             ("Median wait", {pk: _duration(one.median_s) for pk, one in waits.items()}),
         ),
-        note=_note(list(usage.values())),
+        note=_note([one for pk, one in usage.items() if pk not in stored]),
         members=tuple((one.name, f"{_number(one.gpu_hours)} GPU-hours") for one in found.members),
         cards={one.pk: cards_per_unit(one) for one in classes},
         plain={one.pk: _plain(usage[one.pk], waits[one.pk]) for one in classes},
@@ -75,7 +77,7 @@ def measured(tenant: Tenant, classes: Collection[GpuClass]) -> Measured:
 
 def cards_per_unit(one: GpuClass) -> Fraction | None:
     """Physical cards: a slice is its weight of one, a share what remains of it when all are given. None: no card."""
-    if one.interface == GpuClass.Interface.NONE:
+    if one.interface in (GpuClass.Interface.NONE, GpuClass.Interface.STORAGE):
         return None
     return Fraction(1, one.replicas) if one.partition == "none" else weight_of(one)
 

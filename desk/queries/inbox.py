@@ -8,20 +8,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connection
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Sum
 
 from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass
+from catalog.queries import Capacity
 from portal.errors import Refusal
 from tenants import joint, policy
 from tenants import queries as tenants
+from tenants.deputy_policy import Rights
 from tenants.joint import Change, Rivals
 from tenants.models import Grant, Namespace, Plan, QuotaLine, QuotaRequest
 from tenants.policy import Excess
 from tenants.promises import Promise, Step
-from tenants.queries import requests, rules
+from tenants.queries import promised, requests, rules
 from tenants.queries.requests import LineRow, RequestRow
 from tenants.rule_policy import IncreaseFacts
 from tenants.triage import LineFacts, PlanFacts, RequestFacts, Triage, triage
@@ -45,21 +46,34 @@ class Filter:
 
 @dataclass(frozen=True)
 class InboxRow:
+    """`pool`: by class id what all teams were promised of it and what is free, as a sentence."""
+
     request: RequestRow
     triage: Triage
+    pool: Mapping[int, str]
 
 
 @dataclass(frozen=True)
 class Ground:
     """What decisions about some classes stand on, at one instant. By class id: `steps`, what all teams are promised
-    from `at` on; `limits`, None: unknown. `totals`: of teams that wait, their base grants that are not over.
+    from `at` on; `capacities`: as the mirror shows them. `totals`: base grants that are not over, of teams that wait.
     """
 
     at: datetime
     classes: Mapping[int, GpuClass]
-    limits: Mapping[int, int | None]
+    capacities: Mapping[int, Capacity]
     steps: Mapping[int, list[Step]]
     totals: Mapping[Holding, list[Promise]]
+
+    def limit(self, class_id: int) -> int | None:
+        """None: unknown."""
+        return self.capacities[class_id].limit(self.classes[class_id])
+
+    def pool(self) -> dict[int, str]:
+        return {
+            pk: tenants.pool_sentence(one, self.capacities[pk], self.steps[pk][0].units)
+            for pk, one in self.classes.items()
+        }
 
     def change(self, holding: Holding, kind: str, asked: Promise) -> Change | None:
         """What approving does from now on, as a late decision would; None: its time is over."""
@@ -76,15 +90,15 @@ class Ground:
 
     def excess(self, class_id: int, change: Change) -> Excess | None:
         """No limit known: any growth is a promise in the dark."""
-        limit = self.limits[class_id]
+        limit = self.limit(class_id)
         found = joint.over(self.steps[class_id], change, limit or 0)
         units = max((one.units for one in found), default=0)
         return Excess(self.classes[class_id].name, units, limit) if units else None
 
 
-def waiting(by: Actor, chosen: Filter) -> QuerySet[QuotaRequest]:
+def waiting(mine: Rights, chosen: Filter) -> QuerySet[QuotaRequest]:
     """Oldest first is by id. The group is found when rows are read: it is computed, not stored."""
-    found = requests.inbox(by)
+    found = requests.inbox(mine)
     if chosen.team:
         found = found.filter(Q(tenant__slug=chosen.team) | Q(tenant__name__icontains=chosen.team))
     if not chosen.gpu_class:
@@ -93,9 +107,9 @@ def waiting(by: Actor, chosen: Filter) -> QuerySet[QuotaRequest]:
     return found.filter(Exists(lines))
 
 
-def inbox_rows(found: Collection[QuotaRequest], *, by: Actor) -> list[InboxRow]:
+def inbox_rows(found: Collection[QuotaRequest], *, by: Actor, mine: Rights) -> list[InboxRow]:
     """In the given order. About twenty queries, whatever their number and that of the teams."""
-    rows = requests.request_rows(found, by=by)
+    rows = requests.request_rows(found, by=by, mine=mine)
     at = tenants.now()
     class_ids = {line.gpu_class_id for row in rows for line in row.pending if line.gpu_class_id}
     teams = {row.tenant.pk for row in rows}
@@ -105,12 +119,13 @@ def inbox_rows(found: Collection[QuotaRequest], *, by: Actor) -> list[InboxRow]:
     plans = _plans(rows, teams)
     wanted = dict(Namespace.objects.filter(tenant__in=teams).values_list("tenant_id", "wanted"))
     bounds = rules.increase_bounds()
+    pool = ground.pool()
     sorted_rows = []
     for row in rows:
         closed = policy.may_grant(policy.Standing("", wanted.get(row.tenant.pk, "active")))
         lines = tuple(_line_facts(row, line, ground, rivals, use, closed) for line in row.pending)
         facts = RequestFacts(row.pk, lines, plans.get(row.pk, PlanFacts(is_ready=False)), row.is_asked_back)
-        sorted_rows.append(InboxRow(row, triage(facts, bounds)))
+        sorted_rows.append(InboxRow(row, triage(facts, bounds), pool))
     return sorted_rows
 
 
@@ -123,10 +138,10 @@ def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
 
 
 def ground_of(class_ids: Collection[int], tenant_ids: Collection[int], *, at: datetime) -> Ground:
-    """About five queries."""
+    """About six queries."""
     classes = {one.pk: one for one in GpuClass.objects.filter(pk__in=class_ids).select_related("cluster", "successor")}
-    limits = catalog.promise_limits(list(classes.values()))
-    return Ground(at, classes, limits, _steps(class_ids, at), _totals(class_ids, tenant_ids, at))
+    capacities = catalog.capacities(next(iter(classes.values())).cluster, classes.values()) if classes else {}
+    return Ground(at, classes, capacities, promised.steps(class_ids, at=at), _totals(class_ids, tenant_ids, at))
 
 
 def _totals(class_ids: Collection[int], tenant_ids: Collection[int], at: datetime) -> dict[Holding, list[Promise]]:
@@ -141,33 +156,6 @@ def _totals(class_ids: Collection[int], tenant_ids: Collection[int], at: datetim
     ):
         totals[tenant_id, class_id].append(Promise(units, period.lower, period.upper, grace))
     return totals
-
-
-def _steps(class_ids: Collection[int], at: datetime) -> dict[int, list[Step]]:
-    """By class, what all teams are promised from `at` on. One query; its rows are the days on which that changes."""
-    found: dict[int, list[Step]] = {pk: [Step(at, 0)] for pk in class_ids}
-    with connection.cursor() as cursor:
-        cursor.execute(_STEPS, {"at": at, "classes": list(class_ids)})
-        for pk, edge, units in cursor.fetchall():
-            steps = found[pk]
-            step = Step(edge, steps[-1].units + units)
-            if edge == at:
-                steps[-1] = step
-            else:
-                steps.append(step)
-    return found
-
-
-# Summed by period first: thousands of grants end on few days, and sorting all their edges took three times as long.
-_STEPS = f"""
-WITH periods AS MATERIALIZED (
-  SELECT gpu_class_id, greatest(lower(period), %(at)s) AS starts, upper(period) AS ends, sum(units) AS units
-    FROM {Grant._meta.db_table}
-   WHERE gpu_class_id = ANY(%(classes)s) AND upper(period) > %(at)s
-   GROUP BY gpu_class_id, starts, ends)
-SELECT gpu_class_id, edge, sum(change)::bigint
-  FROM periods, LATERAL (VALUES (starts, units), (ends, -units)) AS edges (edge, change)
- GROUP BY gpu_class_id, edge ORDER BY gpu_class_id, edge"""
 
 
 def _pending(class_ids: Collection[int]) -> dict[Holding, dict[str, Any]]:
@@ -187,8 +175,9 @@ def _tight(ground: Ground) -> list[int]:
     asked = dict(waiting.annotate(units=Sum("asked_units")).values_list("gpu_class_id", "units"))
     return [
         pk
-        for pk, limit in ground.limits.items()
-        if limit is not None and max(step.units for step in ground.steps[pk]) + asked.get(pk, 0) > limit
+        for pk in ground.classes
+        if (limit := ground.limit(pk)) is not None
+        and max(step.units for step in ground.steps[pk]) + asked.get(pk, 0) > limit
     ]
 
 
@@ -204,7 +193,7 @@ def _rivals(ground: Ground) -> dict[tuple[int, int], Rivals]:
             by_class[one["gpu_class_id"]][one["request_id"]] = change
     found = {}
     for class_id, changes in by_class.items():
-        limit = ground.limits[class_id]
+        limit = ground.limit(class_id)
         if limit is not None:
             for request_id, rivals in joint.rivals(ground.steps[class_id], changes, limit).items():
                 found[request_id, class_id] = rivals

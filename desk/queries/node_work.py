@@ -195,7 +195,9 @@ def _lines_by_class(cluster: Cluster, node: Node, devices: Sequence[DeviceLine])
     """Open classes with a GPU whose selector this node matches and whose resource it has, healthy or not. One query."""
     return {
         one: line
-        for one in catalog.open_classes(cluster).exclude(interface=GpuClass.Interface.NONE)
+        for one in catalog.open_classes(cluster).exclude(
+            interface__in=[GpuClass.Interface.NONE, GpuClass.Interface.STORAGE]
+        )
         if one.node_labels.items() <= node.labels.items() and (line := _line_of(one, devices)) is not None
     }
 

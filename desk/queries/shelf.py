@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.utils import timezone
@@ -64,15 +64,19 @@ class Shelf:
     viewer: Viewer
     items: list[Item]
     capacity: Capacity = field(default_factory=Capacity)
+    storage: Sequence[GpuClass] = ()
 
     def options(self) -> list[Option]:
         return [_option(item, has_team=self.viewer.tenant is not None) for item in self.items]
 
 
 def shelf(by: Actor) -> Shelf:
-    """By slug. About 20 queries, whatever the number of classes, nodes and pods. `capacity` carries how old it is."""
+    """By slug. About 20 queries, whatever the number of classes, nodes and pods. `capacity` carries how old it is;
+    `storage` stands beside the items: nothing runs on it.
+    """
     cluster = catalog.cluster()
-    classes = list(tenants.visible_classes(by, cluster).select_related("successor"))
+    every = list(tenants.visible_classes(by, cluster).select_related("cluster", "successor"))
+    classes = [one for one in every if not one.is_storage]
     found = figures(cluster, classes)
     viewer = viewer_of(by)
     theirs = _Theirs.of(viewer, classes)
@@ -80,7 +84,8 @@ def shelf(by: Actor) -> Shelf:
     nodes = first_nodes(cluster.pk, parts, namespace=theirs.namespace, most=NODES_SHOWN)
     names = {one.pk: one.name for one in classes}
     items = [_item(one, found[one.pk], theirs, nodes[one.slug], names) for one in classes]
-    return Shelf(viewer, items, next((one.capacity for one in found.values()), Capacity()))
+    storage = [one for one in every if one.is_storage]
+    return Shelf(viewer, items, next((one.capacity for one in found.values()), Capacity()), storage)
 
 
 @dataclass(frozen=True)

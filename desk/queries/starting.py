@@ -32,11 +32,20 @@ class Choice:
     href: str
 
 
+@dataclass(frozen=True)
+class _Own:
+    """Units of a class that the team has: not in use, and asked for by what waits."""
+
+    unused: int
+    queued: int
+
+
 def starts_now(by: Actor, namespace: Namespace, holdings: Iterable[Holding]) -> list[Choice]:
     """For somebody who may launch here. At most five queries, none where nothing of the team's own is left. Not on the
     stream: it is the person's own, and what is free changes with what others do.
     """
-    left = {one.slug: one for one in holdings if one.granted - one.used - one.queued >= 1}
+    own = {one.slug: _Own(one.granted - one.used, one.queued) for one in holdings if one.used is not None}
+    left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
     if not left:
         return []
     free = _free(namespace, left)
@@ -55,7 +64,7 @@ def starts_now(by: Actor, namespace: Namespace, holdings: Iterable[Holding]) -> 
     return list(found.values())[:SHOWN]
 
 
-def _free(namespace: Namespace, left: dict[str, Holding]) -> dict[GpuClass, int]:
+def _free(namespace: Namespace, left: dict[str, _Own]) -> dict[GpuClass, int]:
     """The most units that one launch could have at once, by class and only where there are some. Three queries."""
     usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id, slug__in=left)
     active = usable.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).exclude(interface=GpuClass.Interface.STORAGE)
@@ -67,7 +76,7 @@ def _free(namespace: Namespace, left: dict[str, Holding]) -> dict[GpuClass, int]
         theirs = left[one.slug]
         # What waits already takes its units first, wherever they are.
         on_one_node = (capacities[one.pk].most_on_one_node or 0) - theirs.queued
-        units = min(theirs.granted - theirs.used - theirs.queued, on_one_node, one.units_per_workload)
+        units = min(theirs.unused - theirs.queued, on_one_node, one.units_per_workload)
         if units >= 1:
             found[one] = units
     return found

@@ -17,6 +17,7 @@ from desk.queries.inbox import Ground, ground_of
 from portal.quota_bar import plural
 from tenants import joint
 from tenants import queries as tenants
+from tenants.deputy_policy import Rights
 from tenants.models import QuotaRequest
 from tenants.promises import Excess, Promise
 from tenants.queries import requests
@@ -48,9 +49,9 @@ class Ticked:
     left_out: int
 
 
-def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
+def ticked(found: Collection[QuotaRequest], *, by: Actor, mine: Rights) -> Ticked:
     """The lines that this person decides. About fifteen queries, whatever their number."""
-    rows = requests.request_rows(found, by=by)
+    rows = requests.request_rows(found, by=by, mine=mine)
     at = tenants.now()
     class_ids = {line.gpu_class_id for row in rows for line in row.to_decide if line.gpu_class_id}
     ground = ground_of(class_ids, {row.tenant.pk for row in rows}, at=at)
@@ -77,7 +78,7 @@ def ticked(found: Collection[QuotaRequest], *, by: Actor) -> Ticked:
 
 
 def _ticked_class(pk: int, changes: list[Promise], more: int, ground: Ground, end: datetime) -> TickedClass:
-    one, at, limit, before = ground.classes[pk], ground.at, ground.limits[pk], ground.steps[pk]
+    one, at, limit, before = ground.classes[pk], ground.at, ground.limit(pk), ground.steps[pk]
     unit = catalog.unit_of(one)
     over = joint.over(before, changes, limit or 0)
     return TickedClass(
@@ -118,6 +119,9 @@ def _verdict(classes: Collection[TickedClass], *, is_one: bool) -> tuple[str, bo
         return f"{'It goes' if is_one else 'Together they go'} over a limit: {'; '.join(over)}.", False
     if unknown := [one.curve.name for one in classes if one.is_unknown]:
         fit = "it fits" if is_one else "they fit together"
-        return f"Whether {fit} is not known: no fresh data from the cluster of {', '.join(unknown)}.", False
+        return (
+            f"Whether {fit} is not known: no fresh data from the cluster, no limit set for {', '.join(unknown)}.",
+            False,
+        )
     fits = f"{'It takes' if is_one else 'Together they take'} no class over its limit, at no time."
     return (fits, True) if classes else ("", False)

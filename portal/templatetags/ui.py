@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 
 from portal.promise_curve import Curve
 from portal.promise_curve import promise_curve as promise_geometry
-from portal.quota_bar import QuotaBar, plural
+from portal.quota_bar import NO_PLURAL, QuotaBar, plural
 from portal.quota_bar import quota_bar as geometry
 
 register = template.Library()
@@ -91,7 +91,7 @@ def status(name: Any, label: str = "") -> dict[str, object]:
 
 @register.inclusion_tag("components/_quota_bar.html")
 def quota_bar(
-    granted: float, used: float, borrowed: float = 0, queued: float = 0, unit: str = "unit"
+    granted: float, used: float | None, borrowed: float = 0, queued: float = 0, unit: str = "unit"
 ) -> dict[str, QuotaBar]:
     return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
 
@@ -136,6 +136,12 @@ def promise_curve(curve: Any, narrow: bool = False) -> dict[str, Curve]:
 def units(count: float | None, unit: str = "unit") -> str:
     """`4|units:"card"` → "4 cards". An unknown number is a dash, never a zero."""
     return "–" if count is None else plural(float(count), unit)
+
+
+@register.filter
+def unit_label(unit: str) -> str:
+    """Over a field for so many: "Units", or "GiB" of storage."""
+    return unit if unit in NO_PLURAL else "Units"
 
 
 @register.simple_tag(takes_context=True)

@@ -31,6 +31,8 @@ from tenants.promises import Promise
 from tenants.queries.deputies import approvers_of as approvers_of
 from tenants.queries.deputies import rights as rights
 from tenants.queries.grants import OVER_AT
+from tenants.queries.promised import Promised, promised_of
+from tenants.queries.promised import promise_of as promise_of
 
 # What the layers above ask here.
 from tenants.queries.visibility import known_classes as known_classes
@@ -98,10 +100,6 @@ def next_clock(after: datetime, *, tenant_id: int | None = None, cluster: Cluste
         over=Min(OVER_AT),
     )
     return min((at for at in found.values() if at is not None), default=None)
-
-
-def promise_of(grant: Grant) -> Promise:
-    return Promise(grant.units, grant.period.lower, grant.period.upper, grant.grace)
 
 
 @dataclass(frozen=True)
@@ -218,6 +216,7 @@ def class_facts(tenant: Tenant, slugs: Collection[str], *, at: datetime) -> dict
                 found.pk in pending,
                 catalog.successor_of(found),
                 is_reclaimed=pending.get(found.pk) == QuotaLine.Kind.RECLAIM,
+                unit=catalog.counted_in(found),
             ),
         )
         for found in classes
@@ -246,25 +245,31 @@ class Figures:
 
 
 def figures(
-    tenant: Tenant, classes: Collection[GpuClass], *, at: datetime, target: Namespace | None = None
+    tenant: Tenant,
+    classes: Collection[GpuClass],
+    *,
+    at: datetime,
+    target: Namespace | None = None,
+    promised: Promised | None = None,
 ) -> dict[int, Figures]:
-    """By class id. About ten queries, whatever the number of classes. `target`: the team's, with its cluster."""
+    """By class id. About ten queries, whatever the number of classes; fewer for who knows the team's `target`, with its
+    cluster, and what is `promised` of these classes at that instant.
+    """
     if not classes:
         return {}
     target = target or tenant.namespaces.select_related("cluster").get()
     capacities = catalog.capacities(target.cluster, classes)
     used = catalog.units_used(target.cluster, classes, namespace=target.name)
-    held = units_in_force(tenant.pk, at)
-    promised = promised_units(target.cluster, at)
+    promised = promised or promised_of(tenant.pk, [one.pk for one in classes], at=at)
     return {
         gpu_class.pk: Figures(
-            held=held.get(gpu_class.pk, 0),
+            held=promised.held(gpu_class.pk),
             used=used.get(gpu_class.pk),
             allocatable=(capacity := capacities[gpu_class.pk]).allocatable,
             in_use=capacity.used,
             free=capacity.free,
-            promised=promised.get(gpu_class.pk, 0),
-            limit=capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit,
+            promised=promised.steps[gpu_class.pk][0].units,
+            limit=capacity.limit(gpu_class),
             as_of=capacity.as_of,
         )
         for gpu_class in classes
@@ -278,11 +283,11 @@ def pool_figures(class_ids: Collection[int]) -> dict[int, str]:
         return {}
     capacities = catalog.capacities(classes[0].cluster, classes)
     promised = promised_units(classes[0].cluster, now())
-    return {one.pk: _pool_sentence(one, capacities[one.pk], promised.get(one.pk, 0)) for one in classes}
+    return {one.pk: pool_sentence(one, capacities[one.pk], promised.get(one.pk, 0)) for one in classes}
 
 
-def _pool_sentence(gpu_class: GpuClass, capacity: catalog.Capacity, promised: int) -> str:
-    limit = capacity.allocatable if gpu_class.promise_limit is None else gpu_class.promise_limit
+def pool_sentence(gpu_class: GpuClass, capacity: catalog.Capacity, promised: int) -> str:
+    limit = capacity.limit(gpu_class)
     if gpu_class.is_storage:
         return f"{promised} of {'unknown' if limit is None else limit} GiB promised"
     free = "free units unknown" if capacity.free is None else f"{capacity.free} free now"

@@ -44,6 +44,14 @@ class GrantRow:
     reclaim_refusal: Refusal | None = None
 
     @property
+    def is_storage(self) -> bool:
+        return self.unit == "GiB"
+
+    @property
+    def take_label(self) -> str:
+        return "Take storage back…" if self.is_storage else "Take units back…"
+
+    @property
     def has_grace(self) -> bool:
         return self.runs_until > self.ends
 

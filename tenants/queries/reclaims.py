@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from catalog import queries as catalog
 from catalog.models import GpuClass
 from tenants.line_policy import Held
 from tenants.models import Grant, QuotaLine, Tenant
@@ -31,6 +32,7 @@ def held_then(tenant: Tenant, lines: Collection[Taken]) -> dict[str, Held]:
             units=grant.units if grant else 0,
             ends=grant.period.upper if grant else starts[one.slug],
             is_pending=one.pk in waiting,
+            unit=catalog.counted_in(one),
         )
     return found
 

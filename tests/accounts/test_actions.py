@@ -75,11 +75,12 @@ def test_nobody_changes_what_was_recorded(alice: User, statement: str) -> None:
 
 
 def test_nobody_empties_what_was_recorded(alice: User) -> None:
-    """The trigger that the test run itself switches off, since it empties tables."""
-    with connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE accounts_event ENABLE TRIGGER accounts_event_no_truncate")
-        with pytest.raises((IntegrityError, InternalError), match="append-only"), transaction.atomic():
-            cursor.execute("TRUNCATE accounts_event CASCADE")
+    with (
+        pytest.raises((IntegrityError, InternalError), match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("TRUNCATE accounts_event CASCADE")
 
 
 def test_an_event_outlives_its_row(alice: User) -> None:

@@ -25,6 +25,7 @@ from tests import make
 pytestmark = pytest.mark.django_db
 BY = system("test")
 DRA = {"interface": "dra", "resource": "dra.portal/gpu", "device_class": "gpu.nvidia.com", "device_selector": "true"}
+STORAGE = {"interface": "storage", "resource": "", "node_labels": {}}
 SHARED = {"sharing": "time-slicing", "replicas": 4, "units_per_workload": 1}
 
 # (what is typed, the constraint behind it, the field, words of the sentence)
@@ -36,6 +37,10 @@ CASES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"resource": "gpu"}, "interface", "resource", "'gpu' has no slash"),
     ({"resource": ""}, "interface", "resource", "has no slash"),
     ({"interface": "none"}, "interface", "resource", "A class without GPUs counts none"),
+    ({"interface": "storage", "node_labels": {}}, "interface", "resource", "A class without GPUs counts none"),
+    ({**STORAGE, "partition": "1g.10gb"}, "interface", "partition", "Storage has no partition"),
+    ({**STORAGE, "borrowing_limit": 1}, "storage", "borrowing_limit", "Storage has no borrowing limit"),
+    ({**STORAGE, "starter": True}, "storage", "starter", "Storage has no starter"),
     ({"device_class": "gpu.nvidia.com"}, "interface", "device_class", "Only a DRA class has a device class"),
     ({**DRA, "device_selector": ""}, "interface", "device_selector", "The CEL selector is empty"),
     ({**DRA, "device_class": ""}, "interface", "device_class", "names the DeviceClass"),

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.test import Client
 
 from accounts.actor import Actor, system
+from accounts.models import User
 from catalog import actions
 from catalog import queries as catalog
 from catalog.models import GpuClass
@@ -15,6 +17,7 @@ from cluster.models import Cluster
 from portal.errors import Refused, to_refusal
 from portal.quota_bar import plural, quota_bar
 from tests import make
+from tests.catalog.test_actions import fields
 
 pytestmark = pytest.mark.django_db
 OPERATOR: Actor = system("operator")
@@ -80,6 +83,19 @@ def test_a_cluster_has_one_until_it_is_retired(cluster: Cluster) -> None:
     assert catalog.retirement(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes stay."
     actions.move_class(first.pk, to="retired", by=OPERATOR)
     assert made(cluster, "more").pk
+
+
+def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(cluster: Cluster, olga: User) -> None:
+    client = Client()
+    client.force_login(olga)
+    model = GpuClass(name="Storage", interface="storage", promise_limit=500)
+    wrong = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage", borrowing_limit=3))
+    assert wrong.context["adminform"].form.errors["borrowing_limit"] == [
+        "Storage has no borrowing limit: leave it out."
+    ]
+    done = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage"))
+    assert done.status_code == 302, done.context["adminform"].form.errors
+    assert GpuClass.objects.get(slug="storage").is_storage
 
 
 def test_it_cannot_be_held(cluster: Cluster) -> None:

@@ -210,7 +210,10 @@ def test_no_limit_known_is_a_look_and_no_conflict(team_a: Tenant, a100: GpuClass
     request = waits(team_a, a100, alice, units=2)
     group, reasons = rows(dana)[request.pk]
     assert group == "look"
-    assert f"What {a100.name} can give is not known at the moment: no fresh data from the cluster." in reasons
+    assert (
+        f"What {a100.name} can give is not known at the moment: no fresh data from the cluster, no limit set."
+        in reasons
+    )
 
 
 def test_what_cannot_be_approved_as_asked_is_a_look(
@@ -287,7 +290,9 @@ def test_the_set_says_when_it_cannot_know(team_a: Tenant, a100: GpuClass, alice:
     request = waits(team_a, a100, alice, units=2)
     found = as_(dana).get(f"/inbox?part=set&request={request.pk}").context["set"]
     assert not found.is_good
-    assert found.verdict == f"Whether it fits is not known: no fresh data from the cluster of {a100.name}."
+    assert (
+        found.verdict == f"Whether it fits is not known: no fresh data from the cluster, no limit set for {a100.name}."
+    )
 
 
 def test_the_set_is_of_what_waits_for_this_person(

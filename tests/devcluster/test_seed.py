@@ -13,6 +13,7 @@ from catalog.queries import promise_limits
 from catalog.queries.hardware import class_facts
 from cluster.models import Cluster
 from devcluster import seed
+from tenants.models import Grant
 from tenants.queries.founding import bundles
 from tests import mirrored
 
@@ -38,10 +39,12 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
 
     offered = {bundle.name: list(bundle.lines.select_related("gpu_class")) for bundle in bundles()}
     assert {name: [(line.gpu_class.slug, line.units) for line in lines] for name, lines in offered.items()} == {
-        "Research": [("a100-sxm4-80gb-1g-10gb-time-sliced", 2), ("a100-sxm4-80gb-1g-10gb", 1)],
-        "Training": [("h100-80gb-hbm3", 2)],
-        "Inference": [("a100-sxm4-80gb-1g-10gb", 2)],
+        "Research": [("a100-sxm4-80gb-1g-10gb-time-sliced", 2), ("a100-sxm4-80gb-1g-10gb", 1), ("storage", 200)],
+        "Training": [("h100-80gb-hbm3", 2), ("storage", 500)],
+        "Inference": [("a100-sxm4-80gb-1g-10gb", 2), ("storage", 50)],
     }
     limits = promise_limits([line.gpu_class for lines in offered.values() for line in lines])
     assert all(line.units <= (limits[line.gpu_class_id] or 0) for lines in offered.values() for line in lines)
+    held = Grant.objects.filter(gpu_class__slug="storage").values_list("tenant__slug", "units")
+    assert dict(held) == {"team-a": 100, "team-c": 200}
     assert [one.slug for one in GpuClass.objects.filter(starter=True)] == ["a100-sxm4-80gb-1g-10gb-time-sliced"]

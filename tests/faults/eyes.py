@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cluster.kinds import KINDS
 from cluster.mirror import Mirror
+from cluster.records import Seen
 from cluster.watch import Note, What
 from tests import mirrored
 from tests.faults.scenes import PATHS, Scene, Stage
@@ -21,12 +22,13 @@ class Eyes:
         """Everything of the scene is listed once, and what has changed is told."""
         version = self.stage.admin.list_page("v1/namespaces")["metadata"]["resourceVersion"]
         found = self.stage.raw(self.scene)
+        notes: list[tuple[Note, Seen | None]] = []
         for kind in (KINDS[name] for name in ("Namespace", *PATHS)):
             items = [raw for (name, _), raw in found.items() if name == kind.name]
-            listed = [(Note(kind, What.SEEN, version), kind.seen(raw)) for raw in items]
-            self.mirror.write(
-                [(Note(kind, What.LISTING, version), None), *listed, (Note(kind, What.LISTED, version), None)]
-            )
+            notes.append((Note(kind, What.LISTING, version), None))
+            notes += [(Note(kind, What.SEEN, version), kind.seen(raw)) for raw in items]
+            notes.append((Note(kind, What.LISTED, version), None))
+        self.mirror.write(notes)
         self.mirror.tell()
 
 

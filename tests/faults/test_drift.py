@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from cluster import words
 from cluster.apply import OWNER_LABEL
 from cluster.kinds import KINDS
 from cluster.models import AppliedObject
+from cluster.records import MANAGED_LABEL
 from portal.due import owner_label
 from tenants.models import Namespace
 from tenants.sending import queue_of
@@ -21,7 +23,6 @@ from tests.faults.eyes import Eyes, eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, PATHS, Key, Scene, Stage
 from tests.waiting import wait_until
 
-MANAGED_LABEL = "app.kubernetes.io/managed-by"
 # Merge patches of what we send; names as in a comparison.
 EDITS: dict[str, dict[Key, dict[str, Any]]] = {
     "namespace": {
@@ -159,13 +160,44 @@ def test_deleted(stage: Stage, sort: str, key: Key) -> None:
     assert case.row().uid != before
 
 
-@pytest.mark.parametrize("value", [None, "tenants.namespace.987654321"], ids=["removed", "changed"])
 @pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
-def test_the_owner_label(stage: Stage, sort: str, key: Key, value: str | None) -> None:
+def test_the_owner_label(stage: Stage, sort: str, key: Key) -> None:
+    """Removed, then changed."""
     case = Case(stage, sort, key)
-    case.relabel(OWNER_LABEL, value)
+    for value in (None, "tenants.namespace.987654321"):
+        case.rest(timezone.now() + timedelta(hours=1))
+        case.relabel(OWNER_LABEL, value)
+        assert any(field.startswith("metadata.labels") for field in noted(case)["fields"]), value
+        case.repair()
+
+
+@pytest.mark.parametrize(("sort", "key"), OBJECTS, ids=ids)
+def test_the_label_that_says_it_is_ours(stage: Stage, sort: str, key: Key) -> None:
+    """Without it the worker may not touch a cluster-wide object: that is said until somebody puts the label back."""
+    case = Case(stage, sort, key)
+    case.relabel(MANAGED_LABEL, None)
     assert any(field.startswith("metadata.labels") for field in noted(case)["fields"])
-    case.repair()
+    if case.kind not in CLUSTER_WIDE:
+        return case.repair()
+    stage.look(case.scene)
+    row = case.row()
+    assert row.result == AppliedObject.Result.REFUSED
+    assert "fence around the portal" in words.refused(row.code, row.text)
+    case.relabel(MANAGED_LABEL, "gpu-portal")
+    stage.settle(case.scene)
+    assert stage.state(case.scene) == case.wanted
+    return None
+
+
+def test_the_whole_namespace_deleted(stage: Stage) -> None:
+    case = Case(stage, "namespace", ("Namespace", "NAME"))
+    stage.admin.delete(case.path, case.name)
+    wait_until(lambda: stage.admin.find(case.path, case.name) is None)
+    assert noted(case)["gone"] is True
+    stage.look(case.scene)
+    case.eyes.look()
+    stage.settle(case.scene)
+    assert stage.state(case.scene) == case.wanted
 
 
 def test_a_queue_without_its_label_is_read_as_ours(stage: Stage) -> None:

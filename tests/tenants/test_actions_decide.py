@@ -363,8 +363,8 @@ def test_a_decision_asks_no_more_of_the_database_than_it_has_to(
 ) -> None:
     request = file(team_a, alice, asked(limited, 2))
     line = request.lines.get()
-    # The test's savepoint and its end; the request, its lines, a limit to waiting; classes, namespace, lines again
-    # under their locks; the clock, role and rights; six of facts; the line, grants before it and the new one; the
-    # namespace touched, pool and plans woken; the event, managers, mails.
-    with django_assert_num_queries(25):
+    # The test's savepoint and its end; the request, a limit to waiting; classes, namespace and lines under their locks;
+    # the clock, role and rights; what is promised to all and to the team, four of the cluster; the line and its grant;
+    # the namespace touched, pool and plans woken; the event, managers, mails.
+    with django_assert_num_queries(22):
         actions.decide(request.pk, [Decision(line.pk, approve=True)], by=page(dana))

@@ -79,7 +79,7 @@ def filed(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> QuotaReque
 def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana: User, dave: User) -> None:
     assert as_(dave).get(f"/requests/{filed.pk}").status_code == 404
     name(dana, dave)
-    assert [row.pk for row in requests.inbox(page(dave))] == [filed.pk]
+    assert [row.pk for row in requests.inbox(queries.rights(page(dave)))] == [filed.pk]
     inbox = as_(dave).get("/inbox").text
     assert f'href="/requests/{filed.pk}"' in inbox
     assert 'href="/deputies">Delegate<' in inbox
@@ -116,11 +116,11 @@ def test_never_what_the_approver_asked_for_or_for_a_team_of_the_approver(
     name(dana, dave)
     make.member(team_a, dana)
     assert refused(lambda: deny(filed, dave)) == "not_your_class"
-    assert not requests.inbox(page(dave)).exists()
+    assert not requests.inbox(queries.rights(page(dave))).exists()
     team_a.memberships.filter(user=dana).delete()
     QuotaRequest.objects.update(filed_by=dana)
     assert refused(lambda: deny(filed, dave)) == "not_your_class"
-    assert not requests.inbox(page(dave)).exists()
+    assert not requests.inbox(queries.rights(page(dave))).exists()
     # Another approver's right does reach it.
     name(make.approver("Dora"), dave)
     deny(filed, dave)
@@ -180,11 +180,11 @@ def test_a_deputy_founds_teams(limited: GpuClass, olga: User, dana: User, dave: 
     row = founding.ask_for_team(name="Robots", purpose="Grasping.", bundle="Training", by=page(charlie))
     assert refused(lambda: founding.decide_team(row.pk, approve=True, by=page(dave))) == "not_found"
     name(dana, dave)
-    assert list(teams.waiting(page(dave))) == [row]
+    assert list(teams.waiting(queries.rights(page(dave)))) == [row]
     assert dave in teams.deciders(row.bundle)
     assert "as Dave, deputy for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
     TeamRequest.objects.update(user=dana)
-    assert not teams.waiting(page(dave)).exists()
+    assert not teams.waiting(queries.rights(page(dave))).exists()
     assert refused(lambda: founding.decide_team(row.pk, approve=True, by=page(dave))) == "not_your_class"
     TeamRequest.objects.update(user=charlie)
     founding.decide_team(row.pk, approve=True, by=page(dave))

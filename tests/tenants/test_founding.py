@@ -84,8 +84,8 @@ def test_who_decides_every_class_of_the_bundle_is_told(
     assert f"/team-requests/{row.pk}" in told[0].body
     event = Event.objects.get(verb="team.asked")
     assert event.after == {"slug": "robots", "purpose": "Grasping from video.", "bundle": "Training"}
-    assert [found.pk for found in teams.waiting(page(both))] == [row.pk]
-    assert not teams.waiting(page(one)).exists()
+    assert [found.pk for found in teams.waiting(queries.rights(page(both)))] == [row.pk]
+    assert not teams.waiting(queries.rights(page(one))).exists()
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_rows_and_facts_cost_the_same_for_one_and_for_many(
     for number in range(5):
         ask(make.user(f"New{number}"), slug=f"new-{number}")
     with django_assert_num_queries(7):
-        rows = teams.team_rows(teams.waiting(page(dana)), by=page(dana))
+        rows = teams.team_rows(teams.waiting(queries.rights(page(dana))), by=page(dana))
     assert len(rows) == 6
     assert rows[0].refusal is None
     [first, second] = teams.line_facts(rows[0].bundle, at=queries.now())

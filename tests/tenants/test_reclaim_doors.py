@@ -237,7 +237,7 @@ def test_request_and_last_day_say_what_happens(
     assert "3 cards are left of it after its end" in card
     cut, rest = signed_in(alice).get("/api/v1/tenants/team-a/grants").json()
     assert (cut["reclaim"]["is_pending"], rest["reclaim"]) == (False, None)
-    assert "asked to take units back in" in text(signed_in(alice).get("/teams/team-a/history"))
+    assert "asked to take quota back in" in text(signed_in(alice).get("/teams/team-a/history"))
 
 
 def test_the_page_decides_it(grant: Grant, dana: User, olga: User) -> None:

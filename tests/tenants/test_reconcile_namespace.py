@@ -257,7 +257,7 @@ def test_a_settled_namespace_costs_few_queries(
 ) -> None:
     make.grant(team_a, a100, units=2)
     provision()
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(9):
         provision()
 
 

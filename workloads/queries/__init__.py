@@ -103,6 +103,7 @@ def facts_of(gpu_class: GpuClass, granted: int, units: int) -> policy.ClassFacts
         successor="" if is_active else successor_of(gpu_class),
         terms_version=gpu_class.terms_version,
         run_hours_limit=gpu_class.run_hours_limit,
+        is_storage=gpu_class.is_storage,
     )
 
 

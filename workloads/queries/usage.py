@@ -67,7 +67,7 @@ def usage_of(tenant: Tenant, classes: Collection[GpuClass], *, since: datetime, 
 def usage_of_teams(
     tenant_ids: Collection[int], classes: Collection[GpuClass], *, since: datetime, at: datetime
 ) -> dict[tuple[int, int], Usage]:
-    """By tenant and class id, of each of them; otherwise as `usage_of`. Two queries."""
+    """By tenant and class id, of each of them; otherwise as `usage_of`. Two queries. Nobody samples storage."""
     start = since.replace(minute=0, second=0, microsecond=0)
     samples = UsageSample.objects.filter(namespace__tenant__in=tenant_ids, gpu_class__in=classes, hour__gte=start)
     used = {
@@ -85,7 +85,7 @@ def usage_of_teams(
     for tenant_id, one in product(tenant_ids, classes):
         key = (tenant_id, one.pk)
         minutes = seen.get(one.cluster_id)
-        if minutes is None:
+        if minutes is None or one.is_storage:
             found[key] = Usage(None, None, 0.0, None)
             continue
         theirs = used.get(key, {"peak": 0, "total": 0})

@@ -297,17 +297,18 @@ def _asked(line: LineRow) -> str:
     if line.is_reclaim:
         from_day = _day(line.asked_from)
         return f"{line.slug} taken back down to {line.asked_units} from {from_day} until {_day(line.asked_until)}"
-    return f"{line.slug} {_units(line.kind, line.asked_units)} until {_day(line.asked_until)}"
+    return f"{line.slug} {_units(line, line.asked_units)} until {_day(line.asked_until)}"
 
 
-def _units(kind: str, units: int) -> str:
-    return f"+{units}" if kind == QuotaLine.Kind.BOOST else f"={units}"
+def _units(line: LineRow, units: int) -> str:
+    sign = "+" if line.kind == QuotaLine.Kind.BOOST else "="
+    return f"{sign}{units}{' GiB' if line.unit == 'GiB' else ''}"
 
 
 def _answer(line: LineRow) -> str:
     told: Sequence[str] = [line.state]
     if line.decided_units is not None and line.decided_until is not None:
-        told = [*told, _units(line.kind, line.decided_units), "until", _day(line.decided_until)]
+        told = [*told, _units(line, line.decided_units), "until", _day(line.decided_until)]
     if line.decided_grace_hours is not None:
         told = [*told, f"grace {line.decided_grace_hours} h"]
     if line.decided_by:

@@ -1,0 +1,80 @@
+"""What every test would pay for anew and none looks at: scans of files, slow hashes, empty tables."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from django.conf import settings
+from django.contrib.auth.hashers import ScryptPasswordHasher
+from django.db import connection, transaction
+from django.test import TransactionTestCase, override_settings
+from django.test.signals import setting_changed
+from whitenoise.base import WhiteNoise
+from whitenoise.middleware import WhiteNoiseMiddleware
+
+# As migrations left them: what `flush` empties and fills again with the same rows.
+KEPT = {"django_content_type", "auth_permission"}
+
+
+@contextmanager
+def economy() -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(WhiteNoiseMiddleware, "add_files_from_finders", _add_files_once()))
+        stack.enter_context(mock.patch.object(TransactionTestCase, "_fixture_teardown", _empty_tables))
+        ours = f"{__name__}.{QuickScrypt.__name__}"
+        stack.enter_context(override_settings(PASSWORD_HASHERS=[ours, *settings.PASSWORD_HASHERS[1:]]))
+        yield
+
+
+class QuickScrypt(ScryptPasswordHasher):
+    """The portal's own hasher with a factor of 2⁴ in place of 2¹⁴: 0.2 s less each. Every process verifies its hashes.
+
+    The factor is part of the hash, and what was hashed with another one is hashed anew when somebody signs in.
+    """
+
+    work_factor = 2**4
+
+
+def _add_files_once() -> Any:
+    """Each test's client has its own middleware, which looks at the same 200 files: 20 ms."""
+    found: dict[str, Any] = {}
+    look = WhiteNoiseMiddleware.add_files_from_finders
+
+    def forget(*, setting: str, **_: Any) -> None:
+        if setting.startswith(("STATIC", "WHITENOISE", "DEBUG")):
+            found.clear()
+
+    # A weak reference is kept by the signal alone: this one lives as long as the patched method.
+    setting_changed.connect(forget, weak=False)
+
+    def add_files(self: WhiteNoise) -> None:
+        if not found:
+            look(self)
+            found.update(self.files)
+        self.files.update(found)
+
+    return add_files
+
+
+def _empty_tables(case: TransactionTestCase) -> None:
+    """As TRUNCATE, which makes six files anew for every one of our tables: 0.3 s, mostly PostgreSQL's.
+
+    The locks are those of TRUNCATE as well: what a killed process has under way is over before its rows are removed.
+    """
+    del case
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_statements())
+
+
+@functools.cache
+def _statements() -> str:
+    names = sorted(set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - KEPT)
+    tables = [connection.ops.quote_name(name) for name in names]
+    lock = f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
+    # Neither foreign keys nor triggers: everything goes.
+    everything = [f"DELETE FROM {name}" for name in tables]
+    return "; ".join(["SET LOCAL session_replication_role = replica", lock, *everything])
