@@ -61,9 +61,9 @@ def _add_files_once() -> Any:
 
 
 def _empty_tables(case: TransactionTestCase) -> None:
-    """As TRUNCATE, which makes six files anew for every one of our tables: 0.3 s, mostly PostgreSQL's.
+    """Without the content types and permissions that a flush would take away and make again.
 
-    The locks are those of TRUNCATE as well: what a killed process has under way is over before its rows are removed.
+    TRUNCATE, although DELETE is quicker: rows in places that were used before come back in any order.
     """
     del case
     with transaction.atomic(), connection.cursor() as cursor:
@@ -73,8 +73,6 @@ def _empty_tables(case: TransactionTestCase) -> None:
 @functools.cache
 def _statements() -> str:
     names = sorted(set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - KEPT)
-    tables = [connection.ops.quote_name(name) for name in names]
-    lock = f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE"
-    # Neither foreign keys nor triggers: everything goes.
-    everything = [f"DELETE FROM {name}" for name in tables]
-    return "; ".join(["SET LOCAL session_replication_role = replica", lock, *everything])
+    tables = ", ".join(connection.ops.quote_name(name) for name in names)
+    # Events refuse it by a trigger, which a replica does not run.
+    return f"SET LOCAL session_replication_role = replica; TRUNCATE {tables}"
