@@ -17,6 +17,8 @@ OTHER_ORIGIN = Refusal(
     "other_origin", "A page of another address asked for this; open it in the portal itself.", status=403
 )
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+# The picture of launch buttons stands on pages of others; it is the same for everybody.
+FOR_OTHER_PAGES = frozenset({"/static/portal/launch.svg"})
 
 
 class IsolationMiddleware:
@@ -26,6 +28,10 @@ class IsolationMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path in FOR_OTHER_PAGES:
+            public = self.get_response(request)
+            public["Cross-Origin-Resource-Policy"] = "cross-origin"
+            return public
         own_origin = f"{request.scheme}://{request.get_host()}"
         if is_for_another_page(request.method or "", request.headers, own_origin=own_origin):
             response: HttpResponse = json_refusal(OTHER_ORIGIN)

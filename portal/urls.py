@@ -24,6 +24,8 @@ from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
+from workloads import giving_back_api
+from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
 from workloads import views as workloads
 from workloads.queries.inside import inside
@@ -95,6 +97,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/trials", founding_api.Trials.as_view(), name="api-trials"),
     path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
     path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
+    path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
+    path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
     path("api/v1/workloads/<slug:name>/runs", workloads_api.Runs.as_view(), name="api-workload-runs"),
     path("api/v1/workloads/<slug:name>/stop", workloads_api.Stop.as_view(), name="api-workload-stop"),
     # account and administration
@@ -129,6 +133,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),
     path("teams/<slug:tenant>/workloads/<slug:name>/change", launch.change, name="workload-change"),
     path("teams/<slug:tenant>/workloads/<slug:name>/delete", workloads.delete, name="workload-delete"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/extend", giving_back.extend, name="workload-extend"),
+    path(
+        "teams/<slug:tenant>/workloads/<slug:name>/giving-back",
+        giving_back.giving_back_part,
+        name="workload-giving-back",
+    ),
+    path("teams/<slug:tenant>/workloads/<slug:name>/keep", giving_back.keep, name="workload-keep"),
     path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),
     path("teams/<slug:tenant>/workloads/<slug:name>/stop", workloads.stop, name="workload-stop"),

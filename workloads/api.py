@@ -117,6 +117,20 @@ class StepSerializer(serializers.Serializer[Any]):
     raw_from = serializers.CharField(allow_blank=True, help_text="Who said it.")
 
 
+class IdleSerializer(serializers.Serializer[Any]):
+    """How a notebook on a class with an idle rule is used, as far as its server says."""
+
+    asked_at = serializers.DateTimeField(allow_null=True)
+    answered_at = serializers.DateTimeField(allow_null=True, help_text="Earlier than asked_at: it does not answer.")
+    problem = serializers.CharField(allow_blank=True, help_text="Why there was no answer. Unknown is never stopped.")
+    last_activity = serializers.DateTimeField(allow_null=True, help_text="Of kernels and terminals.")
+    evidence = serializers.DictField(help_text="Numbers of computing and idle kernels, terminals and connections.")
+    idle_since = serializers.DateTimeField(allow_null=True, help_text="null: in use, or not known.")
+    stops_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody was told of a stop.")
+    kept_until = serializers.DateTimeField(allow_null=True)
+    kept_reason = serializers.CharField(allow_blank=True)
+
+
 class RunSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     requested_at = serializers.DateTimeField()
@@ -129,6 +143,15 @@ class RunSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     exit_code = serializers.IntegerField(allow_null=True)
     preemptions = serializers.IntegerField()
+    run_minutes = serializers.IntegerField(
+        source="spec.run_minutes", default=None, allow_null=True, help_text="From its start. null: no end."
+    )
+    extended_minutes = serializers.IntegerField(help_text="Added to that since.")
+    ends_at = serializers.DateTimeField(allow_null=True, help_text="null: no end, or not started.")
+    idle_stop_minutes = serializers.IntegerField(
+        source="spec.idle_stop_minutes", default=None, allow_null=True, help_text="null: never stopped for being idle."
+    )
+    idle = IdleSerializer(source="watch", default=None, allow_null=True, help_text="null: not watched.")
 
 
 class WorkloadSerializer(serializers.Serializer[Any]):
@@ -220,7 +243,7 @@ class Workloads(generics.GenericAPIView[Workload]):
         asked = LaunchSerializer(data=request.data)
         tenant = _checked(asked, request, by)
         workload = actions.launch(tenant, asked.wanted(), by=by)
-        return _answer(by, tenant, workload.name, status.HTTP_201_CREATED)
+        return answer(by, tenant, workload.name, status.HTTP_201_CREATED)
 
 
 class WorkloadDetail(APIView):
@@ -236,7 +259,7 @@ class WorkloadDetail(APIView):
     def get(self, request: Request, name: str) -> Response:
         by = actor(request)
         waits = check_wait(request)
-        response = _answer(by, tenant_of(request, by), name)
+        response = answer(by, tenant_of(request, by), name)
         if waits and WAITED not in request.META:
             response["Retry-After"] = str(RETRY_AFTER_S)
         return response
@@ -253,7 +276,7 @@ class WorkloadDetail(APIView):
         asked = WantedSerializer(data=request.data)
         tenant = _checked(asked, request, by)
         _workload, is_new = actions.declare(tenant, asked.wanted(name), by=by)
-        return _answer(by, tenant, name, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
+        return answer(by, tenant, name, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
 
     @extend_schema(
         operation_id="workloads_delete",
@@ -284,7 +307,7 @@ class Runs(APIView):
         asked = StartSerializer(data=request.data if is_json else {})
         tenant = _checked(asked, request, by)
         actions.start(tenant, name, accept_terms=asked.validated_data["accept_terms"], by=by)
-        return _answer(by, tenant, name, status.HTTP_201_CREATED)
+        return answer(by, tenant, name, status.HTTP_201_CREATED)
 
 
 class Stop(APIView):
@@ -301,7 +324,7 @@ class Stop(APIView):
         by = actor(request)
         tenant = tenant_of(request, by)
         actions.stop(tenant, name, by=by)
-        return _answer(by, tenant, name, status.HTTP_202_ACCEPTED)
+        return answer(by, tenant, name, status.HTTP_202_ACCEPTED)
 
 
 def tenant_of(request: Request, by: Actor) -> str:
@@ -342,6 +365,6 @@ def check_wait(request: Request) -> bool:
     return True
 
 
-def _answer(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:
+def answer(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:
     found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
     return Response(body_of(queries.rows([found])[0]), status=status_code)

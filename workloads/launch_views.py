@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,7 +33,7 @@ PLACES = frozenset({"kind", "gpu_class", "units"})
 
 @dataclass(frozen=True)
 class Start:
-    """What the form starts with. `source`: "link", "like", "last" or ""; `said`: what could not be taken over."""
+    """What the form starts with. `source`: "link" (of anybody's), "like", "last" or ""; `said`: what was left out."""
 
     source: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
     context = {
         **_form_context(by, namespace, team, form, offer),
         "start": start,
-        "said": [*start.said, *_unavailable(start, offer)],
+        "said": [*start.said, *([] if request.method == "POST" else _unavailable(start, offer))],
         "share": _share(form),
         "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
     }
@@ -120,7 +120,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
                 actions.stop(tenant, name, by=by)
             messages.success(request, _changed(name, is_over=facts.is_over, is_later="later" in request.POST))
             return redirect("workload", tenant, name)
-    offer = offers.offer(by, namespace, _asked(form))
+    offer = offers.offer(by, namespace, replace(_asked(form), instead_of=workload.pk))
     form.offer(offer)
     form.initial.update(fixed)
     context = {
@@ -146,13 +146,14 @@ def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> Start:
     link = links.read(query)
     if link.values.keys() - PLACES or "fresh" in query:
         # Never together with what was typed last time: somebody else's repository must not meet one's own variables.
-        return Start("link" if link.values else "", link.values, link.said)
+        return Start("link" if link.values.keys() - PLACES else "", link.values, link.said)
     last = prefill.last(by, namespace)
     taken = dict(last.values)
     if link.values.get("kind", taken.get("kind")) != taken.get("kind"):
         taken = {}
-    source = "last" if taken else "link" if link.values else ""
-    return Start(source, {**taken, **link.values}, (*link.said, *(last.said if taken else ())), last.workload)
+    return Start(
+        "last" if taken else "", {**taken, **link.values}, (*link.said, *(last.said if taken else ())), last.workload
+    )
 
 
 def _asked(form: LaunchForm) -> offers.Asked:
@@ -207,15 +208,15 @@ def _unavailable(start: Start, offer: Offer) -> list[str]:
     """What the form was to start with, and the team cannot have: said, and never a bare error."""
     found = []
     asked = str(start.values.get("gpu_class", ""))
-    if start.source and asked and asked != offer.chosen:
+    if asked and asked != offer.chosen:
         taken = f"{offer.gpu_class.label} is chosen instead." if offer.gpu_class else "There is none to choose instead."
         text = f"There is no class '{asked[:60]}' that your team holds or may borrow for a {offer.kind}. {taken}"
         found.append(text)
     image = str(start.values.get("image", ""))
     known = {one.name: one for one in offer.images if one.kind == offer.kind}
-    if start.source and image and image not in known:
+    if image and image not in known:
         found.append(f"There is no image '{image[:60]}' for a {offer.kind} in the catalog. Choose one of those below.")
-    elif start.source and image and known[image].problem:
+    elif image and known[image].problem:
         found.append(f"{known[image].problem} Choose another image or class.")
     return found
 

@@ -15,6 +15,7 @@ from catalog.models import GpuClass
 from catalog.queries import retirement, unit_of
 from portal.quota_bar import plural
 from tenants.models import Tenant
+from workloads.giving_back import notices, watch_of
 from workloads.models import Run
 from workloads.phase import Phase
 from workloads.progress import Step, ordinal
@@ -26,7 +27,9 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 
 @dataclass(frozen=True)
 class ListRow:
-    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `start` and `basis`: the estimate."""
+    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `start` and `basis`: the estimate.
+    `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook.
+    """
 
     name: str
     status: str
@@ -41,6 +44,8 @@ class ListRow:
     reason: str
     start: str
     basis: str
+    ends_at: datetime | None = None
+    idle_stops_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class WorkloadState:
     steps: tuple[Step, ...]
     as_of: datetime | None
     is_stale: bool
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,8 @@ def list_row(row: WorkloadRow) -> ListRow:
     workload, status = row.workload, row.status
     units = row.run.spec["units"] if row.run else workload.units
     position = status.facts.get("position")
+    alive = row.run if row.run and row.run.ended_at is None else None
+    watch = watch_of(alive) if alive else None
     return ListRow(
         name=workload.name,
         status=str(status.phase),
@@ -116,6 +124,8 @@ def list_row(row: WorkloadRow) -> ListRow:
         reason=status.sentence,
         start="Cannot tell",
         basis="no run here has a known end",
+        ends_at=alive.ends_at if alive else None,
+        idle_stops_at=watch.stops_at if watch else None,
     )
 
 
@@ -133,6 +143,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         steps=row.steps,
         as_of=as_of.at,
         is_stale=not as_of.is_current,
+        notices=notices(row.run),
     )
 
 

@@ -21,6 +21,7 @@ from cluster import queries as mirror
 from portal.errors import Refusal, get_or_refuse, refuse
 from tenants.models import Namespace
 from workloads import actions, policy, queries, shown
+from workloads.giving_back import giving_back
 from workloads.models import Run, Workload
 from workloads.phase import Phase
 from workloads.queries import WorkloadRow, launching, offers, relaunching
@@ -77,6 +78,7 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     context = {
         "state": shown.workload_state(row),
         "actions": _buttons(by, namespace, team, row),
+        "giving_back": giving_back(by, team, row),
         "spec": shown.definitions(row),
         "runs": [shown.run_line(run) for run in queries.earlier_runs(row)],
         "events": [shown.event_line(event, tenant=tenant) for event in accounts.events_of_row(row.workload)[:10]],

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 from dataclasses import replace
 from datetime import date, timedelta
+from itertools import pairwise
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
+from cluster.manifests import run as manifests
 from cluster.models import Cluster, MirrorNode
+from cluster.run_spec import RunSpec
 from portal.errors import Refused
-from tenants.models import ClassAccess, Tenant
-from tests import make
+from tenants.models import ClassAccess, Grant, Tenant
+from tests import make, mirrored
 from workloads import actions
-from workloads.models import Run
+from workloads.models import Run, Volume, Workload
 from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted")]
@@ -235,3 +243,234 @@ def test_the_page_asks_as_often_for_many_classes_as_for_one(
         make.grant(team_a, more, units=1)
         Image.objects.create(name=f"image {number}", reference=f"x/y:{number}", successor=images[0])
     assert asked() == one
+
+
+# ---- all options -----------------------------------------------------------------------------------------------------
+
+ALL = {
+    "cpu": "1", "memory_gib": "2", "shared_memory_gib": "1", "volume": "data", "volume_gib": "20",
+    "mount_path": "/home/work/data", "env": "MODE=fast = yes\r\n\r\nEMPTY=\r\n", "repository": "https://github.com/a/b.git",
+    "reference": "v1", "run_hours": "5",
+}  # fmt: skip
+
+
+def typed(a100: GpuClass, **more: Any) -> dict[str, Any]:
+    return {"kind": "job", "name": "train", "gpu_class": a100.slug, "units": 2, "image": "python", **more}
+
+
+@pytest.fixture
+def her(alice: User, images: list[Image]) -> Client:
+    client = Client()
+    client.force_login(alice)
+    return client
+
+
+def text(response: Any) -> str:
+    return html.unescape(response.content.decode())
+
+
+def test_everything_that_may_be_said_reaches_the_run(her: Client, a100: GpuClass) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(cpu_per_unit=8, memory_gib_per_unit=64)
+    answer = her.post("/teams/team-a/launch", typed(a100, command="python 'a b.py'", **ALL))
+    assert answer.status_code == 302
+    spec = Run.objects.get().spec
+    names = ("cpu", "memory_gib", "shared_memory_gib", "claim", "mount_path", "env", "repository", "reference")
+    assert {name: spec[name] for name in names} == {
+        "cpu": 1,
+        "memory_gib": 2,
+        "shared_memory_gib": 1,
+        "claim": "data",
+        "mount_path": "/home/work/data",
+        "env": [["EMPTY", ""], ["MODE", "fast = yes"]],
+        "repository": "https://github.com/a/b.git",
+        "reference": "v1",
+    }
+    assert (spec["command"], spec["run_minutes"]) == (["python", "a b.py"], 300)
+    assert Volume.objects.get().size_gib == 20
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("cpu", "17", "17 cores asked; 2 units of A100 80GB whole card come with 1 to 16."),
+        ("cpu", "-1", "-1 cores asked"),
+        ("memory_gib", "999", "999 GiB of memory asked; 2 units"),
+        ("shared_memory_gib", "200", "200 GiB of shared memory asked; it is part of the 128 GiB of memory"),
+        ("volume", "My Data", "A volume's name has lower-case letters"),
+        ("volume_gib", "99999", "less than or equal to 2048"),
+        ("mount_path", "/etc", "A path is where a volume is mounted. Name a volume"),
+        ("env", "LD_PRELOAD=/tmp/x.so", "LD_PRELOAD cannot be set"),
+        ("env", "A=1\nNVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES cannot be set"),
+        ("env", "A=1\nB", "Line 2 has no '='; write NAME=value."),
+        ("env", "A=1\n A=2", "A stands there twice; once is possible."),
+        ("repository", "file:///etc", "A repository is cloned over https."),
+        ("reference", "main", "A branch or tag is of a repository: give its address too."),
+        ("run_hours", "0", "0 h of run time asked"),
+    ],
+)
+def test_a_refusal_stands_beside_its_field(field: str, value: str, words: str, her: Client, a100: GpuClass) -> None:
+    GpuClass.objects.filter(pk=a100.pk).update(cpu_per_unit=8, memory_gib_per_unit=64)
+    answer = her.post("/teams/team-a/launch", typed(a100, **{field: value}))
+    assert answer.status_code == 422
+    beside = re.search(rf'<div id="id_{field}_error">(.*?)</div>', text(answer), re.DOTALL)
+    assert beside
+    assert words in beside[1]
+    # What is refused is not hidden.
+    assert ('<details class="more" open>' in text(answer)) is (field != "run_hours")
+    assert not Run.objects.exists()
+
+
+def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: GpuClass) -> None:
+    assert '<details class="more">' in text(her.get("/teams/team-a/launch"))
+    plain = typed(a100, volume_gib="10", env="", look="rest")
+    assert '<details class="more">' in text(her.post("/teams/team-a/launch", plain))
+    assert '<details class="more" open>' in text(her.post("/teams/team-a/launch", {**plain, "env": "A=1"}))
+    assert '<details class="more" open>' in text(her.post("/teams/team-a/launch", {**plain, "volume_gib": "20"}))
+
+
+# ---- what it would meet ----------------------------------------------------------------------------------------------
+
+
+def card(page: str, slug: str) -> str:
+    """The words of a class's card."""
+    found = re.search(rf'value="{slug}" id="id_gpu_class_.*?<div id="outlook-{slug}">(.*?)</div>', page, re.DOTALL)
+    assert found
+    return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
+
+
+def test_the_figures_follow_the_units(
+    her: Client, a100: GpuClass, mi300x: GpuClass, team_a: Tenant, by_alice: Actor, job: Wanted
+) -> None:
+    mirrored.hardware_seen(a100.cluster)
+    make.grant(team_a, a100, units=4, kind=Grant.Kind.BOOST)
+    GpuClass.objects.filter(pk=a100.pk).update(price_per_unit_hour="1.5")
+
+    def look(**more: Any) -> str:
+        return card(text(her.post("/teams/team-a/launch", typed(a100, look="units", **more))), a100.slug)
+
+    assert (
+        look(units=1)
+        == "Uses 1 of 6; 4 free now on one node; starts at once 1 card in each hour: 1 GPU-hour, price 1.50"
+    )
+    assert look(units=3, run_hours=8) == (
+        "Uses 3 of 6; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
+    )
+    assert look(units=5).startswith(
+        "Can never start here, because: 5 of A100 80GB whole card asked, but no node has more"
+    )
+    assert look(units=9).startswith("Can never start here, because: 9 units of A100 80GB whole card asked, at most 8")
+    page = text(her.post("/teams/team-a/launch", typed(a100, look="units", units=2)))
+    assert card(page, mi300x.slug).startswith(
+        "Can never start here, because: 2 of MI300X asked, at most 1 possible here"
+    )
+
+    for number in range(4):
+        actions.launch("team-a", replace(job, name=f"w{number}", units=2 if number else 4), by=by_alice)
+    Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now())
+    assert look(units=1).startswith("Your 6 granted are in use; waits behind 3 of yours until something of yours ends")
+    # Notebooks go before jobs.
+    assert "waits until something of yours ends" in look(units=1, kind="notebook", image="minimal")
+
+
+def test_a_class_without_a_price_says_nothing_of_one(her: Client, a100: GpuClass) -> None:
+    page = text(her.get("/teams/team-a/launch"))
+    assert "price" not in card(page, a100.slug)
+    GpuClass.objects.filter(pk=a100.pk).update(weight=0)
+    assert "GPU-hour" not in card(text(her.get("/teams/team-a/launch")), a100.slug)
+
+
+def test_storage_is_nothing_to_run_on(her: Client, cluster: Cluster, team_a: Tenant) -> None:
+    make.grant(team_a, make.storage(cluster), units=100)
+    assert "Team storage" not in text(her.get("/teams/team-a/launch"))
+
+
+# ---- the plan and the call -------------------------------------------------------------------------------------------
+
+
+def test_the_plan_is_what_the_launch_makes(her: Client, a100: GpuClass) -> None:
+    chosen = typed(a100, kind="notebook", image="minimal", **ALL)
+    page = text(her.post("/teams/team-a/launch", {**chosen, "look": "rest"}))
+    assert (Workload.objects.count(), Run.objects.count(), Volume.objects.count()) == (0, 0, 0)
+    planned = [yaml.safe_load(one) for one in re.findall(r'<pre class="raw" tabindex="0">(.*?)</pre>', page, re.DOTALL)]
+    assert [one["kind"] for one in planned] == ["Job", "Secret", "PersistentVolumeClaim"]
+    secret = planned[1]
+    assert (secret["data"], secret["metadata"]["ownerReferences"][0]["uid"]) == ({"token": "left out"}, "left out")
+    assert planned[2]["spec"]["resources"]["requests"] == {"storage": "20Gi"}
+
+    assert her.post("/teams/team-a/launch", chosen).status_code == 302
+    spec = RunSpec.from_json(Run.objects.get().spec)
+    assert planned[0] == manifests.job(replace(spec, owner="workloads.workload.numbered-at-launch"))
+    # A volume that is there is attached, not made.
+    page = text(her.post("/teams/team-a/launch", {**chosen, "name": "again", "look": "rest"}))
+    assert "PersistentVolumeClaim</b>" not in page
+
+
+def test_devices_through_dra_are_part_of_the_plan(her: Client, cluster: Cluster, team_a: Tenant) -> None:
+    dra = make.gpu_class(
+        cluster, slug="dra", name="DRA", interface="dra", resource="dra.portal/a100", device_class="gpu.nvidia.com",
+        device_selector="true", node_labels={},
+    )  # fmt: skip
+    make.grant(team_a, dra, units=2)
+    page = text(her.post("/teams/team-a/launch", {**typed(dra), "look": "rest"}))
+    assert "ResourceClaimTemplate</b>" in page
+
+
+def test_the_plan_says_why_nothing_would_be_made(her: Client, a100: GpuClass) -> None:
+    page = text(her.post("/teams/team-a/launch", {**typed(a100, cpu=99), "look": "rest"}))
+    assert "Nothing would be made. 99 cores asked" in page
+    page = text(her.post("/teams/team-a/launch", {**typed(a100, name="No Name"), "look": "rest"}))
+    assert "Nothing would be made. Use lower-case letters" in page
+    page = text(her.post("/teams/team-a/launch", {**typed(a100, env="broken"), "look": "rest"}))
+    assert "It stands here when the choices are complete." in page
+
+
+def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
+    her: Client, a100: GpuClass, by_alice: Actor
+) -> None:
+    chosen = typed(a100, **{**ALL, "env": 'QUOTE=it\'s "so"\r\nDOLLAR=$HOME'}, command="sh -c 'echo 1'")
+    page = text(her.post("/teams/team-a/launch", {**chosen, "look": "rest"}))
+    shown = re.search(r'<pre class="raw" id="call" tabindex="0">(.*?)</pre>', page, re.DOTALL)
+    assert shown
+    words = shlex.split(shown[1])
+    assert words[:3] == ["curl", "-X", "POST"]
+    headers = dict(one.split(": ", 1) for flag, one in pairwise(words) if flag == "-H")
+    address = urlsplit(next(word for word in words if word.startswith("http")))
+
+    _row, secret = accounts.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by_alice)
+    answer = Client().post(
+        f"{address.path}?{address.query}",
+        words[words.index("-d") + 1],
+        content_type=headers["Content-Type"],
+        headers={"Authorization": headers["Authorization"].replace("<token>", secret)},
+    )
+    assert answer.status_code == 201, answer.content
+    by_call = Run.objects.get(workload__name="train").spec
+    assert her.post("/teams/team-a/launch", {**chosen, "name": "by-form"}).status_code == 302
+    by_form = Run.objects.get(workload__name="by-form").spec
+    own = {"workload": by_call["workload"], "owner": by_call["owner"]}
+    assert by_call == {**by_form, **own}
+
+
+def test_volumes_are_offered_with_size_and_user(her: Client, a100: GpuClass, job: Wanted, by_alice: Actor) -> None:
+    assert "The team has no volume yet." in text(her.get("/teams/team-a/launch?fresh=1"))
+    actions.launch("team-a", replace(job, volume="data", volume_gib=2000), by=by_alice)
+    page = text(her.get("/teams/team-a/launch?fresh=1"))
+    assert '<option value="data">2,000 GiB, used by train now</option>' in page
+    assert "<b>data</b> (2,000 GiB, used by train now)" in page
+    Run.objects.update(ended_at=timezone.now(), outcome="stopped")
+    assert "<b>data</b> (2,000 GiB, not in use)" in text(her.get("/teams/team-a/launch?fresh=1"))
+
+
+def test_the_page_asks_as_often_whatever_the_team_has(
+    her: Client, a100: GpuClass, job: Wanted, by_alice: Actor
+) -> None:
+    def asked(**more: Any) -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert her.post("/teams/team-a/launch", typed(a100, look="units", **more)).status_code == 200
+        return len(seen)
+
+    actions.launch("team-a", replace(job, name="first", volume="data"), by=by_alice)
+    before = asked()
+    for number in range(3):
+        actions.launch("team-a", replace(job, name=f"w{number}", volume=f"v{number}"), by=by_alice)
+    assert asked() == before <= 27

@@ -208,6 +208,23 @@ def test_the_form_makes_the_link_and_the_button_that_fill_it_in(her: Client, a10
     }  # fmt: skip
 
 
+def test_pages_of_others_show_the_button_and_no_other_file() -> None:
+    elsewhere = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
+    badge = Client().get("/static/portal/launch.svg", headers=elsewhere)
+    assert (badge.status_code, badge["Cross-Origin-Resource-Policy"]) == (200, "cross-origin")
+    assert b"".join(badge).startswith(b"<svg ")
+    assert Client().get("/static/portal/favicon.svg", headers=elsewhere).status_code == 403
+
+
+def test_a_link_that_stands_elsewhere_is_followed(her: Client) -> None:
+    followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert her.get("/launch?image=minimal", headers=followed).status_code == 302
+    assert (
+        her.post("/teams/team-a/launch", {"name": "x"}, headers={**followed, "origin": "https://x.org"}).status_code
+        == 403
+    )
+
+
 def test_what_is_written_is_what_is_read() -> None:
     values = {
         "gpu_class": "a100",

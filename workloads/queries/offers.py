@@ -79,13 +79,14 @@ class Terms:
 
 @dataclass(frozen=True)
 class Asked:
-    """As typed, or from an address: any of it may be "" or name nothing."""
+    """As typed, or from an address: any of it may be "" or name nothing. `instead_of`: as of `Size`."""
 
     kind: str = ""
     gpu_class: str = ""
     image: str = ""
     units: int = 1
     hours: int | None = None
+    instead_of: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def offer(by: Actor, namespace: Namespace, asked: Asked) -> Offer:
     kind = asked.kind if asked.kind in (NOTEBOOK, JOB) else _kind(asked, active, rows)
     fitting = [(one, facts) for one, facts in found if one in active and policy.may_run(facts, kind) is None]
     gpu_class = next((one for one, _ in fitting if one.slug == asked.gpu_class), fitting[0][0] if fitting else None)
-    shown = outlooks(namespace, found, Size(asked.units, asked.hours, kind))
+    shown = outlooks(namespace, found, Size(asked.units, asked.hours, kind, asked.instead_of))
     return Offer(
         kind=kind,
         chosen=gpu_class.slug if gpu_class else "",

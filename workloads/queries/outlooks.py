@@ -27,11 +27,14 @@ from workloads.queries.launching import price_of
 
 @dataclass(frozen=True)
 class Size:
-    """What is asked about: so many units of any class, for so many hours (None: nobody said), for this kind of work."""
+    """What is asked about: so many units of any class, for so many hours (None: nobody said), for this kind of work.
+    `instead_of`: a workload's id, whose present run ends before.
+    """
 
     units: int = 1
     hours: int | None = None
     kind: str = JOB
+    instead_of: int | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def outlooks(
     most = _node_units(namespace.cluster_id, classes) if size.units > 1 else {}
     now = timezone.now()
     granted = units_in_force(namespace.tenant_id, now)
-    runs = _runs(namespace, size.kind)
+    runs = _runs(namespace, size)
     shown = {}
     for one, facts in found:
         theirs = runs.get(one.slug, NO_RUNS)
@@ -86,13 +89,13 @@ def outlooks(
     return shown
 
 
-def _runs(namespace: Namespace, kind: str) -> dict[str, Runs]:
+def _runs(namespace: Namespace, size: Size) -> dict[str, Runs]:
     """By class slug. Notebooks go before jobs, so that only notebooks are ahead of one. One query."""
     units = Cast(KT("spec__units"), IntegerField())
     waits = Q(admitted_at=None)
-    ahead = waits & Q(workload__kind=NOTEBOOK) if kind == NOTEBOOK else waits
+    ahead = waits & Q(workload__kind=NOTEBOOK) if size.kind == NOTEBOOK else waits
     rows = (
-        Run.objects.filter(workload__namespace=namespace, ended_at=None)
+        Run.objects.filter(~Q(workload_id=size.instead_of or 0), workload__namespace=namespace, ended_at=None)
         .order_by()
         .values(slug=KT("spec__gpu_class"))
         .annotate(

@@ -1,0 +1,120 @@
+"""When a run gives its units back, as pages show it: its run time, the idle rule, and what this person may do about it.
+
+Rows that were read along in, words out: no query, but for a class that the workload is not declared with any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from accounts.actor import Actor
+from catalog.life_cycle import date_and_time
+from portal.errors import Refusal
+from workloads import idle, idle_policy, policy, queries, run_time, run_time_policy
+from workloads.models import NotebookWatch, Run
+from workloads.queries import WorkloadRow
+from workloads.run_time_policy import words
+
+
+@dataclass(frozen=True)
+class RunTime:
+    """`text`: how long it may take. `most_hours`: what an extension may add now."""
+
+    text: str
+    ends_at: datetime | None
+    most_hours: int
+    refusal: Refusal | None
+
+
+@dataclass(frozen=True)
+class IdleRule:
+    """`evidence`: of the last answer, "" before the first. `problem`: why there was none at the last try."""
+
+    text: str
+    evidence: str
+    problem: str
+    stops_at: datetime | None
+    kept_until: datetime | None
+    kept_reason: str
+    most_hours: int
+    refusal: Refusal | None
+
+
+@dataclass(frozen=True)
+class GivingBack:
+    """None: that does not apply, or nothing runs."""
+
+    run_time: RunTime | None = None
+    idle_rule: IdleRule | None = None
+
+
+def giving_back(by: Actor, team: policy.TeamFacts, row: WorkloadRow) -> GivingBack:
+    run = row.run
+    if run is None or run.ended_at is not None:
+        return GivingBack()
+    return GivingBack(_run_time(by, team, row, run), _idle_rule(by, team, row, run))
+
+
+def _run_time(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) -> RunTime | None:
+    facts = run_time.facts(run, row.gpu_class)
+    if facts.total_minutes is None:
+        return None
+    found = queries.run_facts(row.workload, run)
+    added = f", {words(run.extended_minutes)} of them added" if run.extended_minutes else ""
+    return RunTime(
+        text=f"{words(facts.total_minutes)} from its start{added}",
+        ends_at=run.ends_at,
+        most_hours=run_time_policy.most_hours(facts),
+        refusal=policy.may_manage(by, team, found, "extend") or run_time_policy.may_extend(found, facts),
+    )
+
+
+def _idle_rule(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) -> IdleRule | None:
+    watch, minutes = watch_of(run), run.spec.get("idle_stop_minutes")
+    if not minutes:
+        return None
+    found = queries.run_facts(row.workload, run)
+    refusal = policy.may_manage(by, team, found, "keep")
+    return IdleRule(
+        text=f"stopped after {words(minutes)} without use",
+        evidence=idle.evidence(watch) if watch else "",
+        problem=watch.problem if watch else "",
+        stops_at=watch.stops_at if watch else None,
+        kept_until=kept_until(watch),
+        kept_reason=watch.kept_reason if watch else "",
+        most_hours=idle_policy.KEEP_HOURS_MOST,
+        # Before it is ready there is nothing to keep, and no word about that is needed.
+        refusal=refusal or idle_policy.may_keep(found, is_watched=watch is not None),
+    )
+
+
+def watch_of(run: Run) -> NotebookWatch | None:
+    """No query where the run was read with it, as queries.last_runs does."""
+    return getattr(run, "watch", None)
+
+
+def kept_until(watch: NotebookWatch | None) -> datetime | None:
+    """None as well when that is over."""
+    if watch is None or watch.kept_until is None or watch.kept_until <= timezone.now():
+        return None
+    return watch.kept_until
+
+
+def notices(run: Run | None) -> tuple[str, ...]:
+    """What everybody who looks at it should know now. They know no actor, and change only with what was told."""
+    if run is None or run.ended_at is not None or run.stop_requested_at is not None:
+        return ()
+    found = []
+    total, watch = run_time.total_minutes(run), watch_of(run)
+    if total and run.ends_at and run_time_policy.lead_due(total, run.ends_at, timezone.now()):
+        found.append(
+            f"Its run time is over at {date_and_time(run.ends_at)}; it is stopped then, unless it is extended."
+        )
+    if watch and watch.stops_at:
+        silent = f" {watch.problem} It is not stopped before it answers." if watch.problem else ""
+        stops_at = date_and_time(watch.stops_at)
+        found.append(f"Nobody uses it: it is stopped at {stops_at}, unless it is used or kept.{silent}")
+    return tuple(found)

@@ -1,0 +1,46 @@
+"""The part of a workload's page about giving units back, and its two buttons. Parse, call one word, render."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from accounts.edge import actor
+from portal.errors import get_or_refuse
+from workloads import idle, queries, run_time, shown
+from workloads.giving_back import giving_back
+
+
+@login_required
+@require_GET
+def giving_back_part(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    """Fetched again whenever the state changes."""
+    by = actor(request)
+    _namespace, team = queries.team(by, tenant)
+    found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+    [row] = queries.rows([found])
+    context = {"state": shown.workload_state(row), "giving_back": giving_back(by, team, row)}
+    return render(request, "workloads/_giving_back.html", context)
+
+
+@login_required
+@require_POST
+def extend(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    run_time.extend(tenant, name, hours=_hours(request), by=actor(request))
+    return redirect("workload", tenant, name)
+
+
+@login_required
+@require_POST
+def keep(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    reason = request.POST.get("reason", "")
+    idle.keep(tenant, name, hours=_hours(request), reason=reason, by=actor(request))
+    return redirect("workload", tenant, name)
+
+
+def _hours(request: HttpRequest) -> int:
+    """0 for what is no number: refused with what is possible."""
+    text = request.POST.get("hours", "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
