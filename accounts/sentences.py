@@ -7,6 +7,7 @@ SENTENCES = {
     "workload.started": "started again",
     "workload.stopped": "stopped",
     "workload.deleted": "deleted",
+    "workload.brought_back": "started again, after it was interrupted,",
     "notebook.opened": "opened",
     "notebook.person_left": "stopped, since its person may not launch any more,",
     "notebook.kept": "kept in spite of its being idle",

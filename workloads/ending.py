@@ -29,7 +29,10 @@ LOST = Ending(
     "job_deleted",
     "Its job was deleted in the cluster, not through the portal; how it ended is not known.",
 )
-POD_REMOVED = "Its pod was taken off its node in the cluster, not through the portal. Start it again."
+REMOVED = "pod_removed"
+POD_REMOVED = "Its pod was taken off its node in the cluster, not through the portal."
+COMES_BACK = f"{POD_REMOVED} It starts again by itself."
+STAYS_AWAY = f"{POD_REMOVED} Start it again."
 NEVER_SENT = Ending(STOPPED, "stopped", "Stopped before it was handed to the cluster.")
 
 
@@ -57,7 +60,7 @@ def of(seen: Seen, *, kind: str) -> Ending | None:
         at = done.since if done else None
         if kind == "notebook" and all(pod.deleting_since is not None for pod in seen.pods):
             # JupyterLab ends with 0 when it is asked to go, too. Shut down from inside, its pod would still be there.
-            return Ending(STOPPED, "pod_removed", POD_REMOVED, 0, at)
+            return Ending(STOPPED, REMOVED, STAYS_AWAY, 0, at)
         if kind == "notebook":
             return Ending(STOPPED, "shut_down", "Stopped by you: JupyterLab was shut down from inside.", 0, at)
         return Ending(SUCCEEDED, "completed", "It ended with exit code 0.", 0, at)

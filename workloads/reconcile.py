@@ -29,7 +29,7 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import ending, idle, leaving, run_time
+from workloads import coming_back, ending, idle, leaving, run_time
 from workloads.models import Run, Volume, Workload
 from workloads.notebook_token import notebook_token
 from workloads.queries import KINDS_NEEDED
@@ -171,7 +171,12 @@ def _follow(work: _Work, run: Run) -> Outcome:
         end = ending.LOST
     if end is None:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
-    _end(run, end)
+    if end.reason == ending.REMOVED and coming_back.comes_back(run, end.reason):
+        with transaction.atomic():
+            if _end(run, replace(end, message=ending.COMES_BACK)):
+                coming_back.start_again(run)
+    else:
+        _end(run, end)
     return _tidy(work)
 
 
@@ -369,7 +374,8 @@ def _record(run: Run, seen: Seen) -> None:
     page_hint(run.workload.namespace.name)
 
 
-def _end(run: Run, end: ending.Ending) -> None:
+def _end(run: Run, end: ending.Ending) -> bool:
+    """Whether it had not ended before."""
     changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
         ended_at=max(end.at, run.requested_at) if end.at else Now(),
         outcome=end.outcome,
@@ -379,6 +385,7 @@ def _end(run: Run, end: ending.Ending) -> None:
     )
     if changed:
         page_hint(run.workload.namespace.name)
+    return bool(changed)
 
 
 def _send(work: _Work, manifest: apply.Manifest) -> AppliedObject:
