@@ -50,6 +50,8 @@ def _plain(**attrs: object) -> forms.TextInput:
 class LaunchForm(KnownFieldsForm):
     """Names of fields are those of `Wanted` and `Options`: what policy refuses appears beside its field."""
 
+    # The terms of the chosen class, as they are now.
+    has_ticked = False
     # Under "More": what is left out is as the class has it.
     MORE = (
         *("cpu", "memory_gib", "shared_memory_gib", "volume", "volume_gib", "mount_path"),
@@ -137,6 +139,7 @@ class LaunchForm(KnownFieldsForm):
         of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
         image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
         self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
+        self.has_ticked = offer.terms is not None and self.so_far("accept_terms") == offer.terms.value
         fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
         if self.initial.get("image") not in fits:
             # What a browser sends by itself, since it does not send an option that is off.

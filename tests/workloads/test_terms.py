@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -152,6 +153,11 @@ def test_on_the_launch_page(with_terms: GpuClass, job: Wanted, alice: User, clie
         assert answer.status_code == 422
         assert "you have not accepted yet" in answer.content.decode()
         assert f'value="{with_terms.slug}:2"' in answer.content.decode()
+    # A tick outlives another look at the page, for the class and version that it was for.
+    ticked = re.compile(rf'name="accept_terms" value="{with_terms.slug}:2" id="id_accept_terms" checked')
+    for tick, is_kept in ((f"{with_terms.slug}:2", True), (f"{with_terms.slug}:1", False)):
+        looked = client.post("/teams/team-a/launch", {**typed, "accept_terms": tick, "units": 2, "look": "units"})
+        assert bool(ticked.search(looked.content.decode())) is is_kept
     assert client.post("/teams/team-a/launch", {**typed, "accept_terms": f"{with_terms.slug}:2"}).status_code == 302
     assert accepted() == [("Alice", 2)]
     assert "accept_terms" not in client.get("/teams/team-a/launch").content.decode()
