@@ -27,9 +27,6 @@ from workloads.queries import offers, prefill
 from workloads.queries.offers import Offer
 from workloads.queries.storage import storage_facts
 
-# What decides only where something runs; everything else that an address says is shown before the button.
-PLACES = frozenset({"kind", "gpu_class", "units"})
-
 
 @dataclass(frozen=True)
 class Start:
@@ -144,16 +141,16 @@ def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> Start:
         found = prefill.like(by, namespace.tenant.slug, query["like"])
         return Start("like", found.values, found.said, found.workload)
     link = links.read(query)
-    if link.values.keys() - PLACES or "fresh" in query:
+    if link.values.keys() - links.PLACES or "fresh" in query:
         # Never together with what was typed last time: somebody else's repository must not meet one's own variables.
-        return Start("link" if link.values.keys() - PLACES else "", link.values, link.said)
+        return Start("link" if link.values.keys() - links.PLACES else "", link.values, link.said)
     last = prefill.last(by, namespace)
     taken = dict(last.values)
     if link.values.get("kind", taken.get("kind")) != taken.get("kind"):
         taken = {}
-    return Start(
-        "last" if taken else "", {**taken, **link.values}, (*link.said, *(last.said if taken else ())), last.workload
-    )
+    said = last.said if taken and not link.volume else ()
+    volume = {"volume": link.volume} if link.volume else {}
+    return Start("last" if taken else "", {**taken, **link.values, **volume}, (*link.said, *said), last.workload)
 
 
 def _asked(form: LaunchForm) -> offers.Asked:
@@ -218,6 +215,9 @@ def _unavailable(start: Start, offer: Offer) -> list[str]:
         found.append(f"There is no image '{image[:60]}' for a {offer.kind} in the catalog. Choose one of those below.")
     elif image and known[image].problem:
         found.append(f"{known[image].problem} Choose another image or class.")
+    volume = str(start.values.get("volume", ""))
+    if volume and volume not in {one.name for one in offer.volumes}:
+        found.append(f"There is no volume '{volume[:60]}' to attach; the launch would make a new one of this name.")
     return found
 
 

@@ -27,6 +27,8 @@ WORDS = {
     "kind": "kind",
 }
 FIELDS = frozenset(WORDS.values())
+# What decides only where something runs: no code comes with it.
+PLACES = frozenset({"kind", "gpu_class", "units"})
 # Known to the pages that read addresses, and nothing that is filled in.
 OTHER = frozenset({"tenant", "like", "fresh"})
 UNITS_LIMIT = 10_000
@@ -35,19 +37,27 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class Link:
-    """`values` by field of the form; `said`: sentences about what could not be taken."""
+    """`values` by field of the form; `said`: sentences about what could not be taken. `volume`: one to attach, never
+    together with what somebody else chose to run.
+    """
 
     values: Mapping[str, str]
     said: tuple[str, ...] = ()
+    volume: str = ""
 
 
 def read(query: Mapping[str, str]) -> Link:
     """What can be judged without knowing the catalog: classes and images are looked up by whoever shows the form."""
     values = {WORDS.get(key, key): value.strip() for key, value in query.items() if WORDS.get(key, key) in FIELDS}
     values = {key: value for key, value in values.items() if value}
-    said = [_unknown(sorted(key for key in query if WORDS.get(key, key) not in FIELDS | OTHER))]
+    volume = "" if values.keys() - PLACES else query.get("volume", "").strip()
+    taken = FIELDS | OTHER | ({"volume"} if volume else set())
+    said = [_unknown(sorted(key for key in query if WORDS.get(key, key) not in taken))]
+    if volume and not names.is_dns_label(volume, limit=NAME_LIMIT):
+        said.append(f"There is no volume '{volume[:SHOWN]}'.")
+        volume = ""
     said += [_drop_units(values), _drop_kind(values), _drop_name(values), _drop_repository(values)]
-    return Link(values, tuple(filter(None, said)))
+    return Link(values, tuple(filter(None, said)), volume)
 
 
 def write(values: Mapping[str, object]) -> str:

@@ -445,6 +445,7 @@ def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
     )
     assert answer.status_code == 201, answer.content
     by_call = Run.objects.get(workload__name="train").spec
+    Run.objects.update(ended_at=timezone.now(), outcome="stopped")
     assert her.post("/teams/team-a/launch", {**chosen, "name": "by-form"}).status_code == 302
     by_form = Run.objects.get(workload__name="by-form").spec
     own = {"workload": by_call["workload"], "owner": by_call["owner"]}

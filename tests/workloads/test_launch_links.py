@@ -179,6 +179,16 @@ def test_somebody_elses_repository_never_meets_what_was_typed_last_time(her: Cli
     assert (values["env"], values.get("repository", "")) == ("SECRET_PATH=/mine", "")
 
 
+def test_a_volume_of_the_team_can_be_named_where_nothing_else_is(her: Client, ended: Workload, a100: GpuClass) -> None:
+    Volume.objects.create(namespace=ended.namespace, name="other", size_gib=5)
+    for more in ("", f"&class={a100.slug}&units=2"):
+        assert filled(text(her.get(f"/teams/team-a/launch?volume=other{more}")))["volume"] == "other"
+    assert "There is no volume 'gone' to attach" in text(her.get("/teams/team-a/launch?volume=gone"))
+    assert "There is no volume 'No Name'." in text(her.get("/teams/team-a/launch?volume=No%20Name"))
+    for code in (f"repo={REPOSITORY}", "image=minimal"):
+        assert filled(text(her.get(f"/teams/team-a/launch?volume=other&{code}"))).get("volume", "") == ""
+
+
 # ---- making one ----------------------------------------------------------------------------------------------------
 
 
