@@ -180,6 +180,8 @@ REGISTER = """async url => {
   catch (error) { return error.name; }
 }"""
 HOLD = """async () => {
+  // The browser tells it with some delay.
+  for (let i = 0; i < 100 && !window.held.closed; i++) await new Promise(done => setTimeout(done, 100));
   const told = [];
   for (const look of [w => w.document.title, w => w.location.href, w => w.name, w => w.frames.length || '']) {
     try { told.push(String(look(window.held))); } catch (error) { told.push('refused'); }
