@@ -7,9 +7,10 @@
         kubelet.running(pod, ready=True)
         kubelet.oom_killed(pod)
 
-Claimed pods carry the annotation `devcluster/scripted: "true"` from their creation on, so kwok and the notebook runner
-leave them alone until the claim ends. A claimed pod that is deleted ends as Failed (137) and goes, unless the claim
-says `stuck=True`.
+Claimed pods carry the annotation `devcluster/scripted: "true"` before a node has them, so kwok and the notebook runner
+leave them alone until the claim ends. A claim of a whole namespace gives it to pods as they are bound, which the
+portal's fence for pods does not see; one with labels as they are created, which is for namespaces without that fence.
+A claimed pod that is deleted ends as Failed (137) and goes, unless the claim says `stuck=True`.
 Texts are those of kubelet 1.36.
 """
 
@@ -335,13 +336,25 @@ def _play(kubelet: Kubelet, script: Script, pod: Json) -> None:
 
 
 def _bind(api: Api, claim: Claim) -> str:
-    """From here on the API server itself annotates the claim's pods as they are created; the policy's name.
+    """From here on the API server itself annotates the claim's pods; the policy's name.
 
     A policy for each claim, and its name in the annotation of a dry run: one that ends at the same time proves nothing.
     """
     name = f"devcluster-scripted-{uuid.uuid4().hex[:8]}"
-    api.create(_policy(name))
+    api.create(_policy(name, when=_CREATED if claim.labels else _BOUND))
     api.create(_binding(name, claim))
+    try:
+        _await_uptake(api, claim, name)
+    except BaseException:
+        _unbind(api, name)
+        raise
+    for pod in api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
+        body = {"metadata": {"annotations": {SCRIPTED: "true"}}}
+        api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
+    return name
+
+
+def _await_uptake(api: Api, claim: Claim, name: str) -> None:
     trial = _trial_pod(claim, name)
     deadline = time.monotonic() + 15
     path = f"/api/v1/namespaces/{PROBE_NAMESPACE}/pods"
@@ -352,10 +365,6 @@ def _bind(api: Api, claim: Claim) -> str:
         time.sleep(0.05)
     else:
         raise TimeoutError("The API server did not take up the claim's admission policy within 15 s.")
-    for pod in api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
-        body = {"metadata": {"annotations": {SCRIPTED: "true"}}}
-        api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
-    return name
 
 
 def _unbind(api: Api, name: str) -> None:
@@ -367,9 +376,14 @@ def _claim_annotation(name: str) -> str:
     return f"devcluster/{name}"
 
 
-def _policy(name: str) -> Json:
+# What a binding is annotated with goes to its pod. The trial pod says whether the API server has taken the policy up.
+_BOUND = f"has(request.subResource) && request.subResource == 'binding' || request.namespace == '{PROBE_NAMESPACE}'"
+_CREATED = "!has(request.subResource) || request.subResource == ''"
+
+
+def _policy(name: str, *, when: str) -> Json:
     annotations = f'{{"{SCRIPTED}": "true", "{_claim_annotation(name)}": "true"}}'
-    created_pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods", "pods/binding"], "operations": ["CREATE"]}
     expression = f"Object{{metadata: Object.metadata{{annotations: {annotations}}}}}"
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -378,7 +392,8 @@ def _policy(name: str) -> Json:
         "spec": {
             "failurePolicy": "Fail",
             "reinvocationPolicy": "Never",
-            "matchConstraints": {"resourceRules": [created_pods]},
+            "matchConstraints": {"resourceRules": [pods]},
+            "matchConditions": [{"name": "when", "expression": when}],
             "mutations": [
                 {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}},
             ],
