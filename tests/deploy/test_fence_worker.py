@@ -41,6 +41,7 @@ SPECS: dict[str, Json] = {
                 "spec": {
                     "restartPolicy": "Never",
                     "priorityClassName": "gpu-portal",
+                    "automountServiceAccountToken": False,
                     "containers": [{"name": "c", "image": "example.org/i:1"}],
                 },
             }
