@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster.observed import Pod
-from workloads.phase import Phase, Status, Wish
+from workloads.phase import Phase, Status, Wish, ended_badly
 from workloads.seen import Seen, running_since, since
 
 # A kubelet says so when volumes and network are there.
@@ -80,9 +80,16 @@ def steps(wish: Wish | None, seen: Seen | None, status: Status) -> tuple[Step, .
             found.append(Step(NEXT, stage.title, stage.note if stage.title == "Image" and not over else ""))
         else:
             found.append(_current(stage.title, status, stage.note))
+    if current == len(stages) and _is_lost(status):
+        found.append(_current("Node", status))
     if over and (current == len(stages) or status.phase is not Phase.FAILED):
         found.append(_end(status))
     return tuple(found)
+
+
+def _is_lost(status: Status) -> bool:
+    """Its node is in trouble: what ran may run on, but nobody knows."""
+    return status.phase is Phase.UNKNOWN and status.explained is not None
 
 
 def _index(stages: list[_Stage], title: str) -> int:
@@ -92,7 +99,7 @@ def _index(stages: list[_Stage], title: str) -> int:
 def _current(title: str, status: Status, known: str = "") -> Step:
     told = status.explained
     raw, raw_from = (told.raw, told.raw_from) if told else ("", "")
-    if status.phase in (Phase.BLOCKED, Phase.FAILED):
+    if status.phase in (Phase.BLOCKED, Phase.FAILED) or _is_lost(status):
         remedy = told.remedy if told else ""
         return Step(STUCK, title, at=status.since, problem=status.sentence, remedy=remedy, raw=raw, raw_from=raw_from)
     note = f"{status.sentence} {known[:1].upper()}{known[1:]}." if known and title == "Image" else status.sentence
@@ -122,7 +129,7 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
     stages = [
         _Stage("Requested", True, wish.requested_at),
         _Stage("Queued", admitted is not None, admitted, "units assigned" if admitted else ""),
-        _Stage("Node assigned", bound is not None, bound, pod.node if pod else ""),
+        _Stage("Node assigned", bound is not None, bound, _node_note(seen, pod)),
     ]
     if wish.has_volume:
         stages.append(_Stage("Storage", _has_storage(pod) or ran is not None, since(pod, READY_FOR_CONTAINERS) or ran))
@@ -136,6 +143,18 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
     else:
         stages.append(_Stage("Running", ran is not None, ran))
     return stages
+
+
+def _node_note(seen: Seen | None, pod: Pod | None) -> str:
+    """The node; of a pod that another one went before, why."""
+    if seen is None or pod is None:
+        return ""
+    before = [one for one in seen.pods if one.phase == "Failed" and one is not pod]
+    if not before:
+        return pod.node
+    return (
+        f"{pod.node}{'. ' if pod.node else ''}{ordinal(len(seen.pods))} try; before: {ended_badly(before[-1]).sentence}"
+    )
 
 
 def _has_storage(pod: Pod | None) -> bool:

@@ -279,7 +279,7 @@ def cloning(state: str, **container: Any) -> Pod:
         "name": "clone", "ready": False, "restarts": 0, "state": state, "reason": "", "message": "", "since": AGO,
         "exit_code": None, "ended_at": None, "last_reason": "", "last_exit_code": None,
     }  # fmt: skip
-    waits = pod(BOUND, state="waiting", reason="PodInitializing", node="a100-1")
+    waits = pod(BOUND, state="waiting", reason="PodInitializing", node="a100-1", since=None)
     return replace(waits, init_containers=(Container(**values | container),))
 
 

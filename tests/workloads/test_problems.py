@@ -42,7 +42,7 @@ def test_the_step_that_is_stuck_carries_the_text_behind_it(problem: Problem) -> 
     steps = progress.steps(wish, problem.seen, found)
     (current,) = [step for step in steps if step.state in (progress.BUSY, progress.STUCK)]
     assert problem.sentence in (current.problem or current.note)
-    assert (current.state == progress.STUCK) == (problem.phase in ("blocked", "failed"))
+    assert (current.state == progress.STUCK) == (problem.phase in ("blocked", "failed", "unknown"))
     assert current.raw == found.explained.raw
     if problem.raw:
         assert current.raw == problem.raw

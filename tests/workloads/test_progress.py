@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.workloads.test_phase import ADMITTED, AGO, NEEDED, NOW, READY, SUSPENDED, UNBOUND, WISH, job, pending, pod
+from cluster.observed import Pod
+from tests.workloads.problems import cloning, ended
+from tests.workloads.test_phase import (
+    ADMITTED,
+    AGO,
+    BOUND,
+    NEEDED,
+    NOW,
+    READY,
+    SUSPENDED,
+    UNBOUND,
+    WISH,
+    condition,
+    job,
+    pending,
+    pod,
+)
 from workloads import progress
 from workloads.phase import Wish, status
-from workloads.seen import Seen
+from workloads.seen import ImageSeen, NodeTrouble, Seen
 
 
 def titles(wish: Wish, seen: Seen | None) -> list[tuple[str, str]]:
@@ -53,3 +69,64 @@ def test_a_failed_run_shows_where_it_got_stuck() -> None:
         WISH, kind="job", admitted_at=AGO, started_at=AGO, ended_at=NOW, outcome="failed", message="exit 1"
     )
     assert titles(failed, Seen())[-1] == ("Ended", "stuck")
+
+
+def test_the_repository_is_cloned_between_image_and_start() -> None:
+    wish = replace(WISH, has_repository=True)
+    before = ["Requested", "Queued", "Node assigned"]
+
+    def states(pod_: Pod) -> dict[str, str]:
+        found = dict(titles(wish, Seen(job(), ADMITTED, (pod_,))))
+        assert list(found) == [*before, "Image", "Repository", "Starting", "Ready"]
+        return {title: state for title, state in found.items() if title not in before}
+
+    waits = {"Starting": "next", "Ready": "next"}
+    pulls = cloning("waiting", reason="ContainerCreating", since=None)
+    assert states(pulls) == {"Image": "busy", "Repository": "next", **waits}
+    assert states(cloning("running")) == {"Image": "done", "Repository": "busy", **waits}
+    failed = replace(cloning("terminated", exit_code=128), phase="Failed")
+    assert states(failed) == {"Image": "done", "Repository": "stuck", **waits}
+    done = cloning("terminated", exit_code=0)
+    assert states(done) == {"Image": "done", "Repository": "done", "Starting": "busy", "Ready": "next"}
+
+
+def test_a_clone_that_failed_is_still_where_it_stopped_when_its_pod_is_gone() -> None:
+    ended = replace(
+        WISH, has_repository=True, admitted_at=AGO, ended_at=NOW, outcome="failed", reason="repository_private",
+        message="It wants a sign-in.",
+    )  # fmt: skip
+    assert ("Repository", "stuck") in titles(ended, Seen())
+
+
+def test_image_tells_its_size_and_where_it_is() -> None:
+    on_three = ImageSeen(4300, frozenset({"a100-1", "a100-2", "a100-3"}))
+    waits = Seen(SUSPENDED, pending(NEEDED), image=on_three)
+    assert note(WISH, waits, "Image") == "4.2 GiB, already on 3 nodes"
+    assert note(WISH, replace(waits, image=ImageSeen(40, frozenset({"a100-1"}))), "Image") == (
+        "40 MiB, already on 1 node"
+    )
+    assert note(WISH, replace(waits, image=ImageSeen()), "Image") == ""
+    creating = pod(BOUND, state="waiting", reason="ContainerCreating", node="a100-2", since=None)
+    here = Seen(job(), ADMITTED, (creating,), image=on_three)
+    assert note(WISH, here, "Image").endswith("setting it up. 4.2 GiB, already on a100-2.")
+
+
+def test_a_second_try_says_why_the_first_ended() -> None:
+    first = replace(ended(137).pods[0], conditions=(condition("DisruptionTarget", reason="EvictionByEvictionAPI"),))
+    second = pod(BOUND, state="running", node="a100-2", phase="Running", uid="second")
+    seen = Seen(job(), ADMITTED, (first, second))
+    assert note(WISH, seen, "Node assigned") == "a100-2. 2nd try; before: The node a100-1 is being emptied."
+    assert status(WISH, seen, now=NOW).facts == {"node": "a100-2", "attempts": 2}
+
+
+def test_a_lost_node_is_shown_behind_what_had_happened() -> None:
+    wish = replace(WISH, ready_at=AGO)
+    seen = Seen(job(), ADMITTED, (READY,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped"))
+    step = progress.steps(wish, seen, status(wish, seen, now=NOW))[-1]
+    assert (step.title, step.state) == ("Node", "stuck")
+    assert "not heard of any more" in step.problem
+    assert "gives the node up" in step.remedy
+
+
+def note(wish: Wish, seen: Seen, title: str) -> str:
+    return next(step.note for step in progress.steps(wish, seen, status(wish, seen, now=NOW)) if step.title == title)
