@@ -266,7 +266,9 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "accounts.openapi.add_refusals"],
     # Two apps say "kind" and mean different things.
-    "ENUM_NAME_OVERRIDES": {"LineKind": ["base", "boost", "reclaim"], "WorkloadKind": ["notebook", "job"],
+    "ENUM_NAME_OVERRIDES": {
+        "LineKind": ["base", "boost", "reclaim"],
+        "WorkloadKind": ["notebook", "job"],
         "StepState": ["done", "busy", "stuck", "next"],
     },
 }
