@@ -24,7 +24,7 @@ from portal.errors import get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
 from tenants.terms import accept_terms
-from workloads import policy, queries, run_time_policy, volume_policy
+from workloads import policy, queries, run_time_policy, volume_policy, volumes
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
@@ -207,10 +207,15 @@ def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
     """An existing volume of that name is attached, whatever size was typed; otherwise it is made."""
     if not wanted.volume:
         return None
-    known = Volume.objects.filter(namespace=namespace, name=wanted.volume, delete_requested_at=None).first()
-    if known is None:
-        refuse_if(volume_policy.may_make(storage_facts(namespace), wanted.volume_gib))
-    return known or Volume.objects.create(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib)
+    known = Volume.objects.filter(namespace=namespace, name=wanted.volume, gone_at=None).first()
+    if known is not None:
+        refuse_if(volume_policy.may_attach(known.name, volumes.deletes_at(known)))
+        return known
+    refuse_if(volume_policy.may_make(storage_facts(namespace), wanted.volume_gib))
+    # The worker makes the claim with the run; by itself the row has nothing to do.
+    return Volume.objects.create(
+        namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib, due_at=None, observed_generation=1
+    )
 
 
 def _fill(workload: Workload, target: Target, wanted: policy.Wanted) -> None:
@@ -244,6 +249,8 @@ def _create(namespace: Namespace, target: Target, wanted: policy.Wanted, by: Act
 
 
 def _start(workload: Workload, *, number: int, by: Actor) -> Run:
+    if workload.volume is not None:
+        volumes.take(workload.volume)
     spec = frozen_spec(workload, number)
     return Run.objects.create(workload=workload, number=number, spec=spec.to_json(), requested_by=by.person)
 

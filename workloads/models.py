@@ -16,21 +16,26 @@ from portal.hints import BACKGROUND
 from tenants.models import Namespace, Tenant
 
 
-class Volume(models.Model):
-    """A PersistentVolumeClaim of a namespace; it outlives the workloads that attach it."""
+class Volume(Due):
+    """A PersistentVolumeClaim of a namespace, owner label `workloads.volume.<pk>`; it outlives the workloads that
+    attach it. The worker makes the claim with the first run that needs it, and deletes it some time after that was
+    asked for (workloads/volume_policy.py); its name is free when it is gone.
+    """
 
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="volumes")
     name = models.CharField(max_length=40)
     size_gib = models.PositiveIntegerField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     delete_requested_at = models.DateTimeField(null=True, blank=True)
+    gone_at = models.DateTimeField(null=True, blank=True)
 
-    class Meta:
+    class Meta(Due.Meta):
         constraints = [
-            models.UniqueConstraint(
-                "namespace", "name", condition=Q(delete_requested_at=None), name="volume_name_once"
-            ),
+            models.UniqueConstraint("namespace", "name", condition=Q(gone_at=None), name="volume_name_once"),
             models.CheckConstraint(condition=Q(size_gib__gte=1), name="volume_size"),
+            models.CheckConstraint(
+                condition=Q(gone_at=None) | Q(delete_requested_at__isnull=False), name="volume_gone_when_asked"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Drains the tables of workloads and of idle notebooks that are due; counts once a minute what is in use."""
+"""Drains the tables of workloads, volumes and idle notebooks that are due; counts once a minute what is in use."""
 
 from functools import partial
 
@@ -6,14 +6,19 @@ from celery import shared_task
 
 from cluster.kube import connect
 from portal.due import work
-from workloads import idle, usage
-from workloads.models import NotebookWatch, Workload
+from workloads import idle, usage, volumes
+from workloads.models import NotebookWatch, Volume, Workload
 from workloads.reconcile import reconcile
 
 
 @shared_task(name="workloads.workload.work", ignore_result=True)
 def work_workloads() -> None:
     work(Workload, partial(reconcile, kube=connect()))
+
+
+@shared_task(name="workloads.volume.work", ignore_result=True)
+def work_volumes() -> None:
+    work(Volume, partial(volumes.reconcile, kube=connect()))
 
 
 @shared_task(name="workloads.notebookwatch.work", ignore_result=True)

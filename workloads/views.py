@@ -24,7 +24,7 @@ from workloads import actions, policy, queries, shown
 from workloads.giving_back import giving_back
 from workloads.models import Run, Workload
 from workloads.phase import Phase
-from workloads.queries import WorkloadRow, launching, offers, relaunching
+from workloads.queries import WorkloadRow, launching, offers, relaunching, volumes
 
 PAGE_SIZE = 50
 
@@ -108,7 +108,7 @@ def _buttons(
 ) -> dict[str, Refusal | offers.Terms | str | None]:
     workload = row.workload
     run = queries.run_facts(workload, row.run)
-    start = policy.may_start(by, team, run) or _never(by, namespace, workload)
+    start = policy.may_start(by, team, run) or _never(by, namespace, workload) or volumes.may_take(workload.volume)
     buttons: dict[str, Refusal | offers.Terms | str | None] = {
         "open": policy.may_open(by, team, run, workload.kind),
         "start": start,

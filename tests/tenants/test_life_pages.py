@@ -60,7 +60,7 @@ def busy(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bo
         spec = {"gpu_class": a100.slug, "units": 1}
         Run.objects.create(workload=of, number=1, spec=spec, requested_by=bob, **at, **done)
     for name, size, goes in (("data", 200, False), ("home", 50, False), ("old", 7, True)):
-        asked = {"delete_requested_at": now} if goes else {}
+        asked = {"delete_requested_at": now, "gone_at": now} if goes else {}
         Volume.objects.create(namespace=namespace_a, name=name, size_gib=size, **asked)
     line = Asked(a100.slug, 5, now, now + 9 * DAY)
     return actions.file_request("team-a", lines=[line], justification="More.", by=page(alice))

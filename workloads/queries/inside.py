@@ -21,6 +21,6 @@ def inside(namespace_id: int) -> Inside:
             since=run.requested_at,
         )
         found[run.admitted_at is not None].append(work)
-    volumes = Volume.objects.filter(namespace_id=namespace_id, delete_requested_at=None).order_by("name")
+    volumes = Volume.objects.filter(namespace_id=namespace_id, gone_at=None).order_by("name")
     kept = tuple(Kept(one.name, one.size_gib) for one in volumes)
     return Inside(running=tuple(found[True]), waiting=tuple(found[False]), volumes=kept)

@@ -1,0 +1,201 @@
+"""Volumes: one run at a time has one, deletion has a grace and can be taken back, and the worker ends the claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from accounts.actor import Actor
+from accounts.models import Event, User
+from cluster.kube import Kube, NotFound
+from portal import due
+from portal.due import DONE, Deadline
+from portal.errors import Refused
+from tenants.models import Membership, Namespace, Tenant
+from tests import make
+from tests.threads import in_threads
+from tests.waiting import wait_until
+from tests.workloads.conftest import Worker
+from workloads import actions, volumes
+from workloads.models import Run, Volume
+from workloads.policy import Wanted
+from workloads.volume_policy import GRACE
+
+
+def ended(name: str = "one") -> None:
+    Run.objects.filter(workload__name=name, ended_at=None).update(ended_at=Now(), outcome="stopped")
+
+
+def long_asked() -> None:
+    Volume.objects.update(delete_requested_at=timezone.now() - GRACE)
+
+
+@pytest.fixture
+def with_data(granted: Tenant, notebook: Wanted, by_alice: Actor, db: None) -> Wanted:
+    """Alice's notebook, with the volume that it made."""
+    wanted = replace(notebook, volume="data")
+    actions.launch(granted.slug, wanted, by=by_alice)
+    return wanted
+
+
+@pytest.mark.django_db
+class TestOneRunAtATime:
+    def test_a_second_launch_is_told_who_has_it(self, with_data: Wanted, by_bob: Actor) -> None:
+        with pytest.raises(Refused, match=r"used by one, which Alice started on .*; one run at a time.*Stop one") as no:
+            actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
+        assert (no.value.refusal.code, no.value.refusal.field) == ("volume_in_use", "volume")
+        assert not Run.objects.filter(workload__name="two").exists()
+        ended()
+        actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
+
+    def test_so_is_who_starts_again(self, with_data: Wanted, by_alice: Actor) -> None:
+        ended()
+        actions.launch("team-a", replace(with_data, name="two"), by=by_alice)
+        with pytest.raises(Refused, match="used by two"):
+            actions.start("team-a", "one", by=by_alice)
+        ended("two")
+        assert actions.start("team-a", "one", by=by_alice).number == 2
+
+    def test_another_workload_may_be_declared_with_it_meanwhile(self, with_data: Wanted, by_alice: Actor) -> None:
+        workload, _ = actions.declare("team-a", replace(with_data, name="two"), by=by_alice)
+        assert workload.volume == Volume.objects.get()
+
+    def test_a_volume_of_that_name_in_another_team_is_another(self, with_data: Wanted, namespace_a: Namespace) -> None:
+        team_b = make.tenant(namespace_a.cluster, slug="team-b")
+        other = Volume.objects.create(namespace=Namespace.objects.get(tenant=team_b), name="data", size_gib=1)
+        volumes.take(other)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_starts_at_the_same_moment_one_gets_it(with_data: Wanted, by_alice: Actor) -> None:
+    ended()
+    actions.declare("team-a", replace(with_data, name="two"), by=by_alice)
+    names, refused = iter(["one", "two"]), []
+
+    def start() -> None:
+        try:
+            actions.start("team-a", next(names), by=by_alice)
+        except Refused as no:
+            refused.append(no.refusal.code)
+
+    in_threads(2, start)
+    assert refused == ["volume_in_use"]
+    assert Run.objects.filter(ended_at=None).count() == 1
+
+
+@pytest.mark.django_db
+class TestDeleting:
+    def test_not_while_a_run_has_it(self, with_data: Wanted, by_alice: Actor) -> None:
+        with pytest.raises(Refused, match=r"used by one, which Alice started on .*\. Stop one first"):
+            volumes.request_delete("team-a", "data", by=by_alice)
+        assert Volume.objects.get().delete_requested_at is None
+
+    def test_it_has_a_grace_in_which_nothing_starts_with_it(self, with_data: Wanted, by_alice: Actor) -> None:
+        ended()
+        volume = volumes.request_delete("team-a", "data", by=by_alice)
+        volumes.request_delete("team-a", "data", by=by_alice)
+        assert Event.objects.filter(verb="volume.delete_asked").count() == 1
+        for attempt in (
+            lambda: actions.start("team-a", "one", by=by_alice),
+            lambda: actions.launch("team-a", replace(with_data, name="two"), by=by_alice),
+            lambda: actions.declare("team-a", replace(with_data, name="two"), by=by_alice),
+        ):
+            with pytest.raises(Refused, match="The volume data is deleted on") as no:
+                attempt()
+            assert no.value.refusal.code == "volume_going"
+        outcome = volumes.reconcile(volume, Deadline(), kube=None)  # type: ignore[arg-type]
+        assert outcome.clock == volumes.deletes_at(volume)
+
+    def test_it_can_be_kept_after_all(self, with_data: Wanted, by_alice: Actor, by_bob: Actor) -> None:
+        ended()
+        with pytest.raises(Refused, match="Nobody asked to delete data"):
+            volumes.keep("team-a", "data", by=by_bob)
+        volumes.request_delete("team-a", "data", by=by_alice)
+        volumes.keep("team-a", "data", by=by_bob)
+        assert volumes.reconcile(Volume.objects.get(), Deadline(), kube=None) == DONE  # type: ignore[arg-type]
+        actions.start("team-a", "one", by=by_alice)
+
+    def test_when_its_time_is_over_it_is_too_late(self, with_data: Wanted, by_alice: Actor) -> None:
+        ended()
+        volumes.request_delete("team-a", "data", by=by_alice)
+        Volume.objects.update(delete_requested_at=timezone.now() - GRACE + timedelta(minutes=1))
+        volumes.keep("team-a", "data", by=by_alice)
+        volumes.request_delete("team-a", "data", by=by_alice)
+        long_asked()
+        with pytest.raises(Refused, match="It is too late"):
+            volumes.keep("team-a", "data", by=by_alice)
+
+    def test_a_member_deletes_what_nobody_else_used(
+        self, with_data: Wanted, by_alice: Actor, by_bob: Actor, alice: User
+    ) -> None:
+        ended()
+        with pytest.raises(Refused, match="Only owners and managers") as no:
+            volumes.request_delete("team-a", "data", by=by_bob)
+        assert no.value.refusal.status == 403
+        Membership.objects.filter(user=alice).update(role="member")
+        volumes.request_delete("team-a", "data", by=by_alice)
+        volumes.keep("team-a", "data", by=by_alice)
+        actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
+        ended("two")
+        with pytest.raises(Refused, match="Only owners and managers"):
+            volumes.request_delete("team-a", "data", by=by_alice)
+
+    def test_a_stranger_knows_of_none(self, with_data: Wanted, by_charlie: Actor) -> None:
+        for verb in (volumes.request_delete, volumes.keep):
+            with pytest.raises(Refused) as no:
+                verb("team-a", "data", by=by_charlie)
+            assert no.value.refusal.status == 404
+
+    def test_viewers_look_on(self, with_data: Wanted, granted: Tenant) -> None:
+        ended()
+        viewer = make.user("Vera")
+        make.member(granted, viewer, Membership.Role.VIEWER)
+        with pytest.raises(Refused, match="Only owners and managers"):
+            volumes.request_delete("team-a", "data", by=Actor(user=viewer, via="page"))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("provisioned", "watcher")
+def test_the_worker_deletes_the_claim_and_the_name_is_free(
+    notebook: Wanted, by_alice: Actor, namespace_a: Namespace, kube_worker: Kube, worker: Worker
+) -> None:
+    def claim() -> Any:
+        try:
+            return kube_worker.get("PersistentVolumeClaim", name="data", namespace=namespace_a.name)
+        except NotFound:
+            return None
+
+    def drained() -> None:
+        while (claimed := due.claim(Volume)) is not None:
+            due.run_claimed(claimed, lambda row, deadline: volumes.reconcile(row, deadline, kube=kube_worker))
+
+    wanted = replace(notebook, volume="data")
+    actions.launch("team-a", wanted, by=by_alice)
+    worker(claim)
+    uid = claim().uid
+    actions.stop("team-a", "one", by=by_alice)
+    worker(lambda: not Run.objects.filter(ended_at=None).exists())
+    volumes.request_delete("team-a", "data", by=by_alice)
+    drained()
+    assert claim().uid == uid
+    long_asked()
+    Volume.objects.update(due_at=Now())
+
+    def is_gone() -> bool:
+        Volume.objects.filter(gone_at=None).update(due_at=Now())
+        drained()
+        return Volume.objects.get().gone_at is not None
+
+    wait_until(is_gone, within_s=30)
+    assert claim() is None
+    event = Event.objects.get(verb="volume.gone")
+    assert (event.tenant, event.after["size_gib"]) == ("team-a", 10)
+    with pytest.raises(Refused, match="The volume data was deleted"):
+        actions.start("team-a", "one", by=by_alice)
+    actions.launch("team-a", replace(wanted, name="two"), by=by_alice)
+    worker(lambda: (now := claim()) is not None and now.uid != uid)
