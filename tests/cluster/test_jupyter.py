@@ -142,6 +142,7 @@ def test_one_who_drips_is_not_waited_for(first: bytes, monkeypatch: pytest.Monke
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Drips) as listening:
         threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         began = time.monotonic()
+        threading.Timer(6, ended.set).start()
         with pytest.raises(Unanswered, match=r"within 0\.5 s"):
             jupyter.ask("127.0.0.1", "sesame", port=listening.server_address[1])
         assert time.monotonic() - began < 5
