@@ -269,6 +269,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "LineKind": ["base", "boost", "reclaim"],
         "WorkloadKind": ["notebook", "job"],
+        "StateEnum": ["pending", "approved", "denied", "withdrawn"],
         "StepState": ["done", "busy", "stuck", "next"],
     },
 }
