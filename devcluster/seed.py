@@ -237,7 +237,7 @@ def _offer_bundles(olga: Actor) -> None:
         "card": open_to_all.filter(sharing=none, partition="none"),
     }
     if (share := kinds["share"].order_by("memory_mib", "slug").first()) and not Bundle.objects.exists():
-        actions.edit_class(share.pk, by=olga, starter=True)
+        actions.edit_class(share.pk, by=olga, starter=True, run_hours_limit=8, idle_stop_minutes=60)
     for position, (name, summary, days, parts) in enumerate(BUNDLES, start=1):
         found = [(kinds[kind].order_by("memory_mib", "slug").first(), units) for kind, units in parts]
         lines = [(one.slug, units) for one, units in found if one is not None]

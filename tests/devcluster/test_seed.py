@@ -47,4 +47,6 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
     assert all(line.units <= (limits[line.gpu_class_id] or 0) for lines in offered.values() for line in lines)
     held = Grant.objects.filter(gpu_class__slug="storage").values_list("tenant__slug", "units")
     assert dict(held) == {"team-a": 100, "team-c": 200}
-    assert [one.slug for one in GpuClass.objects.filter(starter=True)] == ["a100-sxm4-80gb-1g-10gb-time-sliced"]
+    [starter] = GpuClass.objects.filter(starter=True)
+    assert starter.slug == "a100-sxm4-80gb-1g-10gb-time-sliced"
+    assert (starter.run_hours_limit, starter.idle_stop_minutes) == (8, 60), "what is tried gives its units back"
