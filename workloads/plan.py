@@ -25,7 +25,7 @@ from tenants.models import Namespace
 from workloads import actions, policy
 from workloads.models import Volume, Workload
 from workloads.policy import Wanted
-from workloads.queries import launching
+from workloads.queries import launching, volumes
 
 # Owner labels name rows that do not exist yet.
 NUMBERED = "numbered-at-launch"
@@ -62,7 +62,7 @@ class Place:
 
 
 def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
-    """At most four queries.
+    """At most four queries, three more with a volume.
 
     Terms that are still to be accepted are beside the button; everything else that the action would refuse is said.
     """
@@ -72,6 +72,9 @@ def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
         return Plan(refuse("unknown_class", "Choose a class first.", field="gpu_class").refusal)
     facts = replace(target.facts, terms_accepted=True)
     if refusal := policy.may_declare(by, place.team, facts, wanted):
+        return Plan(refusal)
+    own = wanted.name if place.number > 1 else ""
+    if wanted.volume and (refusal := volumes.may_have(namespace, wanted.volume, wanted.volume_gib, instead_of=own)):
         return Plan(refusal)
     if target.image is None or target.image_problem:
         return Plan(Refusal("unknown_image", target.image_problem or "Choose an image first.", "image"))

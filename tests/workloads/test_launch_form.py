@@ -424,6 +424,23 @@ def test_the_plan_says_why_nothing_would_be_made(her: Client, a100: GpuClass) ->
     assert "It stands here when the choices are complete." in page
 
 
+def test_the_plan_knows_what_a_volume_allows(her: Client, a100: GpuClass, job: Wanted, by_alice: Actor) -> None:
+    def look(**more: Any) -> str:
+        return text(
+            her.post("/teams/team-a/launch", {**typed(a100, name="more", volume="data", **more), "look": "rest"})
+        )
+
+    actions.launch("team-a", replace(job, volume="data"), by=by_alice)
+    assert "Nothing would be made. The volume data is used by train, which Alice started on" in look()
+    # A change of what uses it ends that run first.
+    changed = {**typed(a100, volume="data"), "look": "rest"}
+    assert "Nothing would be made" not in text(her.post("/teams/team-a/workloads/train/change", changed))
+    Run.objects.update(ended_at=timezone.now(), outcome="stopped")
+    assert "Nothing would be made" not in look()
+    Volume.objects.update(delete_requested_at=timezone.now())
+    assert "Nothing would be made. The volume data is deleted on" in look()
+
+
 def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
     her: Client, a100: GpuClass, by_alice: Actor
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from portal.errors import Refusal
 from tenants.models import Namespace
 from workloads import policy, volume_policy
 from workloads.models import Run, Volume, Workload
+from workloads.queries.storage import storage_facts
 from workloads.volume_policy import GRACE, Holder, VolumeFacts
 
 CLAIM = "PersistentVolumeClaim"
@@ -74,6 +75,18 @@ def facts(volume: Volume) -> VolumeFacts:
 def may_take(volume: Volume | None) -> Refusal | None:
     """For a run that would begin now. No query without a volume, else one."""
     return None if volume is None else volume_policy.may_take(facts(volume))
+
+
+def may_have(namespace: Namespace, name: str, size_gib: int, *, instead_of: str = "") -> Refusal | None:
+    """For a run that would begin now, with a volume of that name, or a new one of that size; `instead_of`: the workload
+    whose own run ends before. Two queries, three for a new one.
+    """
+    known = there(namespace).filter(name=name).first()
+    if known is None:
+        return volume_policy.may_make(storage_facts(namespace), size_gib)
+    found = facts(known)
+    is_own = found.holder is not None and found.holder.workload == instead_of
+    return volume_policy.may_take(replace(found, holder=None) if is_own else found)
 
 
 def used_by(rows: QuerySet[Volume], by: Actor) -> QuerySet[Volume]:
