@@ -62,6 +62,8 @@ class RunSpec(PodSpec):
     repository: str = ""
     reference: str = ""
     clone_into: str = ""
+    # Names of the team's secrets, each a variable; their values are in the run's own Secret alone.
+    secrets: tuple[str, ...] = ()
     # None: it has no end; an idle notebook is not stopped.
     run_minutes: int | None = None
     idle_stop_minutes: int | None = None
@@ -73,6 +75,7 @@ class RunSpec(PodSpec):
             "tolerations": [dict(toleration) for toleration in self.tolerations],
             "command": list(self.command),
             "env": [list(one) for one in self.env],
+            "secrets": list(self.secrets),
         }
 
     @classmethod
@@ -82,6 +85,7 @@ class RunSpec(PodSpec):
         values["tolerations"] = tuple(values["tolerations"])
         values["command"] = tuple(values["command"])
         values["env"] = tuple((name, value) for name, value in values.get("env", ()))
+        values["secrets"] = tuple(values.get("secrets", ()))
         return cls(**values)
 
 

@@ -12,6 +12,7 @@ Their tokens end after the time that the cluster grants (a year is asked for). T
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import secrets
 import subprocess
@@ -46,17 +47,39 @@ def make_random(folder: Path) -> list[str]:
     made = [
         write(folder / "secret_key", secrets.token_urlsafe(50)),
         write(folder / "notebook_token_key", secrets.token_urlsafe(50)),
+        write(folder / "secrets_private_key", base64.b64encode(secrets.token_bytes(32)).decode()),
         write(folder / "database_password", secrets.token_urlsafe(32)),
         write(folder / "redis_conf", f'requirepass {secrets.token_urlsafe(32)}\nsave ""\nappendonly no\n'),
     ]
     database = (folder / "database_password").read_text()
     redis = (folder / "redis_conf").read_text().split()[1]
+    private = base64.b64decode((folder / "secrets_private_key").read_text())
     made += [
+        write(folder / "secrets_public_key", base64.b64encode(public_key(private)).decode()),
         write(folder / "database_url", f"postgres://portal:{database}@postgres:5432/portal"),
         write(folder / "redis_url", f"redis://:{redis}@redis:6379/0"),
         write(folder / "mail_url", "consolemail://"),
     ]
     return [name for name in made if name]
+
+
+def public_key(private: bytes) -> bytes:
+    """X25519, RFC 7748: the base point nine times the scalar, by Montgomery's ladder."""
+    prime = 2**255 - 19
+    scalar = (int.from_bytes(private, "little") & ((1 << 255) - 8)) | (1 << 254)
+    x2, z2, x3, z3 = 1, 0, 9, 1
+    for bit in reversed(range(255)):
+        is_set = scalar >> bit & 1
+        if is_set:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+        plus, minus = (x2 + z2) ** 2, (x2 - z2) ** 2
+        cross_a, cross_b = (x3 - z3) * (x2 + z2), (x3 + z3) * (x2 - z2)
+        x3, z3 = (cross_a + cross_b) ** 2 % prime, 9 * (cross_a - cross_b) ** 2 % prime
+        difference = plus - minus
+        x2, z2 = plus * minus % prime, difference * (plus + 121665 * difference) % prime
+        if is_set:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+    return (x2 * pow(z2, prime - 2, prime) % prime).to_bytes(32, "little")
 
 
 def make_kubeconfigs(folder: Path, admin: Path) -> list[str]:

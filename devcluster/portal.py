@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -12,6 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from nacl.encoding import Base64Encoder
+from nacl.public import PrivateKey
 
 from devcluster.pki import write_private
 from devcluster.processes import Command, answers
@@ -90,6 +94,8 @@ class Portal:
         told |= CONNECTIONS.get(name, {})
         if notebooks:
             told["NOTEBOOK_TOKEN_KEY"] = self._secret("notebook_token_key")
+        if name in ("web", "worker"):
+            told |= self._sealing_key(name)
         if identity:
             told["PORTAL_KUBECONFIG"] = self.services["kubeconfigs"][identity]
         return kept | told
@@ -124,6 +130,13 @@ class Portal:
             "PORTAL_HOST": urlsplit(self.url).netloc,
             "NOTEBOOKS_DOMAIN": self.notebooks_domain,
         }
+
+    def _sealing_key(self, name: str) -> dict[str, str]:
+        """Web seals what a team keeps, the worker opens it: each has its half of the pair."""
+        pair = PrivateKey(hashlib.sha256(self._secret("secrets_key").encode()).digest())
+        if name == "web":
+            return {"SECRETS_PUBLIC_KEY": pair.public_key.encode(Base64Encoder).decode()}
+        return {"SECRETS_PRIVATE_KEY": pair.encode(Base64Encoder).decode()}
 
     def _secret(self, name: str) -> str:
         """Kept beside the data that it signs, so that sessions and tickets outlive a restart."""

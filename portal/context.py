@@ -41,6 +41,7 @@ SECTIONS = {
     "member-add": "Team",
     "namespace-set": "Team",
     "team-history": "Team",
+    "secrets": "Team",
     "inbox": "Inbox",
     "inbox-approve": "Inbox",
     "inbox-deny": "Inbox",

@@ -5,6 +5,7 @@ Every secret NAME may also be given as NAME_FILE, the path of a file that holds 
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import logging
 import os
@@ -36,12 +37,26 @@ def secret(name: str, default: str | None = None) -> str:
     return value
 
 
+def is_key(text: str) -> bool:
+    """32 bytes in base64."""
+    try:
+        return len(base64.b64decode(text, validate=True)) == 32
+    except ValueError:
+        return False
+
+
 DEBUG = env.bool("DEBUG", default=False)
 SECRET_KEY = secret("SECRET_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1"])
 PORTAL_URL: str = env.str("PORTAL_URL", default="http://localhost:8000").rstrip("/")
 NOTEBOOKS_DOMAIN: str = env.str("NOTEBOOKS_DOMAIN", default="notebooks.localhost:8000")
 NOTEBOOK_TOKEN_KEY: str = secret("NOTEBOOK_TOKEN_KEY", default="")
+# The two halves of one pair (deploy/make_secrets.py): who has the first can seal, who has the second can open.
+SECRETS_PUBLIC_KEY: str = secret("SECRETS_PUBLIC_KEY", default="")
+SECRETS_PRIVATE_KEY: str = secret("SECRETS_PRIVATE_KEY", default="")
+for _name, _key in {"SECRETS_PUBLIC_KEY": SECRETS_PUBLIC_KEY, "SECRETS_PRIVATE_KEY": SECRETS_PRIVATE_KEY}.items():
+    if _key and not is_key(_key):
+        raise ImproperlyConfigured(f"{_name} is no key: it has to be 32 bytes in base64.")
 PORTAL_KUBECONFIG: str = env.str("PORTAL_KUBECONFIG", default="")
 CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
 INTERNAL_PORT: int = env.int("INTERNAL_PORT", default=0)
@@ -302,6 +317,7 @@ LOG_PROCESSORS: list[structlog.typing.Processor] = [
         known=(
             SECRET_KEY,
             NOTEBOOK_TOKEN_KEY,
+            SECRETS_PRIVATE_KEY,
             EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
             DATABASES["default"].get("PASSWORD") or "",
             urlsplit(REDIS_URL).password or "",

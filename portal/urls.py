@@ -24,7 +24,7 @@ from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
-from workloads import giving_back_api
+from workloads import giving_back_api, secret_api, secret_views
 from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
 from workloads import views as workloads
@@ -65,6 +65,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/requests/<int:pk>/comments", tenants_api.Comments.as_view(), name="api-request-comments"),
     path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(**MEASURE), name="api-request-decide"),
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
+    path("api/v1/secrets", secret_api.Secrets.as_view(), name="api-secrets"),
+    path("api/v1/secrets/<slug:name>", secret_api.SecretDetail.as_view(), name="api-secret"),
     path("api/v1/team-requests", founding_api.TeamRequests.as_view(), name="api-team-requests"),
     path("api/v1/team-requests/<int:pk>/decide", founding_api.TeamRequestDecide.as_view(), name="api-team-decide"),
     path("api/v1/team-requests/<int:pk>/withdraw", founding_api.TeamRequestWithdraw.as_view(), name="api-team-drop"),
@@ -128,6 +130,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # workloads
     path("launch", launch.launch_link, name="launch-link"),
     path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
+    path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
+    path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),
     path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),
     path("teams/<slug:tenant>/workloads/<slug:name>", workloads.workload, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),

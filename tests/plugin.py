@@ -5,6 +5,7 @@ Every pytest process has a database of its own, dropped at its end even if a con
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from nacl.encoding import Base64Encoder
+from nacl.public import PrivateKey
 
 SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 
@@ -45,6 +48,9 @@ def _settle_environment() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
     os.environ["SECRET_KEY"] = "a key for tests only"
     os.environ["NOTEBOOK_TOKEN_KEY"] = "a notebook key for tests only"
+    pair = PrivateKey(hashlib.sha256(b"a pair of keys for tests only").digest())
+    os.environ["SECRETS_PRIVATE_KEY"] = pair.encode(Base64Encoder).decode()
+    os.environ["SECRETS_PUBLIC_KEY"] = pair.public_key.encode(Base64Encoder).decode()
     os.environ["DATABASE_URL"] = database_url(services["database_url"], f"portal_{os.getpid()}")
     # Redis databases of other test processes on the same server are left alone.
     os.environ["REDIS_URL"] = urlunsplit(urlsplit(services["redis_url"])._replace(path=f"/{redis_number()}"))

@@ -25,6 +25,7 @@ from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
 from tenants.terms import accept_terms
 from workloads import policy, queries, run_time_policy, volume_policy, volumes
+from workloads import secrets as team_secrets
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
@@ -47,6 +48,7 @@ def launch(tenant: str, wanted: policy.Wanted, *, by: Actor) -> Workload:
     target = _target(namespace, wanted, by)
     refuse_if(policy.may_launch(by, team, target.facts, wanted))
     _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
+    refuse_if(team_secrets.unknown(namespace, wanted.options.secrets, keep=True))
     workload = _create(namespace, target, wanted, by)
     run = _start(workload, number=1, by=by)
     record(by, "workload.launched", workload, tenant=tenant, after=_summary(run))
@@ -66,6 +68,7 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     target = _target(namespace, wanted, by)
     refuse_if(policy.may_declare(by, team, target.facts, wanted))
     _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
+    refuse_if(team_secrets.unknown(namespace, wanted.options.secrets))
     known = Workload.objects.select_for_update().filter(namespace=namespace, name=wanted.name, deleted_at=None).first()
     if known is None:
         refuse_if(policy.may_add(team))
@@ -94,6 +97,7 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
     refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, accept_terms))
     _accept(workload.gpu_class, found, accept_terms, by)
+    refuse_if(team_secrets.unknown(namespace, Options.from_json(workload.options).secrets, keep=True))
     run = _start(workload, number=last.number + 1 if last else 1, by=by)
     touch(Workload, workload.pk)
     record(by, "workload.started", workload, tenant=tenant, after=_summary(run))
@@ -276,6 +280,7 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         claim=workload.volume.name if workload.volume else "",
         mount_path=said.mount_path or HOME,
         env=said.env,
+        secrets=said.secrets,
         repository=said.repository,
         reference=said.reference,
         clone_into=repository_directory(said.repository),

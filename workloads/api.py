@@ -22,7 +22,7 @@ from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
 from workloads.models import Workload
-from workloads.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
+from workloads.options import ENV_NAME_LIMIT, ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.policy import VOLUME_GIB_LIMIT, Wanted
 from workloads.queries import WorkloadRow
 
@@ -59,6 +59,12 @@ class OptionsSerializer(KnownFields):
     )
     run_hours = serializers.IntegerField(
         required=False, allow_null=True, help_text="From its start; left out: the class's limit, or no end."
+    )
+
+    secrets = serializers.ListField(
+        child=serializers.CharField(max_length=ENV_NAME_LIMIT),
+        required=False,
+        help_text="Names of the team's sealed secrets; each becomes a variable.",
     )
 
     def to_internal_value(self, data: Any) -> Options:

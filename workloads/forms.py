@@ -27,6 +27,13 @@ class AnyChoice(forms.ChoiceField):
         return True
 
 
+class AnyChoices(forms.MultipleChoiceField):
+    """The same for several."""
+
+    def valid_value(self, value: object) -> bool:
+        return True
+
+
 class ImageSelect(forms.Select):
     """Those that do not run on the chosen class are there, and cannot be chosen."""
 
@@ -55,7 +62,7 @@ class LaunchForm(KnownFieldsForm):
     # Under "More": what is left out is as the class has it.
     MORE = (
         *("cpu", "memory_gib", "shared_memory_gib", "volume", "volume_gib", "mount_path"),
-        *("env", "repository", "reference"),
+        *("env", "secrets", "repository", "reference"),
     )
 
     kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect)
@@ -111,6 +118,12 @@ class LaunchForm(KnownFieldsForm):
             attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
         ),
     )
+    secrets = AnyChoices(
+        required=False,
+        label="Secrets",
+        help_text="Each becomes a variable of its name; what runs there can read the value.",
+        widget=forms.CheckboxSelectMultiple,
+    )
     repository = forms.CharField(
         required=False,
         max_length=REPOSITORY_LIMIT,
@@ -145,6 +158,13 @@ class LaunchForm(KnownFieldsForm):
             # What a browser sends by itself, since it does not send an option that is off.
             self.initial["image"] = next(iter(fits), "")
 
+    def offer_secrets(self, names: list[str]) -> None:
+        """Those that the team keeps now; what was chosen once and is gone is not chosen again."""
+        field = self.fields["secrets"]
+        assert isinstance(field, AnyChoices)
+        field.choices = [(name, name) for name in names]
+        self.initial["secrets"] = [name for name in self.initial.get("secrets", []) if name in names]
+
     @property
     def is_more_open(self) -> bool:
         """Something under "More" was filled in, or refused."""
@@ -170,6 +190,9 @@ class LaunchForm(KnownFieldsForm):
         except ValueError as error:
             raise forms.ValidationError("A quotation mark is not closed.") from error
 
+    def clean_secrets(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.cleaned_data["secrets"])))
+
     def clean_env(self) -> tuple[tuple[str, str], ...]:
         found: dict[str, str] = {}
         for number, line in enumerate(self.cleaned_data["env"].replace("\r\n", "\n").split("\n"), start=1):
@@ -185,7 +208,10 @@ class LaunchForm(KnownFieldsForm):
         return tuple(sorted(found.items()))
 
     def options(self) -> Options:
-        names = ("cpu", "memory_gib", "shared_memory_gib", "mount_path", "env", "repository", "reference", "run_hours")
+        names = (
+            *("cpu", "memory_gib", "shared_memory_gib", "mount_path"),
+            *("env", "secrets", "repository", "reference", "run_hours"),
+        )
         return Options(**{name: self.cleaned_data[name] for name in names})
 
     def wanted(self) -> Wanted:

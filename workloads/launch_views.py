@@ -23,7 +23,7 @@ from tenants.models import Namespace, Tenant
 from workloads import actions, links, policy, queries
 from workloads.forms import ChangeForm, LaunchForm
 from workloads.plan import Place, Plan, plan
-from workloads.queries import offers, prefill
+from workloads.queries import offers, prefill, team_secrets
 from workloads.queries.offers import Offer
 from workloads.queries.storage import storage_facts
 
@@ -53,11 +53,12 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
             workload = actions.launch(tenant, form.wanted(), by=by)
             return redirect("workload", tenant, workload.name)
     namespace, team = queries.team(by, tenant)
-    start = Start(values=request.POST.dict()) if is_look else _start(request, by, namespace)
+    start = Start(values=_typed(request)) if is_look else _start(request, by, namespace)
     if not form.is_bound:
         form.initial.update(start.values)
     offer = offers.offer(by, namespace, _asked(form))
     form.offer(offer)
+    form.offer_secrets(team_secrets.names(namespace))
     if not form.is_bound and not form.initial.get("name"):
         form.initial["name"] = prefill.free_name(namespace, start.like or offer.kind)
     context = {
@@ -107,7 +108,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     is_look = "look" in request.POST
     fixed = {"name": workload.name, "kind": workload.kind}
     typed = request.POST if request.method == "POST" and not is_look else None
-    form = ChangeForm(typed, initial={**now.values, **(request.POST.dict() if is_look else {}), **fixed})
+    form = ChangeForm(typed, initial={**now.values, **(_typed(request) if is_look else {}), **fixed})
     if form.is_bound and form.is_valid():
         with refusal_beside(form), transaction.atomic():
             actions.declare(tenant, form.wanted(), by=by)
@@ -119,6 +120,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
             return redirect("workload", tenant, name)
     offer = offers.offer(by, namespace, replace(_asked(form), instead_of=workload.pk))
     form.offer(offer)
+    form.offer_secrets(team_secrets.names(namespace))
     form.initial.update(fixed)
     context = {
         **_form_context(by, namespace, team, form, offer, number=run.number + 1 if run else 1),
@@ -151,6 +153,10 @@ def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> Start:
     said = last.said if taken and not link.volume else ()
     volume = {"volume": link.volume} if link.volume else {}
     return Start("last" if taken else "", {**taken, **link.values, **volume}, (*link.said, *said), last.workload)
+
+
+def _typed(request: HttpRequest) -> dict[str, Any]:
+    return {**request.POST.dict(), "secrets": request.POST.getlist("secrets")}
 
 
 def _asked(form: LaunchForm) -> offers.Asked:

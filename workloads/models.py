@@ -183,6 +183,22 @@ constraint_sentence("run_number_once", "still_running", STILL_RUNNING)
 constraint_sentence("volume_name_once", "volume_taken", "Your team already has a volume of this name.", field="volume")
 
 
+class TeamSecret(models.Model):
+    """A value that a team keeps for its runs, sealed. `created_by`, `updated_at`: of the present value."""
+
+    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="secrets")
+    name = models.CharField(max_length=100)
+    sealed = models.BinaryField()
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    updated_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint("namespace", "name", name="secret_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Ticket(models.Model):
     """A one-time pass from the portal to a notebook's own origin: bound to person and notebook, 30 s, used once."""
 

@@ -19,6 +19,7 @@ from portal.errors import Refusal
 ENV_LIMIT = 50
 ENV_NAME_LIMIT = 100
 ENV_VALUE_LIMIT = 4096
+SECRETS_LIMIT = 20
 PATH_LIMIT = 200
 REPOSITORY_LIMIT = 300
 REFERENCE_LIMIT = 100
@@ -39,7 +40,7 @@ class Options:
     """None and "" leave it to the class. cpu (cores) and memory are of the whole workload, shared memory is part of
     its memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home
     directory before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: how long a
-    run may take, from its start; the time in the queue does not count.
+    run may take, from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
     """
 
     cpu: int | None = None
@@ -50,12 +51,15 @@ class Options:
     repository: str = ""
     reference: str = ""
     run_hours: int | None = None
+    secrets: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Only what was said: a later release's defaults hold for what was not."""
         said = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
         if self.env:
             said["env"] = dict(self.env)
+        if self.secrets:
+            said["secrets"] = list(self.secrets)
         return said
 
     @classmethod
@@ -63,6 +67,7 @@ class Options:
         known = {field.name for field in fields(cls)}
         values = {name: value for name, value in stored.items() if name in known}
         values["env"] = tuple(sorted(dict(values.get("env", {})).items()))
+        values["secrets"] = tuple(sorted(set(values.get("secrets", ()))))
         return cls(**values)
 
 
@@ -87,6 +92,7 @@ def refusal(options: Options, bounds: Bounds, *, has_volume: bool) -> Refusal | 
         or _shared_memory(options, bounds)
         or _mount_path(options.mount_path, has_volume=has_volume)
         or _env(options.env)
+        or _secrets(options)
         or _repository(options)
         or _run_hours(options.run_hours, bounds)
     )
@@ -129,17 +135,37 @@ def _env(env: tuple[tuple[str, str], ...]) -> Refusal | None:
     if len(env) > ENV_LIMIT:
         return Refusal("too_many_variables", f"{len(env)} variables, at most {ENV_LIMIT} are possible.", "env")
     for name, value in env:
-        if not _ENV_NAME.fullmatch(name) or len(name) > ENV_NAME_LIMIT:
-            text = (
-                f"A variable's name has letters, digits and _, up to {ENV_NAME_LIMIT}; '{name[:40]}' is not possible."
-            )
-            return Refusal("bad_variable", text, "env")
-        if _FORBIDDEN_ENV.fullmatch(name):
-            text = f"{name} cannot be set: it is the cluster's or the portal's own. Devices come with the class."
-            return Refusal("forbidden_variable", text, "env")
+        if refusal := bad_variable(name, "env"):
+            return refusal
         if len(value) > ENV_VALUE_LIMIT or "\0" in value:
             text = f"The value of {name} has {len(value)} characters, at most {ENV_VALUE_LIMIT} are possible."
             return Refusal("bad_variable", text, "env")
+    return None
+
+
+def bad_variable(name: str, field: str) -> Refusal | None:
+    """Why no variable may have this name."""
+    if not _ENV_NAME.fullmatch(name) or len(name) > ENV_NAME_LIMIT:
+        text = f"A variable's name has letters, digits and _, up to {ENV_NAME_LIMIT}; '{name[:40]}' is not possible."
+        return Refusal("bad_variable", text, field)
+    if _FORBIDDEN_ENV.fullmatch(name):
+        text = f"{name} cannot be set: it is the cluster's or the portal's own. Devices come with the class."
+        return Refusal("forbidden_variable", text, field)
+    return None
+
+
+def _secrets(options: Options) -> Refusal | None:
+    """Their shape; whether the team keeps them is asked by the action."""
+    if len(options.secrets) > SECRETS_LIMIT:
+        text = f"{len(options.secrets)} secrets, at most {SECRETS_LIMIT} are possible."
+        return Refusal("too_many_secrets", text, "secrets")
+    taken = {name for name, _value in options.env}
+    for name in options.secrets:
+        if refusal := bad_variable(name, "secrets"):
+            return refusal
+        if name in taken:
+            text = f"{name} is a variable and a secret; it can only be one of them. Leave one out."
+            return Refusal("twice", text, "secrets")
     return None
 
 

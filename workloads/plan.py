@@ -22,7 +22,7 @@ from cluster.manifests import run as manifests
 from cluster.run_spec import NOTEBOOK, ClaimSpec, RunSpec
 from portal.errors import Refusal, refuse
 from tenants.models import Namespace
-from workloads import actions, policy
+from workloads import actions, policy, run_secret, secrets
 from workloads.models import Volume, Workload
 from workloads.policy import Wanted
 from workloads.queries import launching, volumes
@@ -62,7 +62,7 @@ class Place:
 
 
 def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
-    """At most four queries, three more with a volume.
+    """At most four queries, one more with secrets, three with a volume.
 
     Terms that are still to be accepted are beside the button; everything else that the action would refuse is said.
     """
@@ -72,6 +72,8 @@ def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
         return Plan(refuse("unknown_class", "Choose a class first.", field="gpu_class").refusal)
     facts = replace(target.facts, terms_accepted=True)
     if refusal := policy.may_declare(by, place.team, facts, wanted):
+        return Plan(refusal)
+    if refusal := secrets.unknown(namespace, wanted.options.secrets):
         return Plan(refusal)
     own = wanted.name if place.number > 1 else ""
     if wanted.volume and (refusal := volumes.may_have(namespace, wanted.volume, wanted.volume_gib, instead_of=own)):
@@ -101,10 +103,12 @@ def objects(spec: RunSpec, *, volume: Volume | None) -> tuple[Planned, ...]:
     if spec.interface == "dra":
         found.append(_planned(manifests.claim_template(spec), "Asks for exactly these devices."))
     found.append(_planned(manifests.job(spec), "Waits in the team's queue, then runs one pod."))
-    if spec.kind == NOTEBOOK:
-        secret = manifests.token_secret(spec, token="", job_uid=LEFT_OUT)
+    if run_secret.is_needed(spec):
+        secret = manifests.token_secret(spec, token="", job_uid=LEFT_OUT, opened=dict.fromkeys(spec.secrets, ""))
         secret["data"] = dict.fromkeys(secret["data"], LEFT_OUT)
-        found.append(_planned(secret, "The notebook's own token, known to the gateway alone."))
+        token = ["The notebook's own token, known to the gateway alone."] if spec.kind == NOTEBOOK else []
+        chosen = ["The team's secrets that were chosen; the worker alone can open them."] if spec.secrets else []
+        found.append(_planned(secret, " ".join([*token, *chosen])))
     if volume is not None:
         owner = f"workloads.volume.{NUMBERED}"
         claim = ClaimSpec(owner=owner, namespace=spec.namespace, name=volume.name, size_gib=volume.size_gib)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Greatest, Now
@@ -29,9 +28,8 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import coming_back, ending, idle, leaving, run_time
+from workloads import coming_back, ending, idle, leaving, run_secret, run_time
 from workloads.models import Run, Volume, Workload
-from workloads.notebook_token import notebook_token
 from workloads.queries import KINDS_NEEDED
 from workloads.seen import Seen, running_since, since
 
@@ -127,11 +125,11 @@ def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
     """What the Job's pod waits for by itself."""
     known = work.sent.get(("Secret", job.name))
     is_to_send = known is None or (known.result != Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN)
-    if spec.kind != JOB and is_to_send:
-        token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=work.workload.pk, run_number=run.number)
-        secret = manifests.token_secret(spec, token=token, job_uid=job.uid)
+    if run_secret.is_needed(spec) and is_to_send:
+        secret = run_secret.manifest(work.workload, run, spec, job_uid=job.uid)
         work.deadline.check()
-        apply.send(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known)
+        if secret is not None:
+            apply.send(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known)
     if spec.claim and (volume := _volume(work.workload, spec.claim)) is not None:
         _ensure_claim(work, volume)
 

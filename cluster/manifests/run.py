@@ -8,6 +8,7 @@ image, command, variables, a repository's address and names, each in a field tha
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 
 from cluster import names
 from cluster.manifests import CLASS_LABEL, Manifest, meta
@@ -23,6 +24,8 @@ KIND_LABEL = "gpu-portal/kind"
 WORKLOAD_PRIORITIES = {NOTEBOOK: "interactive", JOB: "batch"}
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
+# Of the keys of chosen secrets: none can be the token's.
+SECRET_KEY_PREFIX = "secret."
 CLAIM_NAME = "devices"
 CLONE_CONTAINER = "clone"
 # What a container wrote last is told with its end: the cause is mostly there, a full GPU memory for one.
@@ -73,8 +76,12 @@ def job(spec: RunSpec) -> Manifest:
     }
 
 
-def token_secret(spec: RunSpec, *, token: str, job_uid: str) -> Manifest:
-    """The notebook's token. Owned by its Job: it goes when the Job goes, whoever deleted that."""
+def token_secret(spec: RunSpec, *, token: str, job_uid: str, opened: Mapping[str, str] | None = None) -> Manifest:
+    """The notebook's token ("" for a job) and the values of the chosen secrets, by name. Owned by its Job: it goes when
+    the Job goes, whoever deleted that.
+    """
+    values = {TOKEN_KEY: token} if spec.kind == NOTEBOOK else {}
+    values |= {SECRET_KEY_PREFIX + name: value for name, value in (opened or {}).items()}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -83,7 +90,7 @@ def token_secret(spec: RunSpec, *, token: str, job_uid: str) -> Manifest:
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": run_name(spec), "uid": job_uid}],
         },
         "type": "Opaque",
-        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }
 
 
@@ -190,9 +197,15 @@ def _container(spec: RunSpec) -> Manifest:
 
 def _environment(spec: RunSpec) -> Manifest:
     own = [{"name": name, "value": _literally(value)} for name, value in spec.env]
-    token = {"valueFrom": {"secretKeyRef": {"name": run_name(spec), "key": TOKEN_KEY}}}
-    ours = [{"name": TOKEN_VARIABLE, **token}] if spec.kind == NOTEBOOK else []
-    return {"env": [*ours, *own]} if ours or own else {}
+    ours = [_sealed(spec, TOKEN_VARIABLE, TOKEN_KEY)] if spec.kind == NOTEBOOK else []
+    # Not for what clones the repository: only the work itself sees them.
+    chosen = [_sealed(spec, name, SECRET_KEY_PREFIX + name) for name in spec.secrets]
+    found = [*ours, *own, *chosen]
+    return {"env": found} if found else {}
+
+
+def _sealed(spec: RunSpec, name: str, key: str) -> Manifest:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": run_name(spec), "key": key}}}
 
 
 def _literally(value: str) -> str:

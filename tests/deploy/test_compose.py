@@ -53,6 +53,13 @@ def test_the_notebook_key_goes_to_worker_and_doors_only() -> None:
     assert {s for s in SERVICES if "NOTEBOOK_TOKEN_KEY_FILE" in environment(s)} == {"worker", "doors"}
 
 
+def test_web_can_seal_and_the_worker_alone_can_open() -> None:
+    for half, service in (("public", "web"), ("private", "worker")):
+        name = f"secrets_{half}_key"
+        assert {s for s in SERVICES if name in SERVICES[s].get("secrets", [])} == {service}
+        assert {s for s in SERVICES if f"{name.upper()}_FILE" in environment(s)} == {service}
+
+
 def test_only_who_needs_it_reaches_the_cluster() -> None:
     assert {s for s in SERVICES if "cluster" in SERVICES[s]["networks"]} == IN_CLUSTER | {"gateway"}
     assert COMPOSE["networks"]["data"] == COMPOSE["networks"]["front"] == {"internal": True}

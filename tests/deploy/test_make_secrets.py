@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from nacl.encoding import Base64Encoder
+from nacl.public import PrivateKey
+
 from tests.deploy.shipped import DEPLOY, compose
 
 
@@ -44,6 +47,13 @@ def test_addresses_hold_the_passwords_of_their_servers(tmp_path: Path) -> None:
     assert read("database_url") == f"postgres://portal:{read('database_password')}@postgres:5432/portal"
     assert read("redis_url") == f"redis://:{read('redis_conf').split()[1]}@redis:6379/0"
     assert len({read(name) for name in ("secret_key", "notebook_token_key", "database_password")}) == 3
+
+
+def test_the_two_halves_that_seal_and_open_belong_together(tmp_path: Path) -> None:
+    run("--folder", str(tmp_path))
+
+    private = PrivateKey((tmp_path / "secrets_private_key").read_bytes(), encoder=Base64Encoder)
+    assert (tmp_path / "secrets_public_key").read_bytes() == private.public_key.encode(Base64Encoder)
 
 
 def test_a_second_run_changes_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("tenants", "0012_grant_ends"),
-        ("workloads", "0005_run_time"),
+        ("workloads", "0006_secrets"),
     ]
 
     operations = [

@@ -98,8 +98,9 @@ def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
         "env": "\n".join(lines),
         "repository": options.repository,
         "reference": options.reference,
+        "secrets": list(options.secrets),
     }
-    return {name: value for name, value in values.items() if value not in (None, "")}, said
+    return {name: value for name, value in values.items() if value not in (None, "", [])}, said
 
 
 def _image_name(workload: Workload) -> str:

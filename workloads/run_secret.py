@@ -1,0 +1,37 @@
+"""What the Secret of one run holds: a notebook's token, and the team's secrets that were chosen, opened."""
+
+from __future__ import annotations
+
+import structlog
+from django.conf import settings
+
+from cluster.manifests import Manifest
+from cluster.manifests import run as manifests
+from cluster.run_spec import JOB, RunSpec
+from workloads import sealing
+from workloads.models import Run, TeamSecret, Workload
+from workloads.notebook_token import notebook_token
+
+log = structlog.get_logger(__name__)
+
+
+def is_needed(spec: RunSpec) -> bool:
+    return spec.kind != JOB or bool(spec.secrets)
+
+
+def manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Manifest | None:
+    """None while one of them cannot be opened: a run never starts with a part of what it was asked for. No query where
+    none was chosen, else one.
+    """
+    token = ""
+    if spec.kind != JOB:
+        token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
+    opened: dict[str, str] = {}
+    if spec.secrets:
+        rows = TeamSecret.objects.filter(namespace_id=workload.namespace_id, name__in=spec.secrets)
+        values = {row.name: sealing.unseal(bytes(row.sealed)) for row in rows}
+        opened = {name: value for name, value in values.items() if value is not None}
+        if missing := sorted(set(spec.secrets) - set(opened)):
+            log.error("run waits for what cannot be unsealed", run=manifests.run_name(spec), names=missing)
+            return None
+    return manifests.token_secret(spec, token=token, job_uid=job_uid, opened=opened)
