@@ -24,7 +24,7 @@ from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
-from workloads import giving_back_api, secret_api, secret_views
+from workloads import giving_back_api, secret_api, secret_views, volume_api, volume_views
 from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
 from workloads import views as workloads
@@ -97,6 +97,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tokens", accounts_api.Tokens.as_view(), name="api-tokens"),
     path("api/v1/tokens/<slug:prefix>", accounts_api.TokenDetail.as_view(), name="api-token"),
     path("api/v1/trials", founding_api.Trials.as_view(), name="api-trials"),
+    path("api/v1/volumes", volume_api.Volumes.as_view(), name="api-volumes"),
+    path("api/v1/volumes/<slug:name>/delete", volume_api.VolumeDelete.as_view(), name="api-volume-delete"),
+    path("api/v1/volumes/<slug:name>/keep", volume_api.VolumeKeep.as_view(), name="api-volume-keep"),
     path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
     path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
     path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
@@ -132,6 +135,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
     path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
     path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),
+    path("teams/<slug:tenant>/volumes", volume_views.volume_list, name="volumes"),
+    path("teams/<slug:tenant>/volumes/<slug:name>/delete", volume_views.volume_delete, name="volume-delete"),
+    path("teams/<slug:tenant>/volumes/<slug:name>/keep", volume_views.volume_keep, name="volume-keep"),
     path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),
     path("teams/<slug:tenant>/workloads/<slug:name>", workloads.workload, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),

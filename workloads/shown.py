@@ -13,6 +13,7 @@ from accounts.models import Event
 from accounts.sentences import sentence
 from catalog.models import GpuClass
 from catalog.queries import retirement, unit_of
+from cluster.run_spec import HOME
 from portal.quota_bar import plural
 from tenants.models import Tenant
 from workloads.giving_back import notices, watch_of
@@ -152,6 +153,26 @@ def run_line(run: Run) -> RunLine:
     return RunLine(run.number, str(ended), run.requested_at, run.ended_at, run.message)
 
 
+def files(claim: str, mount_path: str) -> str:
+    """Where they live."""
+    if not claim:
+        return f"{HOME}: they end with the run"
+    stay = f"{mount_path} on the volume {claim}: they stay when the run ends"
+    return stay if mount_path == HOME else f"{stay}; what is elsewhere ends with it"
+
+
+def deletion(row: WorkloadRow) -> str:
+    """What happens to its files when the workload is deleted."""
+    claims = {row.run.spec["claim"] if row.run else "", row.workload.volume.name if row.workload.volume else ""}
+    names = " and ".join(sorted(claims - {""}))
+    stays = (
+        f"The volume {names} stays with the team, with all that is on it."
+        if names
+        else "It has no volume: its files go."
+    )
+    return f"It is stopped and leaves the lists; its history stays. {stays}"
+
+
 def definitions(row: WorkloadRow) -> list[Definition]:
     """What the last run was started with, and what the next one gets where that was declared differently since."""
     workload, run = row.workload, row.run
@@ -167,7 +188,7 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         Definition("Class", row.gpu_class.name),
         Definition("Size", size_of(row.gpu_class, spec["units"])),
         Definition("Image", spec["image"], code=True),
-        Definition("Files", f"volume {spec['claim']}" if spec["claim"] else "end with the run"),
+        Definition("Files", files(spec["claim"], (spec if run else workload.options).get("mount_path") or HOME)),
         Definition("Launched by", workload.created_by.name),
     ]
     if spec["command"]:

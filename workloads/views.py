@@ -118,6 +118,7 @@ def _buttons(
         "change": policy.may_delete(by, team, run) or policy.may_launch_in(by, team),
         "another": policy.may_launch_in(by, team) or policy.may_add(team),
         "primary": "",
+        "goes": shown.deletion(row),
     }
     if row.status.phase is Phase.READY:
         buttons["primary"] = "open"

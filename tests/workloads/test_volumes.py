@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 from django.utils import timezone
 
 from accounts.actor import Actor
 from accounts.models import Event, User
 from cluster.kube import Kube, NotFound
+from cluster.models import AppliedObject
 from portal import due
 from portal.due import DONE, Deadline
 from portal.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
-from tests import make
+from tests import make, mirrored
+from tests.tenants.test_storage import claim
 from tests.threads import in_threads
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
@@ -159,12 +162,114 @@ class TestDeleting:
             volumes.request_delete("team-a", "data", by=Actor(user=viewer, via="page"))
 
 
+PAGE, API = "/teams/team-a/volumes", "/api/v1/volumes"
+
+
+@pytest.fixture
+def at(with_data: Wanted, alice: User, client: Client) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def text_of(client: Client, page: str = PAGE) -> str:
+    return " ".join(client.get(page).content.decode().split())
+
+
+@pytest.mark.django_db
+class TestPages:
+    def test_the_list_says_who_has_it_and_leads_to_a_launch_when_nobody_does(self, at: Client) -> None:
+        page = text_of(at)
+        assert 'Used by <a href="/teams/team-a/workloads/one">one</a>, which Alice started' in page
+        assert "?volume=data" not in page
+        assert "Stop one first" in page
+        ended()
+        page = text_of(at)
+        assert "Not in use." in page
+        assert 'href="/teams/team-a/launch?volume=data"' in page
+        assert 'href="/teams/team-a/volumes"' in text_of(at, "/teams/team-a/workloads")
+
+    def test_deleting_asks_for_the_name_and_can_be_undone(self, at: Client) -> None:
+        ended()
+        assert at.post(f"{PAGE}/data/delete", {"confirm": "dat"}).status_code == 422
+        assert Volume.objects.get().delete_requested_at is None
+        at.post(f"{PAGE}/data/delete", {"confirm": "data"})
+        page = text_of(at)
+        assert "To be deleted" in page
+        assert "Keep it" in page
+        assert "?volume=data" not in page
+        at.post(f"{PAGE}/data/keep")
+        assert Volume.objects.get().delete_requested_at is None
+
+    def test_states_are_what_the_cluster_shows(self, at: Client, namespace_a: Namespace) -> None:
+        def state() -> tuple[str, str]:
+            [one] = at.get(API).json()
+            return one["state"], one["message"]
+
+        assert state() == ("unknown", "The cluster was not read yet.")
+        volume = Volume.objects.get()
+        owner = f"workloads.volume.{volume.pk}"
+        cluster = namespace_a.cluster
+        mirrored.seen(cluster)
+        assert state()[0] == "unmade"
+        names = {"kind": "PersistentVolumeClaim", "namespace": namespace_a.name, "name": "data"}
+        at_minus_1 = timezone.now() - timedelta(minutes=1)
+        sent = AppliedObject.objects.create(
+            cluster=cluster, owner=owner, **names, result="applied", uid="u", sent_at=at_minus_1, manifest_hash="x"
+        )
+        assert state()[0] == "missing"
+        assert "Its claim was deleted in the cluster" in text_of(at)
+        for version, phase in (("10", "Pending"), ("11", "Bound"), ("12", "Lost")):
+            raw = claim("data", namespace_a.name, 10)
+            raw["metadata"]["resourceVersion"] = version
+            mirrored.seen(cluster, PersistentVolumeClaim=[{**raw, "status": {"phase": phase}}])
+            assert state()[0] == phase.lower()
+        AppliedObject.objects.filter(pk=sent.pk).update(result="refused", text="exceeded quota")
+        assert state() == ("refused", "The cluster refused it: exceeded quota")
+
+    def test_the_api_lists_deletes_and_keeps(self, at: Client, with_data: Wanted) -> None:
+        [one] = at.get(API).json()
+        assert (one["name"], one["size_gib"], one["deletes_at"]) == ("data", 10, None)
+        assert (one["used_by"]["workload"], one["used_by"]["person"]) == ("one", "Alice")
+        assert at.post(f"{API}/data/delete").json()["code"] == "volume_in_use"
+        ended()
+        assert at.post(f"{API}/data/delete").json()["deletes_at"] is not None
+        assert at.post(f"{API}/data/keep").json()["deletes_at"] is None
+        assert at.post(f"{API}/data/keep").json()["code"] == "not_deleting"
+        assert at.post(f"{API}/other/keep").status_code == 404
+
+    def test_a_stranger_gets_nothing(self, at: Client, charlie: User) -> None:
+        at.force_login(charlie)
+        assert at.get(PAGE).status_code == 404
+        assert at.get(f"{API}?tenant=team-a").status_code == 404
+        assert at.post(f"{PAGE}/data/delete", {"confirm": "no"}).status_code == 404
+        assert at.post(f"{PAGE}/data/keep").status_code == 404
+
+    def test_what_the_list_asks_the_database(
+        self, at: Client, namespace_a: Namespace, django_assert_num_queries: Any
+    ) -> None:
+        mirrored.seen(namespace_a.cluster)
+        for number in range(20):
+            Volume.objects.create(namespace=namespace_a, name=f"v{number}", size_gib=1, due_at=None)
+        # session, user, team; volumes, age of the mirror, claims, what was sent, runs; teams of the bar
+        with django_assert_num_queries(9):
+            assert at.get(PAGE).status_code == 200
+
+    def test_a_workload_says_where_its_files_are(self, at: Client, with_data: Wanted, by_alice: Actor) -> None:
+        page = text_of(at, "/teams/team-a/workloads/one")
+        assert "/home/work on the volume data: they stay when the run ends" in page
+        assert "The volume data stays with the team, with all that is on it." in page
+        actions.launch("team-a", replace(with_data, name="bare", volume=""), by=by_alice)
+        page = text_of(at, "/teams/team-a/workloads/bare")
+        assert "they end with the run" in page
+        assert "It has no volume: its files go." in page
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("provisioned", "watcher")
 def test_the_worker_deletes_the_claim_and_the_name_is_free(
     notebook: Wanted, by_alice: Actor, namespace_a: Namespace, kube_worker: Kube, worker: Worker
 ) -> None:
-    def claim() -> Any:
+    def theirs() -> Any:
         try:
             return kube_worker.get("PersistentVolumeClaim", name="data", namespace=namespace_a.name)
         except NotFound:
@@ -176,13 +281,13 @@ def test_the_worker_deletes_the_claim_and_the_name_is_free(
 
     wanted = replace(notebook, volume="data")
     actions.launch("team-a", wanted, by=by_alice)
-    worker(claim)
-    uid = claim().uid
+    worker(theirs)
+    uid = theirs().uid
     actions.stop("team-a", "one", by=by_alice)
     worker(lambda: not Run.objects.filter(ended_at=None).exists())
     volumes.request_delete("team-a", "data", by=by_alice)
     drained()
-    assert claim().uid == uid
+    assert theirs().uid == uid
     long_asked()
     Volume.objects.update(due_at=Now())
 
@@ -192,10 +297,10 @@ def test_the_worker_deletes_the_claim_and_the_name_is_free(
         return Volume.objects.get().gone_at is not None
 
     wait_until(is_gone, within_s=30)
-    assert claim() is None
+    assert theirs() is None
     event = Event.objects.get(verb="volume.gone")
     assert (event.tenant, event.after["size_gib"]) == ("team-a", 10)
     with pytest.raises(Refused, match="The volume data was deleted"):
         actions.start("team-a", "one", by=by_alice)
     actions.launch("team-a", replace(wanted, name="two"), by=by_alice)
-    worker(lambda: (now := claim()) is not None and now.uid != uid)
+    worker(lambda: (now := theirs()) is not None and now.uid != uid)

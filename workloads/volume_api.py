@@ -1,0 +1,90 @@
+"""/api/v1/volumes: a team's volumes; have one deleted, or keep it after all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.models import Scope
+from workloads import queries, volumes
+from workloads.api import TENANT, tenant_of
+from workloads.queries.volumes import there, volume_rows
+
+
+class HolderSerializer(serializers.Serializer[Any]):
+    workload = serializers.CharField()
+    person = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
+class VolumeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    size_gib = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    state = serializers.CharField(help_text="bound, pending, lost, missing, refused, unmade or unknown.")
+    message = serializers.CharField(source="said", allow_blank=True, help_text="What the state means.")
+    used_by = HolderSerializer(source="holder", allow_null=True, help_text="The run that has it now, or waits with it.")
+    deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody asked to delete it.")
+
+
+class Volumes(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="volumes_list",
+        summary="Volumes of a team, by name",
+        parameters=[TENANT],
+        responses=VolumeSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        namespace, team = queries.team(by, tenant_of(request, by))
+        rows, _as_of = volume_rows(by, namespace, team)
+        return Response(VolumeSerializer(rows, many=True).data)
+
+
+class VolumeDelete(APIView):
+    required_scope = Scope.LAUNCH
+
+    @extend_schema(
+        operation_id="volumes_delete",
+        summary="Have a volume deleted when its grace of 24 hours is over",
+        parameters=[TENANT],
+        request=None,
+        responses=VolumeSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        volumes.request_delete(tenant, name, by=by)
+        return _answer(by, tenant, name)
+
+
+class VolumeKeep(APIView):
+    required_scope = Scope.LAUNCH
+
+    @extend_schema(
+        operation_id="volumes_keep",
+        summary="Keep a volume that was to be deleted",
+        parameters=[TENANT],
+        request=None,
+        responses=VolumeSerializer,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        volumes.keep(tenant, name, by=by)
+        return _answer(by, tenant, name)
+
+
+def _answer(by: Actor, tenant: str, name: str) -> Response:
+    namespace, team = queries.team(by, tenant)
+    [row], _as_of = volume_rows(by, namespace, team, there(namespace).filter(name=name))
+    return Response(VolumeSerializer(row).data)

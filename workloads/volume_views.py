@@ -1,0 +1,52 @@
+"""The page of a team's volumes and its two buttons. Parse, call one word, render."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from accounts.edge import actor
+from catalog.life_cycle import date_and_time
+from portal.errors import get_or_refuse, refuse
+from workloads import policy, queries, volumes
+from workloads.queries.volumes import deletes_at, there, volume_rows
+
+
+@login_required
+@require_GET
+def volume_list(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    namespace, team = queries.team(by, tenant)
+    rows, as_of = volume_rows(by, namespace, team)
+    context = {
+        "tenant": namespace.tenant,
+        "rows": rows,
+        "may_launch": policy.may_launch_in(by, team) or policy.may_add(team),
+        "as_of": as_of.at,
+        "is_stale": not as_of.is_current,
+    }
+    return render(request, "workloads/volumes.html", context)
+
+
+@login_required
+@require_POST
+def volume_delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    by = actor(request)
+    namespace, _team = queries.team(by, tenant)
+    get_or_refuse(there(namespace), name=name)
+    if request.POST.get("confirm", "").strip() != name:
+        raise refuse("name_differs", f"Type '{name}' to delete it; nothing was changed.", field="confirm")
+    at = deletes_at(volumes.request_delete(tenant, name, by=by))
+    messages.success(request, f"{name} is deleted on {date_and_time(at)}, unless somebody keeps it." if at else name)
+    return redirect("volumes", tenant)
+
+
+@login_required
+@require_POST
+def volume_keep(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    volumes.keep(tenant, name, by=actor(request))
+    messages.success(request, f"{name} is kept.")
+    return redirect("volumes", tenant)
