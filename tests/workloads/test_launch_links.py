@@ -156,7 +156,16 @@ def test_what_is_unknown_or_not_there_is_said(query: str, words: str, her: Clien
 
 
 @pytest.mark.parametrize(
-    "extra", ["env=A%3D1", "command=curl+x", "volume=data", "mount_path=/home/work/x", "cpu=1", "accept_terms=x:1"]
+    "extra",
+    [
+        "env=A%3D1",
+        "command=curl+x",
+        "volume=data",
+        "mount_path=/home/work/x",
+        "cpu=1",
+        "accept_terms=x:1",
+        "secrets=TOKEN",
+    ],
 )
 def test_what_only_the_person_says_cannot_come_from_a_link(
     extra: str, her: Client, ended: Workload, a100: GpuClass
