@@ -494,3 +494,24 @@ def test_what_the_portal_itself_makes_is_taken(place: Place) -> None:
     assert status == 201, text
     status, text = try_out(place.worker, "batch/v1/jobs", job)
     assert status == 201, text
+
+
+def test_a_container_that_is_put_into_a_pod_later_is_held_to_the_same(place: Place, admin: Api) -> None:
+    pod = pod_of(job_of(place, spec(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}])))
+    admin.create(pod)
+    path = path_of("v1/pods", pod["metadata"]["name"], namespace=place.name, subresource="ephemeralcontainers")
+
+    def put(api: Api, **fields: Any) -> tuple[int, str]:
+        late = {"name": "late", "image": "example.org/debug:1", "securityContext": manifests.NO_PRIVILEGES, **fields}
+        body, kind = {"spec": {"ephemeralContainers": [late]}}, "application/strategic-merge-patch+json"
+        status, data = api.raw("PATCH", path, body, params={"dryRun": "All"}, content_type=kind)
+        return status, data.decode()
+
+    assert put(admin)[0] == 200
+    capable = {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"add": ["SYS_ADMIN"]}}}
+    for fields, words in ((capable, "SYS_ADMIN"), ({"env": [{"name": "LD_PRELOAD", "value": "x"}]}, "LD_PRELOAD")):
+        status, text = put(admin, **fields)
+        assert status in (403, 422), text
+        assert words in text
+    for nobody in (place.tenant, place.worker):
+        assert put(nobody)[0] == 403
