@@ -230,33 +230,33 @@ def test_without_the_key_nothing_is_given_and_the_log_says_which(
 
 
 @pytest.fixture
-def page(granted: Tenant, alice: User, client: Client) -> Client:
+def her(granted: Tenant, alice: User, client: Client) -> Client:
     client.force_login(alice)
     return client
 
 
 @needs_rows
 def test_the_page_keeps_replaces_shows_and_deletes(
-    page: Client, job: Wanted, by_alice: Actor, django_assert_num_queries: Any
+    her: Client, job: Wanted, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
     address = "/teams/team-a/secrets"
-    assert page.post(address, {"name": "KEY", "value": CANARY}).status_code == 302
+    assert her.post(address, {"name": "KEY", "value": CANARY}).status_code == 302
     actions.declare("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
-    shown = page.get(address).content.decode()
+    shown = her.get(address).content.decode()
     assert "KEY is kept." in shown
     assert "used by train" in shown
     assert 'type="password"' in shown
     assert 'autocomplete="off"' in shown
     assert CANARY not in shown
     with django_assert_num_queries(6):
-        page.get(address)
+        her.get(address)
 
-    refused = page.post(address, {"name": "LD_PRELOAD", "value": CANARY})
+    refused = her.post(address, {"name": "LD_PRELOAD", "value": CANARY})
     assert refused.status_code == 422
     assert "LD_PRELOAD cannot be set" in refused.content.decode()
     assert CANARY not in refused.content.decode()
 
-    assert page.post(f"{address}/KEY/delete").status_code == 302
+    assert her.post(f"{address}/KEY/delete").status_code == 302
     assert not TeamSecret.objects.exists()
 
 
@@ -274,24 +274,24 @@ def test_a_viewer_looks_on(granted: Tenant, bob: User, by_alice: Actor, client: 
 
 @needs_rows
 def test_without_a_key_the_page_says_so_and_the_rest_works(
-    page: Client, job: Wanted, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
+    her: Client, job: Wanted, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "SECRETS_PUBLIC_KEY", "")
-    shown = page.get("/teams/team-a/secrets").content.decode()
+    shown = her.get("/teams/team-a/secrets").content.decode()
     assert "This portal keeps no secrets" in shown
     assert "Keep it" not in shown
     with pytest.raises(Refused, match="This portal keeps no secrets"):
         secrets.put("team-a", "KEY", CANARY, by=by_alice)
-    assert page.get("/teams/team-a/launch").status_code == 200
+    assert her.get("/teams/team-a/launch").status_code == 200
     actions.launch("team-a", job, by=by_alice)
 
 
 @needs_rows
 def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
-    page: Client, a100: GpuClass, images: list[Image], by_alice: Actor
+    her: Client, a100: GpuClass, images: list[Image], by_alice: Actor
 ) -> None:
     launch = "/teams/team-a/launch"
-    assert "The team keeps no secrets." in page.get(launch).content.decode()
+    assert "The team keeps no secrets." in her.get(launch).content.decode()
     for name in ("ONE", "TWO", "THREE"):
         secrets.put("team-a", name, CANARY, by=by_alice)
 
@@ -301,20 +301,20 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
 
     typed = {"kind": "job", "name": "train", "gpu_class": a100.slug, "units": 1, "image": "python"}
     typed |= {"secrets": ["ONE", "TWO"]}
-    assert ticked(page.get(launch).content.decode()) == set()
-    assert ticked(page.post(launch, {**typed, "look": "rest"}).content.decode()) == {"ONE", "TWO"}
-    assert ticked(page.get(f"{launch}?secrets=ONE&repo=https://github.com/a/b").content.decode()) == set()
+    assert ticked(her.get(launch).content.decode()) == set()
+    assert ticked(her.post(launch, {**typed, "look": "rest"}).content.decode()) == {"ONE", "TWO"}
+    assert ticked(her.get(f"{launch}?secrets=ONE&repo=https://github.com/a/b").content.decode()) == set()
 
-    assert page.post(launch, typed).status_code == 302
+    assert her.post(launch, typed).status_code == 302
     assert Workload.objects.get().options == {"secrets": ["ONE", "TWO"]}
     actions.stop("team-a", "train", by=by_alice)
     Run.objects.update(ended_at="2026-01-01T00:00:00Z", outcome="stopped")
     secrets.delete("team-a", "TWO", by=by_alice)
-    again = page.get(f"{launch}?like=train").content.decode()
+    again = her.get(f"{launch}?like=train").content.decode()
     assert ticked(again) == {"ONE"}
     assert "secret.ONE" in again  # in the plan, with its value left out
     assert CANARY not in again
-    unknown = page.post(launch, {**typed, "name": "next"})
+    unknown = her.post(launch, {**typed, "name": "next"})
     assert unknown.status_code == 422
     assert "The team keeps no secret TWO." in unknown.content.decode()
 
@@ -358,13 +358,13 @@ def test_the_api_puts_lists_and_deletes(granted: Tenant, alice: User, job: Wante
 
 @needs_rows
 def test_the_value_is_nowhere_but_sealed(
-    page: Client, job: Wanted, by_alice: Actor, capfd: pytest.CaptureFixture[str]
+    her: Client, job: Wanted, by_alice: Actor, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    page.post("/teams/team-a/secrets", {"name": "KEY", "value": CANARY})
+    her.post("/teams/team-a/secrets", {"name": "KEY", "value": CANARY})
     actions.launch("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
     addresses = ("secrets", "launch", "launch?like=train", "history", "workloads", "workloads/train", "members")
     for address in addresses:
-        assert CANARY not in page.get(f"/teams/team-a/{address}").content.decode(), address
+        assert CANARY not in her.get(f"/teams/team-a/{address}").content.decode(), address
 
     # Columns of bytes are hexadecimal there.
     found = everything_in_the_database()
