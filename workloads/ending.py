@@ -29,10 +29,12 @@ LOST = Ending(
     "job_deleted",
     "Its job was deleted in the cluster, not through the portal; how it ended is not known.",
 )
-REMOVED = "pod_removed"
+REMOVED, TAKEN_BACK = "pod_removed", "units_taken_back"
 POD_REMOVED = "Its pod was taken off its node in the cluster, not through the portal."
-COMES_BACK = f"{POD_REMOVED} It starts again by itself."
-STAYS_AWAY = f"{POD_REMOVED} Start it again."
+UNITS_TAKEN_BACK = "Its units were taken back in the queue while it ran."
+# What was done to a run, not by it.
+INTERRUPTED = frozenset({REMOVED, TAKEN_BACK})
+COMES_BACK, STAYS_AWAY = "It starts again by itself.", "Start it again."
 NEVER_SENT = Ending(STOPPED, "stopped", "Stopped before it was handed to the cluster.")
 
 
@@ -60,7 +62,7 @@ def of(seen: Seen, *, kind: str) -> Ending | None:
         at = done.since if done else None
         if kind == "notebook" and all(pod.deleting_since is not None for pod in seen.pods):
             # JupyterLab ends with 0 when it is asked to go, too. Shut down from inside, its pod would still be there.
-            return Ending(STOPPED, REMOVED, STAYS_AWAY, 0, at)
+            return Ending(STOPPED, REMOVED, POD_REMOVED, 0, at)
         if kind == "notebook":
             return Ending(STOPPED, "shut_down", "Stopped by you: JupyterLab was shut down from inside.", 0, at)
         return Ending(SUCCEEDED, "completed", "It ended with exit code 0.", 0, at)
@@ -73,6 +75,9 @@ def _failed(seen: Seen) -> Ending:
     condition = seen.job.condition("Failed") if seen.job else None
     at = condition.since if condition else None
     pod = _failed_pod(seen.pods)
+    if seen.queue is not None and seen.queue.is_true("Evicted"):
+        # The queue suspends the Job, its pod leaves with what its process says to that, and the Job fails by it.
+        return Ending(STOPPED, TAKEN_BACK, UNITS_TAKEN_BACK, None if pod is None else ended_of(pod).exit_code, at)
     if pod is None:
         message = condition.message if condition else ""
         return Ending(FAILED, "failed", f"It failed. The cluster says: {message}"[:500], None, at)

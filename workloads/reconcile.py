@@ -169,12 +169,12 @@ def _follow(work: _Work, run: Run) -> Outcome:
         end = ending.LOST
     if end is None:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
-    if end.reason == ending.REMOVED and coming_back.comes_back(run, end.reason):
-        with transaction.atomic():
-            if _end(run, replace(end, message=ending.COMES_BACK)):
-                coming_back.start_again(run)
-    else:
-        _end(run, end)
+    is_back = end.reason in ending.INTERRUPTED and coming_back.comes_back(run, end.reason)
+    if end.reason in ending.INTERRUPTED:
+        end = replace(end, message=f"{end.message} {ending.COMES_BACK if is_back else ending.STAYS_AWAY}")
+    with transaction.atomic():
+        if _end(run, end) and is_back:
+            coming_back.start_again(run, end)
     return _tidy(work)
 
 

@@ -17,8 +17,8 @@ from tenants.models import Namespace, Tenant
 from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.conftest import Worker
-from tests.workloads.test_runs import is_ready, named, run_of, shown
-from workloads import actions, coming_back
+from tests.workloads.test_runs import is_ready, is_running, named, run_of, shown
+from workloads import actions, coming_back, ending
 from workloads.models import Run, Workload
 from workloads.options import Options
 from workloads.phase import Phase
@@ -60,6 +60,22 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     worker(lambda: named(admin, "v1/pods", namespace_a.name) == [])
 
 
+def test_a_job_whose_units_are_taken_back_is_queued_again_whatever_its_process_said(
+    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+) -> None:
+    """It leaves with 137: its Job fails by that, or is suspended before anybody sees it. Either way it goes on."""
+    actions.launch("team-a", job, by=by_alice)
+    worker(lambda: is_running("train"))
+
+    admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    worker(lambda: named(admin, "v1/pods", namespace_a.name) == [] and shown("train").status.phase is Phase.QUEUED)
+    assert not Run.objects.filter(outcome="failed").exists()
+
+    admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "None"}})
+    worker(lambda: is_running("train"))
+    assert not Run.objects.filter(outcome="failed").exists()
+
+
 def evict(admin: Api, namespace: str) -> None:
     """As `kubectl drain` does it."""
     for name in named(admin, "v1/pods", namespace):
@@ -81,7 +97,7 @@ def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody
     assert (first.outcome, first.reason) == ("stopped", "pod_removed")
     assert first.message.endswith("It starts again by itself.")
     assert run_of("one").spec == {**first.spec, "number": 2}
-    assert Event.objects.get(verb="workload.brought_back").after == {"run": 2}
+    assert Event.objects.get(verb="workload.brought_back").after == {"run": 2, "reason": "pod_removed"}
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-2"]
 
 
@@ -94,7 +110,7 @@ def test_what_is_taken_away_again_and_again_stays_ended(
         assert coming_back.comes_back(run, "pod_removed")
         Run.objects.filter(pk=run.pk).update(ended_at=timezone.now(), outcome="stopped", reason="pod_removed")
         with transaction.atomic():
-            run = coming_back.start_again(run)
+            run = coming_back.start_again(run, ending.Ending("stopped", "pod_removed", ending.POD_REMOVED))
         assert run.number == number
     assert not coming_back.comes_back(run, "pod_removed")
     Run.objects.filter(number=2).update(reason="idle")

@@ -353,6 +353,9 @@ def test_status(wish: Wish | None, seen: Seen | None, phase: str, reason: str, w
     assert words in found.sentence
 
 
+KILLED = pod(phase="Failed", state="terminated", reason="Error", exit_code=137)
+
+
 @pytest.mark.parametrize(
     ("kind", "seen", "outcome", "reason", "exit_code"),
     [
@@ -368,6 +371,21 @@ def test_status(wish: Wish | None, seen: Seen | None, phase: str, reason: str, w
             3,
         ),
         ("job", Seen(job(condition("Failed", message="backoff"))), "failed", "failed", None),
+        (
+            "job",
+            Seen(job(condition("Failed")), queue(condition("Evicted")), (KILLED,)),
+            "stopped",
+            "units_taken_back",
+            137,
+        ),
+        ("job", Seen(job(condition("Failed")), queue(condition("Evicted"))), "stopped", "units_taken_back", None),
+        (
+            "job",
+            Seen(job(condition("Failed")), queue(condition("Evicted", true=False)), (KILLED,)),
+            "failed",
+            "killed",
+            137,
+        ),
     ],
 )
 def test_endings(kind: str, seen: Seen, outcome: str, reason: str, exit_code: int | None) -> None:
