@@ -109,7 +109,8 @@ def test_a_volume_outlives_the_workload_that_made_it(
     worker(lambda: is_ready("one"))
     assert [step.title for step in shown("one").steps][3] == "Storage"
     actions.delete("team-a", "one", by=by_alice)
-    worker(lambda: not admin.list("v1/pods", namespace=namespace_a.name), within_s=60)
+    # The volume is free when its run has ended, a moment after its pod.
+    worker(lambda: not admin.list("v1/pods", namespace=namespace_a.name) and run_of("one").ended_at)
     claim = admin.get("v1/persistentvolumeclaims", "data", namespace=namespace_a.name)
     assert claim["spec"]["resources"]["requests"]["storage"] == "5Gi"
 
