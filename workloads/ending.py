@@ -75,8 +75,9 @@ def _failed(seen: Seen) -> Ending:
     condition = seen.job.condition("Failed") if seen.job else None
     at = condition.since if condition else None
     pod = _failed_pod(seen.pods)
-    if seen.queue is not None and seen.queue.is_true("Evicted"):
-        # The queue suspends the Job, its pod leaves with what its process says to that, and the Job fails by it.
+    if seen.job is not None and seen.job.suspend:
+        # The queue suspended it, its pod left with what its process says to that, and the Job failed by it. Of the Job
+        # alone: what the queue says of it is heard by another watch, maybe later.
         return Ending(STOPPED, TAKEN_BACK, UNITS_TAKEN_BACK, None if pod is None else ended_of(pod).exit_code, at)
     if pod is None:
         message = condition.message if condition else ""
