@@ -371,21 +371,9 @@ KILLED = pod(phase="Failed", state="terminated", reason="Error", exit_code=137)
             3,
         ),
         ("job", Seen(job(condition("Failed", message="backoff"))), "failed", "failed", None),
-        (
-            "job",
-            Seen(job(condition("Failed")), queue(condition("Evicted")), (KILLED,)),
-            "stopped",
-            "units_taken_back",
-            137,
-        ),
-        ("job", Seen(job(condition("Failed")), queue(condition("Evicted"))), "stopped", "units_taken_back", None),
-        (
-            "job",
-            Seen(job(condition("Failed")), queue(condition("Evicted", true=False)), (KILLED,)),
-            "failed",
-            "killed",
-            137,
-        ),
+        ("job", Seen(job(condition("Failed"), suspend=True), pods=(KILLED,)), "stopped", "units_taken_back", 137),
+        ("job", Seen(job(condition("Failed"), suspend=True)), "stopped", "units_taken_back", None),
+        ("job", Seen(job(condition("Failed")), pods=(KILLED,)), "failed", "killed", 137),
     ],
 )
 def test_endings(kind: str, seen: Seen, outcome: str, reason: str, exit_code: int | None) -> None:
