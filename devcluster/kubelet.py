@@ -18,19 +18,16 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from devcluster import podstatus
+from devcluster import claims, podstatus
 from devcluster.api import STRATEGIC, Api, ApiError, Json
+from devcluster.claims import SCRIPTED
 from devcluster.follow import Follow
 
-SCRIPTED = "devcluster/scripted"
 SIMULATED = "kwok.x-k8s.io/node"
-# Where a claim's own dry run is tried: no policy of the portal looks there.
-PROBE_NAMESPACE = "default"
 POD_IP = "127.0.0.1"
 
 Script = Callable[["Kubelet", Json], None]
@@ -47,7 +44,7 @@ class Claim:
 
     @property
     def selector(self) -> str:
-        return ",".join(f"{key}={value}" for key, value in self.labels.items())
+        return claims.selector_of(self.labels)
 
 
 class Kubelet:
@@ -65,14 +62,14 @@ class Kubelet:
     ) -> Iterator[Claim]:
         """`script(kubelet, pod)` runs in a thread of its own for each pod as it is bound."""
         claim = Claim(namespace, labels or {}, script, stuck)
-        policy = _bind(self.api, claim)
+        policy = claims.bind(self.api, claim.namespace, claim.labels)
         pods = Follow(self.api, "v1/pods", namespace=namespace, labels=claim.selector)
         thread = threading.Thread(target=self._follow, args=(claim, pods), daemon=True)
         thread.start()
         try:
             yield claim
         finally:
-            _unbind(self.api, policy)
+            claims.unbind(self.api, policy)
             self.unstick(claim)
             self._give_back(claim)
             pods.stop()
@@ -330,96 +327,3 @@ def _play(kubelet: Kubelet, script: Script, pod: Json) -> None:
     except ApiError as error:
         if error.status not in (404, 409):  # deleted in the middle of its script
             raise
-
-
-# claiming
-
-
-def _bind(api: Api, claim: Claim) -> str:
-    """From here on the API server itself annotates the claim's pods; the policy's name.
-
-    A policy for each claim, and its name in the annotation of a dry run: one that ends at the same time proves nothing.
-    """
-    name = f"devcluster-scripted-{uuid.uuid4().hex[:8]}"
-    api.create(_policy(name, when=_CREATED if claim.labels else _BOUND))
-    api.create(_binding(name, claim))
-    try:
-        _await_uptake(api, claim, name)
-    except BaseException:
-        _unbind(api, name)
-        raise
-    for pod in api.list("v1/pods", namespace=claim.namespace, labels=claim.selector):
-        body = {"metadata": {"annotations": {SCRIPTED: "true"}}}
-        api.patch("v1/pods", pod["metadata"]["name"], body, namespace=claim.namespace)
-    return name
-
-
-def _await_uptake(api: Api, claim: Claim, name: str) -> None:
-    trial = _trial_pod(claim, name)
-    deadline = time.monotonic() + 15
-    path = f"/api/v1/namespaces/{PROBE_NAMESPACE}/pods"
-    while time.monotonic() < deadline:
-        tried = api.request("POST", path, trial, params={"dryRun": "All"})
-        if _claim_annotation(name) in tried["metadata"].get("annotations", {}):
-            break
-        time.sleep(0.05)
-    else:
-        raise TimeoutError("The API server did not take up the claim's admission policy within 15 s.")
-
-
-def _unbind(api: Api, name: str) -> None:
-    for kind in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies"):
-        api.delete(f"admissionregistration.k8s.io/v1/{kind}", name)
-
-
-def _claim_annotation(name: str) -> str:
-    return f"devcluster/{name}"
-
-
-# What a binding is annotated with goes to its pod. The trial pod says whether the API server has taken the policy up.
-_BOUND = f"has(request.subResource) && request.subResource == 'binding' || request.namespace == '{PROBE_NAMESPACE}'"
-_CREATED = "!has(request.subResource) || request.subResource == ''"
-
-
-def _policy(name: str, *, when: str) -> Json:
-    annotations = f'{{"{SCRIPTED}": "true", "{_claim_annotation(name)}": "true"}}'
-    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods", "pods/binding"], "operations": ["CREATE"]}
-    expression = f"Object{{metadata: Object.metadata{{annotations: {annotations}}}}}"
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {"resourceRules": [pods]},
-            "matchConditions": [{"name": "when", "expression": when}],
-            "mutations": [
-                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}},
-            ],
-        },
-    }
-
-
-def _binding(name: str, claim: Claim) -> Json:
-    namespaces = [claim.namespace, PROBE_NAMESPACE]
-    where = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}
-    matching: Json = {"namespaceSelector": {"matchExpressions": [where]}}
-    if claim.labels:
-        matching["objectSelector"] = {"matchLabels": claim.labels}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name, "matchResources": matching},
-    }
-
-
-def _trial_pod(claim: Claim, name: str) -> Json:
-    """Only ever sent as a dry run."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": PROBE_NAMESPACE, "labels": claim.labels},
-        "spec": {"containers": [{"name": "none", "image": "none"}]},
-    }

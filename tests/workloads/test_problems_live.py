@@ -78,7 +78,7 @@ def told() -> Told:
 
 @dataclass(frozen=True)
 class Staged:
-    """`words` of the sentence; with several `attempts` (pods that its Job has made by then) of the end of the one before.
+    """`words` of the sentence; with several `attempts` (pods that its Job has made) of the end of the one before.
 
     `play` None: no node ever has it. `stuck`: the step that stands still with the text behind it, "" none.
     """
