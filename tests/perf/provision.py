@@ -1,9 +1,10 @@
-"""What provisioning takes over writing the same objects: 204 namespaces of about ten objects, on each side.
+"""What provisioning takes over writing the same objects: 200 namespaces of about ten objects, on each side, six times.
 
 Ours: namespaces with grants become due in the portal's database and its worker, which is told of each as a decision
 tells it, makes them true; a namespace counts when its row is settled. The limit: an asyncio client with the worker's
 identity that POSTs the same manifests over kept-alive connections, many namespaces at once, each one's own object
-first. Both go in turns, in rounds of 34 namespaces; an independent client counts what is there in the end.
+first. All 200 are there at once, on either side: what the cluster itself does about new objects falls into the time of
+whoever made them. An independent client counts what is there in the end.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from tenants.models import Namespace
 
 ROUNDS = 6
-A_ROUND = 34
+A_ROUND = 200
 # At least half of the peer's objects in the same time.
 SLOWER = 1 / 0.5
 AT_ONCE = 32
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 PREFIX = "bench-provision"
 PATHS = {
     "Namespace": "v1/namespaces",
@@ -48,9 +49,7 @@ Manifest = dict[str, Any]
 Key = tuple[str, str, str]
 
 
-@benchmark(
-    "provision", f"{ROUNDS * A_ROUND} namespaces provisioned, over an asyncio client that POSTs the same objects"
-)
+@benchmark("provision", f"{A_ROUND} namespaces provisioned at once, over an asyncio client that POSTs the same objects")
 def provision(context: Context) -> Iterator[Figure]:
     with database_of(context.demo):
         ground = _Ground(context)
