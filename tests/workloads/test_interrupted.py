@@ -17,7 +17,7 @@ from tenants.models import Namespace, Tenant
 from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.conftest import Worker
-from tests.workloads.test_runs import is_ready, is_running, named, run_of, shown
+from tests.workloads.test_runs import is_ready, named, run_of, shown
 from workloads import actions, coming_back, ending
 from workloads.models import Run, Workload
 from workloads.options import Options
@@ -58,22 +58,6 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     assert (run_of("one").outcome, run_of("one").reason) == ("stopped", "run_time_over")
     assert "Its run time of 8 h was over at" in run_of("one").message
     worker(lambda: named(admin, "v1/pods", namespace_a.name) == [])
-
-
-def test_a_job_whose_units_are_taken_back_is_queued_again_whatever_its_process_said(
-    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
-) -> None:
-    """It leaves with 137: its Job fails by that, or is suspended before anybody sees it. Either way it goes on."""
-    actions.launch("team-a", job, by=by_alice)
-    worker(lambda: is_running("train"))
-
-    admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
-    worker(lambda: named(admin, "v1/pods", namespace_a.name) == [] and shown("train").status.phase is Phase.QUEUED)
-    assert not Run.objects.filter(outcome="failed").exists()
-
-    admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "None"}})
-    worker(lambda: is_running("train"))
-    assert not Run.objects.filter(outcome="failed").exists()
 
 
 def evict(admin: Api, namespace: str) -> None:
