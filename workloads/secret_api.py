@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
+from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -15,6 +15,7 @@ from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from workloads import queries, secrets
 from workloads.api import TENANT, tenant_of
+from workloads.models import TeamSecret
 from workloads.queries import team_secrets
 from workloads.secret_policy import VALUE_LIMIT
 
@@ -32,8 +33,12 @@ class ValueSerializer(KnownFields):
     )
 
 
-class Secrets(APIView):
+class Secrets(generics.GenericAPIView[TeamSecret]):
     required_scope = Scope.READ
+    serializer_class = SecretSerializer
+    filter_backends = ()
+    keyset = ("name", "id")
+    queryset = TeamSecret.objects.none()  # for the schema
 
     @extend_schema(
         operation_id="secrets_list",
@@ -44,7 +49,8 @@ class Secrets(APIView):
     def get(self, request: Request) -> Response:
         by = actor(request)
         namespace, _team = queries.team(by, tenant_of(request, by))
-        return Response(SecretSerializer(team_secrets.rows(namespace), many=True).data)
+        page = self.paginate_queryset(team_secrets.of(namespace)) or []
+        return self.get_paginated_response(SecretSerializer(team_secrets.rows(namespace, page), many=True).data)
 
 
 class SecretDetail(APIView):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -15,6 +15,7 @@ from accounts.edge import actor
 from accounts.models import Scope
 from workloads import queries, volumes
 from workloads.api import TENANT, tenant_of
+from workloads.models import Volume
 from workloads.queries.volumes import there, volume_rows
 
 
@@ -24,7 +25,7 @@ class HolderSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
 
 
-class VolumeSerializer(serializers.Serializer[Any]):
+class TeamVolumeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     size_gib = serializers.IntegerField()
     created_at = serializers.DateTimeField()
@@ -34,20 +35,26 @@ class VolumeSerializer(serializers.Serializer[Any]):
     deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody asked to delete it.")
 
 
-class Volumes(APIView):
+class Volumes(generics.GenericAPIView[Volume]):
     required_scope = Scope.READ
+    serializer_class = TeamVolumeSerializer
+    filter_backends = ()
+    keyset = ("name", "id")
+    queryset = Volume.objects.none()  # for the schema
 
     @extend_schema(
         operation_id="volumes_list",
         summary="Volumes of a team, by name",
         parameters=[TENANT],
-        responses=VolumeSerializer(many=True),
+        responses=TeamVolumeSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         by = actor(request)
         namespace, team = queries.team(by, tenant_of(request, by))
-        rows, _as_of = volume_rows(by, namespace, team)
-        return Response(VolumeSerializer(rows, many=True).data)
+        page = self.paginate_queryset(there(namespace)) or []
+        named = there(namespace).filter(pk__in=[one.pk for one in page])
+        rows, _as_of = volume_rows(by, namespace, team, named)
+        return self.get_paginated_response(TeamVolumeSerializer(rows, many=True).data)
 
 
 class VolumeDelete(APIView):
@@ -58,7 +65,7 @@ class VolumeDelete(APIView):
         summary="Have a volume deleted when its grace of 24 hours is over",
         parameters=[TENANT],
         request=None,
-        responses=VolumeSerializer,
+        responses=TeamVolumeSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
@@ -75,7 +82,7 @@ class VolumeKeep(APIView):
         summary="Keep a volume that was to be deleted",
         parameters=[TENANT],
         request=None,
-        responses=VolumeSerializer,
+        responses=TeamVolumeSerializer,
     )
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
@@ -87,4 +94,4 @@ class VolumeKeep(APIView):
 def _answer(by: Actor, tenant: str, name: str) -> Response:
     namespace, team = queries.team(by, tenant)
     [row], _as_of = volume_rows(by, namespace, team, there(namespace).filter(name=name))
-    return Response(VolumeSerializer(row).data)
+    return Response(TeamVolumeSerializer(row).data)

@@ -350,7 +350,7 @@ def test_the_api_puts_lists_and_deletes(granted: Tenant, alice: User, job: Wante
     declared = client.put("/api/v1/workloads/train", body, content_type="application/json", headers=headers)
     assert (declared.status_code, declared.json()["options"]["secrets"]) == (201, ["KEY"])
     listed = client.get(SECRETS, headers=headers)
-    assert [(one["name"], one["used_by"]) for one in listed.json()] == [("KEY", ["train"])]
+    assert [(one["name"], one["used_by"]) for one in listed.json()["items"]] == [("KEY", ["train"])]
     assert CANARY not in listed.content.decode()
     assert client.delete(f"{SECRETS}/KEY", headers=headers).status_code == 204
     assert client.delete(f"{SECRETS}/KEY", headers=headers).status_code == 404

@@ -202,7 +202,7 @@ class TestPages:
 
     def test_states_are_what_the_cluster_shows(self, at: Client, namespace_a: Namespace) -> None:
         def state() -> tuple[str, str]:
-            [one] = at.get(API).json()
+            [one] = at.get(API).json()["items"]
             return one["state"], one["message"]
 
         assert state() == ("unknown", "The cluster was not read yet.")
@@ -227,7 +227,7 @@ class TestPages:
         assert state() == ("refused", "The cluster refused it: exceeded quota")
 
     def test_the_api_lists_deletes_and_keeps(self, at: Client, with_data: Wanted) -> None:
-        [one] = at.get(API).json()
+        [one] = at.get(API).json()["items"]
         assert (one["name"], one["size_gib"], one["deletes_at"]) == ("data", 10, None)
         assert (one["used_by"]["workload"], one["used_by"]["person"]) == ("one", "Alice")
         assert at.post(f"{API}/data/delete").json()["code"] == "volume_in_use"

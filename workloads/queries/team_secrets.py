@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.db.models import QuerySet
 
 from tenants.models import Namespace
 from workloads.models import Run, TeamSecret, Workload
@@ -19,14 +22,20 @@ class SecretRow:
     used_by: tuple[str, ...]
 
 
-def rows(namespace: Namespace) -> list[SecretRow]:
-    """By name. Two queries."""
+def of(namespace: Namespace) -> QuerySet[TeamSecret]:
+    """By name, without what is sealed."""
+    found = TeamSecret.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
+    return found.order_by("name")
+
+
+def rows(namespace: Namespace, secrets: Iterable[TeamSecret] | None = None) -> list[SecretRow]:
+    """Of these, or all by name. Two queries, one where they are given."""
     declared = Workload.objects.filter(namespace=namespace, deleted_at=None, options__has_key="secrets")
     users: dict[str, list[str]] = {}
     for workload, options in declared.order_by("name").values_list("name", "options"):
         for secret in options["secrets"]:
             users.setdefault(secret, []).append(workload)
-    found = TeamSecret.objects.filter(namespace=namespace).defer("sealed").select_related("created_by").order_by("name")
+    found = of(namespace) if secrets is None else secrets
     return [SecretRow(one.name, one.created_by.name, one.updated_at, tuple(users.get(one.name, ()))) for one in found]
 
 
