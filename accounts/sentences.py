@@ -16,6 +16,7 @@ SENTENCES = {
     "secret.deleted": "deleted the secret",
     "notebook.opened": "opened",
     "notebook.person_left": "stopped, since its person may not launch any more,",
+    "notebook.person_suspended": "stopped, since its person's account is suspended,",
     "notebook.kept": "kept in spite of its being idle",
     "notebook.idle_warned": "found idle",
     "notebook.idle_stopped": "stopped for being idle",

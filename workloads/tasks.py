@@ -1,4 +1,6 @@
-"""Drains the tables of workloads, volumes and idle notebooks that are due; counts once a minute what is in use."""
+"""Drains the tables of workloads, volumes and idle notebooks that are due; counts once a minute what is in use, and
+finds every few seconds the notebooks of people who may not launch any more.
+"""
 
 from functools import partial
 
@@ -6,7 +8,7 @@ from celery import shared_task
 
 from cluster.kube import connect
 from portal.due import work
-from workloads import idle, usage, volumes
+from workloads import idle, leaving, usage, volumes
 from workloads.models import NotebookWatch, Volume, Workload
 from workloads.reconcile import reconcile
 
@@ -29,3 +31,8 @@ def work_notebook_watches() -> None:
 @shared_task(name="workloads.usage.sample", ignore_result=True)
 def sample_usage() -> None:
     usage.sample_all()
+
+
+@shared_task(name="workloads.leaving.wake", ignore_result=True)
+def wake_orphans() -> None:
+    leaving.wake_orphans()

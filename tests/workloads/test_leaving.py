@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
+from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import Delivery, Event, User
+from accounts.sentences import sentence
 from catalog.models import GpuClass
 from cluster.kube import Kube
 from portal import due
 from portal.due import Deadline
 from tenants import members
 from tenants.models import Membership, Namespace, Tenant
+from tests import make
 from tests.workloads import running
+from workloads import actions as workloads
 from workloads import leaving
 from workloads.models import Run, Workload
 from workloads.reconcile import reconcile
+from workloads.tasks import wake_orphans
 
 pytestmark = pytest.mark.django_db
 
@@ -147,3 +154,95 @@ def test_a_run_that_somebody_else_started_again_stays(bobs: Workload, team_a: Te
     remove(team_a, bob, alice)
     leaving.end(bobs.runs.get())
     assert not asked_to_stop(bobs)
+
+
+# ---- a suspended account -----------------------------------------------------------------------------------------
+
+
+def suspend(user: User, by: User) -> None:
+    accounts.suspend_user(user.pk, because="left the institute", by=Actor(user=by, via="page"))
+
+
+def restore(user: User, by: User) -> None:
+    accounts.restore_user(user.pk, because="is back", by=Actor(user=by, via="page"))
+
+
+def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
+    bobs: Workload, team_a: Tenant, alice: User, bob: User, olga: User, look: Callable[[Workload], Run]
+) -> None:
+    suspend(bob, olga)
+    run = look(bobs)
+    assert (run.outcome, run.reason) == ("stopped", "person_suspended")
+    assert run.message == f"Stopped, since the account of {bob.name}, who started it, is suspended."
+    event = Event.objects.get(verb="notebook.person_suspended")
+    assert (event.actor, event.tenant, event.after) == (
+        "system rule leaving people",
+        "team-a",
+        {"run": 1, "user": bob.email},
+    )
+    assert sentence(event.verb) == "stopped, since its person's account is suspended,"
+    assert {mail.user for mail in Delivery.objects.filter(event=event)} == {alice}
+
+
+def test_a_suspension_is_heard_of_however_it_came(
+    bobs: Workload, alices: Workload, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    """Not only by our verb: what a directory or a hand writes into the row counts as much."""
+    running.workload(namespace_a, a100, name="train", by=bob, kind="job")
+    Workload.objects.update(due_at=None)
+    assert leaving.wake_orphans() == 0
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    assert leaving.wake_orphans() == 1
+    assert list(Workload.objects.filter(due_at__lte=timezone.now()).values_list("name", flat=True)) == ["bobs"]
+
+
+def test_looking_for_them_costs_one_query_and_asks_nobody_twice(
+    bobs: Workload, bob: User, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(1):
+        leaving.wake_orphans()
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    leaving.end(bobs.runs.get())
+    with django_assert_num_queries(1):
+        assert leaving.wake_orphans() == 0
+
+
+def test_it_is_looked_for_every_five_seconds() -> None:
+    [entry] = [one for one in settings.CELERY_BEAT_SCHEDULE.values() if one["task"] == "workloads.leaving.wake"]
+    assert entry["schedule"] == 5.0
+    assert wake_orphans.name == "workloads.leaving.wake"
+
+
+def test_a_suspended_persons_job_goes_on(
+    namespace_a: Namespace, a100: GpuClass, bob: User, olga: User, kube_worker: Kube
+) -> None:
+    train = running.workload(namespace_a, a100, name="train", by=bob, kind="job")
+    suspend(bob, olga)
+    with pytest.raises(due.TryLater, match="namespace"):
+        reconcile(train, Deadline(), kube=kube_worker)
+    assert not asked_to_stop(train)
+
+
+def test_who_is_restored_in_time_keeps_it(bobs: Workload, bob: User, olga: User) -> None:
+    """The worker has read the run, and is about to end it, when the suspension is taken back."""
+    suspend(bob, olga)
+    run = bobs.runs.select_related("requested_by").get()
+    restore(bob, olga)
+    leaving.end(run)
+    assert not asked_to_stop(bobs)
+    assert not Event.objects.filter(verb="notebook.person_suspended").exists()
+
+
+def test_who_is_restored_later_starts_it_again_themselves(
+    bobs: Workload, a100: GpuClass, team_a: Tenant, bob: User, olga: User, look: Callable[[Workload], Run]
+) -> None:
+    make.grant(team_a, a100, units=1)
+    suspend(bob, olga)
+    assert look(bobs).outcome == "stopped"
+    restore(bob, olga)
+    assert look(bobs).number == 1  # nothing came back by itself
+    again = workloads.start("team-a", "bobs", by=Actor(user=User.objects.get(pk=bob.pk), via="page"))
+    assert again.number == 2
+    leaving.end(again)
+    assert again.stop_requested_at is None
+    assert leaving.wake_orphans() == 0
