@@ -7,6 +7,7 @@ from datetime import datetime
 
 from catalog.life_cycle import date_and_time
 from cluster.observed import Pod
+from workloads.explain import Explained
 from workloads.phase import ended_badly, ended_of
 from workloads.seen import Seen
 
@@ -15,13 +16,14 @@ SUCCEEDED, FAILED, STOPPED, LOST_OUTCOME = "succeeded", "failed", "stopped", "lo
 
 @dataclass(frozen=True)
 class Ending:
-    """`at` None: now, on the database's clock."""
+    """`at` None: now, on the database's clock. `told`: of what failed, what explains it, with the text behind it."""
 
     outcome: str
     reason: str
     message: str
     exit_code: int | None = None
     at: datetime | None = None
+    told: Explained | None = None
 
 
 LOST = Ending(
@@ -81,10 +83,12 @@ def _failed(seen: Seen) -> Ending:
         return Ending(STOPPED, TAKEN_BACK, UNITS_TAKEN_BACK, None if pod is None else ended_of(pod).exit_code, at)
     if pod is None:
         message = condition.message if condition else ""
-        return Ending(FAILED, "failed", f"It failed. The cluster says: {message}"[:500], None, at)
+        text = f"It failed. The cluster says: {message}"[:500]
+        told = Explained("failed", text, raw=message, raw_from="the Job controller")
+        return Ending(FAILED, told.reason, text, None, at, told)
     told, ended = ended_badly(pod), ended_of(pod)
     tries = f" It was tried {len(seen.pods)} times." if ended.comes_back and len(seen.pods) > 1 else ""
-    return Ending(FAILED, told.reason, told.sentence + tries, ended.exit_code, at)
+    return Ending(FAILED, told.reason, told.sentence + tries, ended.exit_code, at, told)
 
 
 def _failed_pod(pods: tuple[Pod, ...]) -> Pod | None:

@@ -118,6 +118,8 @@ class Run(models.Model):
     reason = models.CharField(max_length=60, blank=True, default="")
     message = models.CharField(max_length=500, blank=True, default="")
     exit_code = models.IntegerField(null=True, blank=True)
+    # workloads.kept.Kept as JSON: of a run that failed, the text behind its message and how far it came; {} else.
+    kept = models.JSONField(default=dict, db_default={}, blank=True)
     preemptions = models.PositiveIntegerField(default=0)
     # When its time is over: from when it started last; None while it has not, and for runs without an end.
     ends_at = models.DateTimeField(null=True, blank=True)

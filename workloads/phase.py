@@ -14,6 +14,7 @@ from typing import Any
 from cluster.observed import Container, Pod, Workload
 from workloads import explain
 from workloads.explain import AGAIN, Ended, Explained
+from workloads.kept import Kept
 from workloads.seen import NodeTrouble, Seen, container, current_container, since
 
 # Shorter than this, what is missing is most likely on its way.
@@ -73,6 +74,7 @@ class Wish:
     message: str = ""
     exit_code: int | None = None
     preemptions: int = 0
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
     if wish is None:
         return Status(Phase.STOPPED, "not_started", "Not started yet.", None, actions=("start", "delete"))
     if wish.ended_at is not None:
-        return _ended(wish, seen)
+        return _ended(wish)
     if wish.stop_requested_at is not None or wish.is_deleting:
         return _stopping(wish, seen)
     if wish.sent in ("refused", "foreign"):
@@ -109,16 +111,15 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
     return _alive(wish, seen, now)
 
 
-def _ended(wish: Wish, seen: Seen | None) -> Status:
-    """The words are the Run's; its pod, while that is still there, has the texts behind them."""
+def _ended(wish: Wish) -> Status:
+    """The words are the Run's, and what it kept of the texts behind them, whether its pod is still there or not."""
     if wish.is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
     phase = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(wish.outcome, Phase.FAILED)
     facts: dict[str, Any] = {} if wish.exit_code is None else {"exit_code": wish.exit_code}
-    pod = seen.pod if seen else None
-    if phase is not Phase.FAILED or pod is None or pod.phase != "Failed":
+    if phase is not Phase.FAILED or wish.kept is None:
         return Status(phase, wish.reason or wish.outcome, wish.message, wish.ended_at, facts, ("start", "delete"))
-    told = ended_badly(pod)
+    told = wish.kept.told
     actions = ("start", *(action for action in told.actions if action != "stop"), "delete")
     facts |= told.facts
     return Status(phase, wish.reason, wish.message, wish.ended_at, facts, actions, told)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster.observed import Pod
+from workloads.kept import Reached
 from workloads.phase import Phase, Status, Wish, ended_badly
 from workloads.seen import Seen, running_since, since
 
@@ -65,7 +66,7 @@ class _Stage:
 def steps(wish: Wish | None, seen: Seen | None, status: Status) -> tuple[Step, ...]:
     if wish is None:
         return ()
-    stages = _stages(wish, seen)
+    stages = _stages(wish, seen) if wish.kept is None else _as_kept(wish.kept.reached, _stages(wish, None))
     current = next((index for index, stage in enumerate(stages) if not stage.is_done), len(stages))
     if status.reason in STORAGE_REASONS and wish.has_volume:
         current = min(current, _index(stages, "Storage"))
@@ -85,6 +86,11 @@ def steps(wish: Wish | None, seen: Seen | None, status: Status) -> tuple[Step, .
     if over and (current == len(stages) or status.phase is not Phase.FAILED):
         found.append(_end(status))
     return tuple(found)
+
+
+def reached(wish: Wish, seen: Seen | None) -> tuple[Reached, ...]:
+    """Which of its steps were done: kept with a run that failed, since its pod does not stay."""
+    return tuple(Reached(stage.title, stage.at, stage.note) for stage in _stages(wish, seen) if stage.is_done)
 
 
 def _is_lost(status: Status) -> bool:
@@ -143,6 +149,16 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
     else:
         stages.append(_Stage("Running", ran is not None, ran))
     return stages
+
+
+def _as_kept(reached: tuple[Reached, ...], stages: list[_Stage]) -> list[_Stage]:
+    done = {one.title: one for one in reached}
+    return [
+        _Stage(stage.title, True, done[stage.title].at, done[stage.title].note)
+        if stage.title in done
+        else _Stage(stage.title, False, None)
+        for stage in stages
+    ]
 
 
 def _node_note(seen: Seen | None, pod: Pod | None) -> str:

@@ -28,7 +28,7 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import coming_back, ending, idle, leaving, run_secret, run_time
+from workloads import coming_back, ending, idle, keeping, leaving, run_secret, run_time
 from workloads.models import Run, Volume, Workload
 from workloads.queries import KINDS_NEEDED
 from workloads.seen import Seen, running_since, since
@@ -173,7 +173,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if end.reason in ending.INTERRUPTED:
         end = replace(end, message=f"{end.message} {ending.COMES_BACK if is_back else ending.STAYS_AWAY}")
     with transaction.atomic():
-        if _end(run, end) and is_back:
+        if _end(run, end, seen) and is_back:
             coming_back.start_again(run, end)
     return _tidy(work)
 
@@ -208,7 +208,7 @@ def _stop(work: _Work, run: Run) -> Outcome:
         _record(run, seen)
         if (end := ending.of(seen, kind=run.workload.kind)) is not None:
             is_own = end.at is not None and end.at < _told_to_end(run)
-            _end(run, end if is_own else _stopped(run, ending.stopped(run.admitted_at is not None)))
+            _end(run, end if is_own else _stopped(run, ending.stopped(run.admitted_at is not None)), seen)
             return _tidy(work)
     if not _delete_job(work, run):
         _end(run, _stopped(run, ending.NEVER_SENT))
@@ -372,7 +372,7 @@ def _record(run: Run, seen: Seen) -> None:
     page_hint(run.workload.namespace.name)
 
 
-def _end(run: Run, end: ending.Ending) -> bool:
+def _end(run: Run, end: ending.Ending, seen: Seen | None = None) -> bool:
     """Whether it had not ended before."""
     changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
         ended_at=max(end.at, run.requested_at) if end.at else Now(),
@@ -380,6 +380,7 @@ def _end(run: Run, end: ending.Ending) -> bool:
         reason=end.reason[:60],
         message=end.message[:500],
         exit_code=end.exit_code,
+        kept=keeping.kept_of(run, seen, end),
     )
     if changed:
         page_hint(run.workload.namespace.name)

@@ -26,12 +26,22 @@ def manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Ma
     token = ""
     if spec.kind != JOB:
         token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
-    opened: dict[str, str] = {}
-    if spec.secrets:
-        rows = TeamSecret.objects.filter(namespace_id=workload.namespace_id, name__in=spec.secrets)
-        values = {row.name: sealing.unseal(bytes(row.sealed)) for row in rows}
-        opened = {name: value for name, value in values.items() if value is not None}
-        if missing := sorted(set(spec.secrets) - set(opened)):
-            log.error("run waits for what cannot be unsealed", run=manifests.run_name(spec), names=missing)
-            return None
+    opened = _opened(workload, spec)
+    if missing := sorted(set(spec.secrets) - set(opened)):
+        log.error("run waits for what cannot be unsealed", run=manifests.run_name(spec), names=missing)
+        return None
     return manifests.token_secret(spec, token=token, job_uid=job_uid, opened=opened)
+
+
+def values(workload: Workload, spec: RunSpec) -> tuple[str, ...]:
+    """What the team's secrets that were chosen are now, to be hidden wherever the run's own words are kept."""
+    return tuple(_opened(workload, spec).values())
+
+
+def _opened(workload: Workload, spec: RunSpec) -> dict[str, str]:
+    """By name, those that this process can open. No query where none was chosen, else one."""
+    if not spec.secrets:
+        return {}
+    rows = TeamSecret.objects.filter(namespace_id=workload.namespace_id, name__in=spec.secrets)
+    opened = {row.name: sealing.unseal(bytes(row.sealed)) for row in rows}
+    return {name: value for name, value in opened.items() if value is not None}

@@ -26,7 +26,7 @@ from tenants import promises
 from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
-from workloads import policy, progress
+from workloads import kept, policy, progress
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
 from workloads.queries.seeing import WantedImage, see
@@ -264,6 +264,7 @@ def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: Applie
         message=run.message,
         exit_code=run.exit_code,
         preemptions=run.preemptions,
+        kept=kept.from_json(run.kept),
     )
 
 
