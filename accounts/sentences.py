@@ -50,6 +50,8 @@ SENTENCES = {
     "class.moved": "changed the state of",
     "class.held": "held",
     "class.released": "released",
+    "prefix.allowed": "allowed the team images below",
+    "prefix.ended": "no longer allows the team images below",
     "proposal.dismissed": "dismissed the proposal",
     "proposal.restored": "restored the proposal",
     "tenant.created": "founded",

@@ -16,7 +16,7 @@ from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
-from tenants import api_deputies, api_grants, api_life, deputy_views, founding_api, grant_views, reclaim_views
+from tenants import api_deputies, api_grants, api_images, api_life, deputy_views, founding_api, grant_views, reclaim_views
 from tenants import api_people as people
 from tenants import founding_views as founding
 from tenants import life_views as life
@@ -83,6 +83,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         "api/v1/tenants/<slug:tenant>/namespace",
         api_life.TeamNamespace.as_view(**INSIDE),
         name="api-tenant-namespace",
+    ),
+    path("api/v1/tenants/<slug:tenant>/image-prefixes", api_images.ImagePrefixes.as_view(), name="api-image-prefixes"),
+    path(
+        "api/v1/tenants/<slug:tenant>/image-prefixes/<int:pk>",
+        api_images.ImagePrefixDetail.as_view(),
+        name="api-image-prefix",
     ),
     path("api/v1/tenants/<slug:tenant>/invitations", people.TeamInvitations.as_view(), name="api-tenant-invitations"),
     path(

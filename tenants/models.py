@@ -23,6 +23,7 @@ from tenants.deputy_models import stands_in
 from tenants.founding_models import Bundle as Bundle
 from tenants.founding_models import BundleLine as BundleLine
 from tenants.founding_models import TeamRequest as TeamRequest
+from tenants.image_models import ImagePrefix as ImagePrefix
 from tenants.member_models import Invitation as Invitation
 from tenants.member_models import JoinRequest as JoinRequest
 from tenants.member_models import Membership as Membership
