@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
+from catalog import weights
 from portal.errors import Refusal
-from portal.quota_bar import plural
+from portal.quota_bar import plural, several
 
 GOOD, WAIT, BAD = "good", "wait", "bad"
 
@@ -55,9 +57,10 @@ def sentence(figures: Figures, never: Refusal | None, units: int = 1) -> tuple[s
         return f"{figures.held} What you launch waits until it opens.", WAIT
     taken = figures.used + figures.queued
     if figures.granted - taken >= units:
-        return _on_own(figures, units, uses=f"uses {taken + units} of {figures.granted}")
+        return _on_own(figures, units, uses=f"uses {taken + units} of {plural(figures.granted, figures.unit)}")
     if figures.borrowing_limit:
-        more = f"{figures.borrowing_limit} more" if figures.granted else str(figures.borrowing_limit)
+        limit = figures.borrowing_limit
+        more = f"{limit} more" if figures.granted else plural(limit, figures.unit)
         return (
             f"{_own_now(figures, units)}; up to {more} may be borrowed while "
             "others leave them idle, and are taken back when they need them",
@@ -66,27 +69,28 @@ def sentence(figures: Figures, never: Refusal | None, units: int = 1) -> tuple[s
     if not figures.granted:
         return "nothing is in force yet; starts when your grant begins", WAIT
     if units > figures.granted:
-        return f"{_in_force(figures.granted)} now; {units} start when a larger grant begins", WAIT
+        return f"{_in_force(figures)} now; {units} start when a larger grant begins", WAIT
     return f"{_own_now(figures, units)}; waits{_behind(figures)} until something of yours ends", WAIT
 
 
-def cost(units: int, hours: int | None, *, unit: str, weight: Decimal, price: Decimal) -> str:
-    """What so many units cost: in GPU-hours (`weight` is one unit's), and the price where there is one. Without hours,
-    of each hour.
+def cost(units: int, hours: int | None, *, unit: str, weight: Fraction, price: Decimal) -> str:
+    """What so many units cost: in GPU-hours, and the price where there is one. Without hours, of each hour. `weight`:
+    GPU equivalents of one unit, exact; said where a unit is not a GPU.
     """
     parts = []
     if weight:
         amount = number(units * (hours or 1) * weight)
-        parts.append(f"{amount} {'GPU-hour' if amount == '1' else 'GPU-hours'}")
+        each = "" if weight == 1 else f" (a {unit} counts as {weights.words(weight)} GPU)"
+        parts.append(f"{amount} {'GPU-hour' if amount == '1' else 'GPU-hours'}{each}")
     if price:
         parts.append(f"price {money(units * (hours or 1) * price)}")
     time = f"in {hours} h" if hours else "in each hour"
     return f"{plural(units, unit)} {time}: {', '.join(parts)}" if parts else ""
 
 
-def number(value: Decimal) -> str:
+def number(value: Fraction) -> str:
     """At most two places, none that say nothing: 8, 1.14."""
-    return f"{round(value, 2).normalize():f}"
+    return f"{float(value):.2f}".rstrip("0").rstrip(".")
 
 
 def money(value: Decimal) -> str:
@@ -109,16 +113,19 @@ def _on_own(figures: Figures, units: int, *, uses: str) -> tuple[str, str]:
 
 
 def _own_now(figures: Figures, units: int) -> str:
-    own = figures.granted - figures.used - figures.queued
+    own, unit = figures.granted - figures.used - figures.queued, several(figures.unit)
     if not figures.granted:
         return "nothing of your own is in force"
     if own >= 1:
-        return f"{own} of your {figures.granted} granted {'is' if own == 1 else 'are'} left and you ask for {units}"
-    return f"your {figures.granted} granted {'is' if figures.granted == 1 else 'are'} in use"
+        is_left = "is" if own == 1 else "are"
+        return f"{own} of your {figures.granted} granted {unit} {is_left} left and you ask for {units}"
+    if figures.granted == 1:
+        return f"your 1 granted {figures.unit} is in use"
+    return f"your {figures.granted} granted {unit} are in use"
 
 
-def _in_force(granted: int) -> str:
-    return f"{granted} {'is' if granted == 1 else 'are'} in force"
+def _in_force(figures: Figures) -> str:
+    return f"{plural(figures.granted, figures.unit)} {'is' if figures.granted == 1 else 'are'} in force"
 
 
 def _behind(figures: Figures) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction
 
 from django.urls import reverse
 
-from catalog import contract
+from catalog import contract, weights
 from catalog import queries as catalog
 from catalog.advice import start_of
 from catalog.models import GpuClass
@@ -172,17 +171,11 @@ def counted_as(one: GpuClass, item: Item) -> str:
         return f"Up to {plural(one.replicas, unit)} take turns on one {whole}; never added to cards."
     if one.interface == GpuClass.Interface.NONE:
         return "Counted in cores, not as GPUs."
-    text = f"One {unit} counts as {_weight(item.figures.weight)} GPU"
+    text = f"One {unit} counts as {weights.words(item.figures.weight)} GPU"
     cards, free = item.figures.cards, item.capacity.free
     if cards is None or not free:
         return f"{text}."
     return f"{text}; the {free} free are as much as {float(cards):.1f} cards."
-
-
-def _weight(weight: Fraction) -> str:
-    """Sevenths as they are: 0.1429 of a card is no slice."""
-    stored = weight * 10_000
-    return f"{float(weight):g}" if stored.denominator == 1 else str(weight)
 
 
 def _promised(item: Item) -> str:

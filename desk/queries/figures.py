@@ -8,16 +8,13 @@ from fractions import Fraction
 
 from django.utils import timezone
 
+from catalog import weights
 from catalog.models import GpuClass
 from catalog.queries.capacity import Capacity, capacities, used_by_namespace
 from cluster.models import Cluster
 from tenants.models import Namespace
 from tenants.queries.grants import Own, own_units
 from workloads.queries.waiting import waiting_units
-
-# Slices of the cards that there are; weights are stored with four digits, and 1/7 is not 0.1429.
-_SLICES = 8
-_ROUNDING = Fraction(1, 20_000)
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,8 @@ def totals(figures: Iterable[Figures]) -> Totals:
 
 
 def weight_of(one: GpuClass) -> Fraction:
-    """Exactly n/7 of a card where that is what was rounded, divided among those who share it."""
-    stored = Fraction(one.weight)
-    near = (stored * one.replicas).limit_denominator(_SLICES) / one.replicas
-    return near if abs(near - stored) <= _ROUNDING else stored
+    """Of one unit of the class, exactly."""
+    return weights.exact(one.weight, one.replicas)
 
 
 @dataclass(frozen=True)

@@ -350,10 +350,10 @@ def test_the_figures_follow_the_units(
 
     assert (
         look(units=1)
-        == "Uses 1 of 6; 4 free now on one node; starts at once 1 card in each hour: 1 GPU-hour, price 1.50"
+        == "Uses 1 of 6 cards; 4 free now on one node; starts at once 1 card in each hour: 1 GPU-hour, price 1.50"
     )
     assert look(units=3, run_hours=8) == (
-        "Uses 3 of 6; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
+        "Uses 3 of 6 cards; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
     )
     assert look(units=5).startswith(
         "Can never start here, because: 5 of A100 80GB whole card asked, but no node has more"
@@ -367,7 +367,7 @@ def test_the_figures_follow_the_units(
     for number in range(4):
         actions.launch("team-a", replace(job, name=f"w{number}", units=2 if number else 4), by=by_alice)
     Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now())
-    assert look(units=1).startswith("Your 6 granted are in use; waits behind 3 of yours until something of yours ends")
+    assert look(units=1).startswith("Your 6 granted cards are in use; waits behind 3 of yours until something of yours")
     # Notebooks go before jobs.
     assert "waits until something of yours ends" in look(units=1, kind="notebook", image="minimal")
 
@@ -377,6 +377,15 @@ def test_a_class_without_a_price_says_nothing_of_one(her: Client, a100: GpuClass
     assert "price" not in card(page, a100.slug)
     GpuClass.objects.filter(pk=a100.pk).update(weight=0)
     assert "GPU-hour" not in card(text(her.get("/teams/team-a/launch")), a100.slug)
+
+
+def test_a_slice_is_no_card_and_counts_as_its_part_of_one(her: Client, a100: GpuClass) -> None:
+    said = card(text(her.get("/teams/team-a/launch")), a100.slug)
+    assert "1 card in each hour: 1 GPU-hour" in said
+    GpuClass.objects.filter(pk=a100.pk).update(partition="1g.10gb", weight="0.1429")
+    said = card(text(her.get("/teams/team-a/launch?run_hours=7")), a100.slug)
+    assert said.startswith("Uses 1 of 2 slices;")
+    assert said.endswith("1 slice in each hour: 0.14 GPU-hours (a slice counts as 1/7 GPU)")
 
 
 def test_storage_is_nothing_to_run_on(her: Client, cluster: Cluster, team_a: Tenant) -> None:

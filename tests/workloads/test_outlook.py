@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from catalog import weights
 from portal.errors import Refusal
 from workloads.outlook import BAD, GOOD, WAIT, Figures, cost, sentence
 
@@ -19,63 +20,80 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
 @pytest.mark.parametrize(
     ("figures", "units", "words", "tone"),
     [
-        (FIGURES, 1, "uses 2 of 4; 3 free now on one node; starts at once", GOOD),
-        (FIGURES, 3, "uses 4 of 4; 3 free now on one node; starts at once", GOOD),
+        (FIGURES, 1, "uses 2 of 4 cards; 3 free now on one node; starts at once", GOOD),
+        (FIGURES, 3, "uses 4 of 4 cards; 3 free now on one node; starts at once", GOOD),
         # What waits already is served first, wherever its units are.
         (
             replace(FIGURES, queued=1, ahead=1),
             2,
-            "uses 4 of 4; 3 free now on one node; starts at once",
+            "uses 4 of 4 cards; 3 free now on one node; starts at once",
             GOOD,
         ),
         (
             replace(FIGURES, queued=1, ahead=1, on_one_node=2),
             2,
-            "uses 4 of 4; 2 free now on one node; waits behind 1 of yours",
+            "uses 4 of 4 cards; 2 free now on one node; waits behind 1 of yours",
             WAIT,
         ),
-        (replace(FIGURES, on_one_node=0), 1, "uses 2 of 4; no node has a card free now; waits until one has", WAIT),
+        (
+            replace(FIGURES, unit="slice", on_one_node=1),
+            2,
+            "uses 3 of 4 slices; no node has 2 slices free now (1 at most); waits until one has",
+            WAIT,
+        ),
+        (
+            replace(USED_UP, unit="share"),
+            1,
+            "your 4 granted shares are in use; waits until something of yours ends",
+            WAIT,
+        ),
+        (
+            replace(FIGURES, on_one_node=0),
+            1,
+            "uses 2 of 4 cards; no node has a card free now; waits until one has",
+            WAIT,
+        ),
         (
             replace(FIGURES, on_one_node=2),
             3,
-            "uses 4 of 4; no node has 3 cards free now (2 at most); waits until one has",
+            "uses 4 of 4 cards; no node has 3 cards free now (2 at most); waits until one has",
             WAIT,
         ),
         (
             replace(FIGURES, on_one_node=None),
             1,
-            "uses 2 of 4; what is free is not known, the cluster was not read",
+            "uses 2 of 4 cards; what is free is not known, the cluster was not read",
             WAIT,
         ),
-        (FIGURES, 4, "3 of your 4 granted are left and you ask for 4; waits until something of yours ends", WAIT),
+        (FIGURES, 4, "3 of your 4 granted cards are left and you ask for 4; waits until something of yours ends", WAIT),
         (
             replace(FIGURES, used=3),
             2,
-            "1 of your 4 granted is left and you ask for 2; waits until something of yours ends",
+            "1 of your 4 granted cards is left and you ask for 2; waits until something of yours ends",
             WAIT,
         ),
-        (USED_UP, 1, "your 4 granted are in use; waits until something of yours ends", WAIT),
+        (USED_UP, 1, "your 4 granted cards are in use; waits until something of yours ends", WAIT),
         (
             replace(FIGURES, granted=1),
             1,
-            "your 1 granted is in use; waits until something of yours ends",
+            "your 1 granted card is in use; waits until something of yours ends",
             WAIT,
         ),
         (
             replace(USED_UP, queued=6, ahead=4),
             1,
-            "your 4 granted are in use; waits behind 4 of yours until something of yours ends",
+            "your 4 granted cards are in use; waits behind 4 of yours until something of yours ends",
             WAIT,
         ),
-        (replace(USED_UP, borrowing_limit=2), 1, f"your 4 granted are in use; up to 2 more {BORROWED}", WAIT),
+        (replace(USED_UP, borrowing_limit=2), 1, f"your 4 granted cards are in use; up to 2 more {BORROWED}", WAIT),
         (
             replace(FIGURES, borrowing_limit=2),
             5,
-            f"3 of your 4 granted are left and you ask for 5; up to 2 more {BORROWED}",
+            f"3 of your 4 granted cards are left and you ask for 5; up to 2 more {BORROWED}",
             WAIT,
         ),
         (LATER, 1, "nothing is in force yet; starts when your grant begins", WAIT),
-        (FIGURES, 6, "4 are in force now; 6 start when a larger grant begins", WAIT),
+        (FIGURES, 6, "4 cards are in force now; 6 start when a larger grant begins", WAIT),
         (
             replace(FIGURES, held="A100 is held since 09:10 for a driver update; expected to open at 14:00."),
             1,
@@ -89,7 +107,7 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
             "A100 is being retired. Nothing new starts on it.",
             BAD,
         ),
-        (replace(LATER, borrowing_limit=2), 1, f"nothing of your own is in force; up to 2 {BORROWED}", WAIT),
+        (replace(LATER, borrowing_limit=2), 1, f"nothing of your own is in force; up to 2 cards {BORROWED}", WAIT),
     ],
 )
 def test_what_a_launch_would_meet(figures: Figures, units: int, words: str, tone: str) -> None:
@@ -107,11 +125,14 @@ def test_what_can_never_start_says_why() -> None:
     [
         (2, 8, "card", "1", "1.6", "2 cards in 8 h: 16 GPU-hours, price 25.60"),
         (1, None, "card", "1", "0", "1 card in each hour: 1 GPU-hour"),
-        (3, 5, "slice", "0.1429", "0", "3 slices in 5 h: 2.14 GPU-hours"),
-        (1, 3, "share", "0.25", "0.125", "1 share in 3 h: 0.75 GPU-hours, price 0.375"),
+        (1, None, "slice", "0.1429", "0", "1 slice in each hour: 0.14 GPU-hours (a slice counts as 1/7 GPU)"),
+        # Seven of them are one card, not 1.0003 of one.
+        (7, 168, "slice", "0.1429", "0", "7 slices in 168 h: 168 GPU-hours (a slice counts as 1/7 GPU)"),
+        (1, 3, "share", "0.25", "0.125", "1 share in 3 h: 0.75 GPU-hours (a share counts as 0.25 GPU), price 0.375"),
         (4, 10, "core", "0", "0.02", "4 cores in 10 h: price 0.80"),
         (4, 10, "core", "0", "0", ""),
     ],
 )
 def test_what_it_costs(units: int, hours: int | None, unit: str, weight: str, price: str, words: str) -> None:
-    assert cost(units, hours, unit=unit, weight=Decimal(weight), price=Decimal(price)) == words
+    exact = weights.exact(Decimal(weight))
+    assert cost(units, hours, unit=unit, weight=exact, price=Decimal(price)) == words

@@ -11,7 +11,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
-from catalog import life_cycle
+from catalog import life_cycle, weights
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster import queries as mirror
@@ -82,7 +82,7 @@ def outlooks(
             size.units,
             size.hours or one.run_hours_limit,
             unit=figures.unit,
-            weight=one.weight,
+            weight=weights.exact(one.weight, one.replicas),
             price=one.price_per_unit_hour,
         )
         shown[one.slug] = Outlook(one.slug, one.name, text, tone, price_of(one), kinds, total)
