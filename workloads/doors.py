@@ -15,7 +15,7 @@ from django.urls import reverse
 from portal.errors import Refused
 from portal.live import Live, Scope, Send
 from workloads import actions
-from workloads.gateway import Admitted, Denied, authorise, origin_of
+from workloads.gateway import Admitted, Denied, authorise, cookies_in, origin_of
 
 # A right that was lost is noticed within 5 s; an answer is remembered for less.
 REMEMBER_S = 4.0
@@ -54,6 +54,11 @@ class Asked:
         """Not the standard library's parser: it gives up at the first cookie that it does not like."""
         return parse_cookie(self.headers.get("cookie", "")).get(name, "")
 
+    def cookies(self, name: str) -> tuple[str, ...]:
+        """All of the name: pages of hosts beside this one may have set some that this host never did."""
+        parts = (part.partition("=") for part in self.headers.get("cookie", "").split(";"))
+        return tuple(value.strip() for key, _, value in parts if key.strip() == name)
+
 
 async def answer(send: Send, status: int, body: bytes = b"", headers: Iterable[Header] = ()) -> None:
     length = (b"content-length", str(len(body)).encode())
@@ -82,7 +87,7 @@ class Gateway:
 
     async def authorize(self, asked: Asked, send: Send) -> None:
         origin = origin_of(asked.host)
-        found = await self._ask(origin, asked.cookie(COOKIE))
+        found = await self._ask(origin, cookies_in(asked.cookies(COOKIE)))
         if isinstance(found, Admitted):
             headers = [
                 (b"x-notebook-upstream", found.upstream.encode()),
@@ -97,20 +102,22 @@ class Gateway:
             return await answer(send, 503, b"This notebook is not ready.", [(b"retry-after", b"5")])
         return await answer(send, 401, b"Open this notebook from its page in the portal.")
 
-    async def _ask(self, origin: str, cookie: str) -> Admitted | Denied:
-        if not origin or not cookie:
+    async def _ask(self, origin: str, cookies: tuple[str, ...]) -> Admitted | Denied:
+        if not origin or not cookies:
             return Denied.SIGN_IN
         now = time.monotonic()
-        until, known = self._remembered.get((origin, cookie), (0.0, None))
-        if known is not None and now < until:
-            return known
-        found = await self._live.in_thread(authorise, origin, cookie)
+        for cookie in cookies:
+            until, known = self._remembered.get((origin, cookie), (0.0, None))
+            if known is not None and now < until:
+                return known
+        found = await self._live.in_thread(authorise, origin, cookies)
         if isinstance(found, Admitted):
             if len(self._remembered) >= REMEMBER_LIMIT:
                 self._remembered.clear()
-            self._remembered[origin, cookie] = (now + REMEMBER_S, found)
+            self._remembered[origin, found.cookie] = (now + REMEMBER_S, found)
         else:
-            self._remembered.pop((origin, cookie), None)
+            for cookie in cookies:
+                self._remembered.pop((origin, cookie), None)
         return found
 
     async def open(self, asked: Asked, send: Send) -> None:

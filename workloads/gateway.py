@@ -1,11 +1,14 @@
 """May this browser use this notebook, and where is it? One query, from our own rows only; what a client says is naught.
 
 The cookie of a notebook's origin is worth what stands behind it at this moment: the portal session that it was opened
-from, the person's membership, and a run that is ready.
+from, the person's membership, and a run that is ready. A browser may send several of the name: without https a page of
+another notebook can set one for the domain that both are below. One that means anything is enough.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
@@ -27,6 +30,10 @@ from workloads.models import NotebookSession, Run, Workload
 from workloads.notebook_token import digest, notebook_token
 from workloads.policy import LAUNCHERS
 
+# As secrets.token_urlsafe(32) makes them; so many cookies at most does a browser keep for one site.
+COOKIE = re.compile(r"[A-Za-z0-9_-]{43}")
+COOKIES_AT_MOST = 200
+
 
 class Denied(Enum):
     """SIGN_IN: no cookie that means anything; open the notebook from the portal. GONE: no right (any more).
@@ -40,10 +47,11 @@ class Denied(Enum):
 
 @dataclass(frozen=True)
 class Admitted:
-    """Where the notebook listens and what its server wants to hear; for the gateway alone."""
+    """Where the notebook listens and what its server wants to hear; for the gateway alone. `cookie`: by which."""
 
     upstream: str
     token: str
+    cookie: str
 
 
 def origin_of(host: str) -> str:
@@ -57,30 +65,37 @@ def _host_name(host: str) -> str:
     return (urlsplit(f"//{host}").hostname or "").lower()
 
 
-def authorise(origin: str, cookie: str) -> Admitted | Denied:
-    """Exactly one query."""
-    if not origin or not cookie:
+def cookies_in(values: Iterable[str]) -> tuple[str, ...]:
+    """Those that can be ours, each once, as the browser sent them."""
+    return tuple(dict.fromkeys(value for value in values if COOKIE.fullmatch(value)))[:COOKIES_AT_MOST]
+
+
+def authorise(origin: str, cookies: Collection[str]) -> Admitted | Denied:
+    """Exactly one query, however many cookies there are; none without one that can be ours."""
+    by_digest = {digest(cookie): cookie for cookie in cookies_in(cookies)}
+    if not origin or not by_digest:
         return Denied.SIGN_IN
     with connection.cursor() as cursor:
-        cursor.execute(_STATEMENT, [label(Workload), sorted(LAUNCHERS), digest(cookie), origin])
-        rows = cursor.fetchall()
-    if not rows:
-        return Denied.SIGN_IN
-    found = [_Found(*row) for row in rows]
-    if not _is_signed_in(found[0]):
-        return Denied.SIGN_IN
-    if not found[0].is_member:
-        return Denied.GONE
+        cursor.execute(_STATEMENT, [label(Workload), sorted(LAUNCHERS), list(by_digest), origin])
+        found = [_Found(*row) for row in cursor.fetchall()]
+    denied = Denied.SIGN_IN
     for one in found:
+        if not _is_signed_in(one):
+            continue
+        if not one.is_member:
+            denied = Denied.GONE if denied is Denied.SIGN_IN else denied
+            continue
         if one.number is not None and one.ip and one.pod_run == names.run_name(one.name, one.number):
             token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=one.workload_id, run_number=one.number)
             address = f"[{one.ip}]" if ":" in one.ip else one.ip
-            return Admitted(f"{address}:{NOTEBOOK_PORT}", token)
-    return Denied.NOT_READY
+            return Admitted(f"{address}:{NOTEBOOK_PORT}", token, by_digest[one.digest])
+        denied = Denied.NOT_READY
+    return denied
 
 
 @dataclass(frozen=True)
 class _Found:
+    digest: str
     user_id: int
     password: str
     session_data: str
@@ -92,9 +107,10 @@ class _Found:
     ip: str | None
 
 
-# One row per pod that is ready; a row without a pod where none is. A session that ended has no row.
+# One row per pod that is ready; a row without a pod where none is. A session that ended has no row. In the workload's
+# own namespace alone: anybody may put our labels on a pod of theirs elsewhere.
 _STATEMENT = f"""
-SELECT person.id, person.password, portal.session_data, member.id IS NOT NULL,
+SELECT session.digest, person.id, person.password, portal.session_data, member.id IS NOT NULL,
        workload.id, workload.name, run.number, pod.run, pod.record ->> 'ip'
   FROM {NotebookSession._meta.db_table} session
   JOIN {Session._meta.db_table} portal ON portal.session_key = session.session_key AND portal.expire_date > now()
@@ -105,11 +121,11 @@ SELECT person.id, person.password, portal.session_data, member.id IS NOT NULL,
     ON run.workload_id = workload.id AND run.ended_at IS NULL AND run.stop_requested_at IS NULL
    AND run.ready_at IS NOT NULL
   LEFT JOIN {MirrorPod._meta.db_table} pod
-    ON pod.cluster_id = namespace.cluster_id AND pod.owner = %s || '.' || workload.id AND pod.deleting_since IS NULL
-   AND pod.phase = 'Running'
+    ON pod.cluster_id = namespace.cluster_id AND pod.namespace = namespace.name
+   AND pod.owner = %s || '.' || workload.id AND pod.deleting_since IS NULL AND pod.phase = 'Running'
   LEFT JOIN {Membership._meta.db_table} member
     ON member.tenant_id = workload.tenant_id AND member.user_id = person.id AND member.role = ANY(%s)
- WHERE session.digest = %s AND session.expires_at > now() AND workload.origin = %s"""
+ WHERE session.digest = ANY(%s) AND session.expires_at > now() AND workload.origin = %s"""
 
 
 def _is_signed_in(found: _Found) -> bool:

@@ -18,3 +18,12 @@ def test_a_cookie_is_found_beside_any_other(before: str) -> None:
 
     assert asked.cookie("notebook") == "abc-_1"
     assert asked.cookie("session") == ""
+
+
+def test_all_cookies_of_a_name_are_told() -> None:
+    """In their order, which is the browser's; also those that a page of another host set for the domain of both."""
+    sent = "notebook=evil; __Host-notebook=not this; a=1;notebook=second ; mynotebook=no; notebook=a=b; notebook"
+    asked = Asked(path="/lab", query={}, headers={"cookie": sent})
+
+    assert asked.cookies("notebook") == ("evil", "second", "a=b", "")
+    assert asked.cookies("session") == ()

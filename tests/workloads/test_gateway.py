@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -17,13 +19,21 @@ from catalog.models import GpuClass
 from cluster.models import MirrorPod
 from portal.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
+from tests.threads import in_threads
 from tests.workloads import running
 from workloads import actions
-from workloads.gateway import Admitted, Denied, authorise, origin_of
+from workloads.gateway import COOKIES_AT_MOST, Admitted, Denied, authorise, cookies_in, origin_of
 from workloads.models import NotebookSession, Run, Ticket, Workload
 from workloads.notebook_token import notebook_token
 
 pytestmark = pytest.mark.django_db
+
+UNKNOWN = "x" * 43
+
+
+def others(number: int = 30) -> list[str]:
+    """Cookies as we make them, which we never made."""
+    return [secrets.token_urlsafe(32) for _ in range(number)]
 
 
 @pytest.fixture
@@ -57,16 +67,54 @@ def cookie(notebook: Workload, bobs: Client) -> str:
 
 
 def test_a_member_is_let_through_with_the_runs_own_token(cookie: str, notebook: Workload, settings: Any) -> None:
-    found = authorise(notebook.origin, cookie)
+    found = authorise(notebook.origin, [cookie])
     token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=notebook.pk, run_number=1)
-    assert found == Admitted(f"{running.IP}:8888", token)
+    assert found == Admitted(f"{running.IP}:8888", token, cookie)
 
 
 def test_it_costs_one_query(cookie: str, notebook: Workload, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1):
-        authorise(notebook.origin, cookie)
+        authorise(notebook.origin, [cookie])
     with django_assert_num_queries(1):
-        authorise(notebook.origin, "no cookie of ours")
+        authorise(notebook.origin, [UNKNOWN, *others()])
+
+
+def test_what_cannot_be_ours_costs_none(notebook: Workload, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        assert authorise(notebook.origin, ["", "evil", UNKNOWN + "x", "é" * 43]) is Denied.SIGN_IN
+        assert authorise("", [UNKNOWN]) is Denied.SIGN_IN
+
+
+def test_a_cookie_of_the_same_name_shuts_nobody_out(cookie: str, notebook: Workload) -> None:
+    """Without https a page of another notebook sets some for the domain of all; a browser may send those first."""
+    for sent in ([*others(), "evil", cookie], [cookie, *others()], [UNKNOWN, cookie, UNKNOWN]):
+        found = authorise(notebook.origin, sent)
+        assert isinstance(found, Admitted)
+        assert found.cookie == cookie
+
+
+def test_so_many_cookies_count_as_a_browser_keeps() -> None:
+    sent = others(COOKIES_AT_MOST + 50)
+    assert cookies_in([sent[0], *sent]) == tuple(sent[:COOKIES_AT_MOST])
+
+
+def test_a_cookie_that_lost_its_worth_spoils_no_other(
+    cookie: str, notebook: Workload, bobs: Client, alice: User, bob: User
+) -> None:
+    """Two people at one browser, one after the other; what the first left behind is no way in, and no obstacle."""
+    hers = Client()
+    hers.force_login(alice)
+    origin, ticket = pass_of(hers)
+    second = actions.redeem_ticket(ticket, origin=origin)
+    lose_membership(notebook, bob)
+    for sent in ([cookie, second], [second, cookie]):
+        found = authorise(notebook.origin, sent)
+        assert isinstance(found, Admitted)
+        assert found.cookie == second
+    stop_it(notebook, bob)
+    assert authorise(notebook.origin, [cookie, second]) is Denied.NOT_READY
+    assert authorise(notebook.origin, [second, cookie]) is Denied.NOT_READY
+    assert authorise(notebook.origin, [cookie, UNKNOWN]) is Denied.GONE
 
 
 def test_neither_pass_nor_cookie_is_kept_in_the_database(cookie: str, bobs: Client) -> None:
@@ -84,6 +132,23 @@ def test_a_pass_works_once_and_only_at_its_own_origin(notebook: Workload, bobs: 
     with pytest.raises(Refused) as refused:
         actions.redeem_ticket(ticket, origin=origin)
     assert refused.value.code == "ticket_spent"
+    assert NotebookSession.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_who_come_with_one_pass_at_once_one_is_let_in(notebook: Workload, bobs: Client) -> None:
+    origin, ticket = pass_of(bobs)
+    together, cookies, refused = threading.Barrier(8), [], []
+
+    def redeem() -> None:
+        together.wait(20)
+        try:
+            cookies.append(actions.redeem_ticket(ticket, origin=origin))
+        except Refused as error:
+            refused.append(error.code)
+
+    in_threads(8, redeem)
+    assert (len(cookies), refused) == (1, ["ticket_spent"] * 7)
     assert NotebookSession.objects.count() == 1
 
 
@@ -171,7 +236,7 @@ def test_the_cookie_is_worth_what_stands_behind_it_now(
     cookie: str, notebook: Workload, bob: User, change: Callable[[Workload, User], None], answer: Denied
 ) -> None:
     change(notebook, bob)
-    assert authorise(notebook.origin, cookie) is answer
+    assert authorise(notebook.origin, [cookie]) is answer
 
 
 def test_the_cookie_of_one_notebook_opens_no_other(
@@ -179,7 +244,7 @@ def test_the_cookie_of_one_notebook_opens_no_other(
 ) -> None:
     other = running.workload(namespace_a, a100, name="two", by=alice)
     running.make_ready(other)
-    assert authorise(other.origin, cookie) is Denied.SIGN_IN
+    assert authorise(other.origin, [cookie]) is Denied.SIGN_IN
 
 
 @pytest.mark.parametrize(
