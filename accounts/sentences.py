@@ -6,6 +6,8 @@ SENTENCES = {
     "workload.changed": "changed",
     "workload.started": "started again",
     "workload.stopped": "stopped",
+    "workload.restart_asked": "stopped, to be started again as declared,",
+    "workload.not_followed": "did not start again, as something was in the way,",
     "workload.deleted": "deleted",
     "workload.brought_back": "started again, after it was interrupted,",
     "volume.delete_asked": "asked to delete the volume",

@@ -24,7 +24,7 @@ from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
-from workloads import giving_back_api, secret_api, secret_views, volume_api, volume_views
+from workloads import following_api, giving_back_api, secret_api, secret_views, volume_api, volume_views
 from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
 from workloads import views as workloads
@@ -110,6 +110,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
     path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
     path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
+    path("api/v1/workloads/<slug:name>/restart", following_api.Restart.as_view(), name="api-workload-restart"),
     path("api/v1/workloads/<slug:name>/runs", workloads_api.Runs.as_view(), name="api-workload-runs"),
     path("api/v1/workloads/<slug:name>/stop", workloads_api.Stop.as_view(), name="api-workload-stop"),
     # account and administration
@@ -157,6 +158,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", giving_back.keep, name="workload-keep"),
     path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/restart", workloads.restart, name="workload-restart"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),
     path("teams/<slug:tenant>/workloads/<slug:name>/stop", workloads.stop, name="workload-stop"),
     path("open/<slug:origin>", workloads.by_origin, name="open"),

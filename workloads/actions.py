@@ -107,11 +107,14 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
 
 @transaction.atomic
 def stop(tenant: str, name: str, *, by: Actor) -> Workload:
-    """Give the units back: the worker deletes the Job. Asking twice is asking once. Refused: not_running (409)."""
+    """Give the units back: the worker deletes the Job. Asking twice is asking once, and a run that was to follow does
+    not begin. Refused: not_running (409).
+    """
     namespace, team = queries.team(by, tenant)
     workload = _workload(by, namespace, name)
     refuse_if(policy.may_stop(by, team, queries.run_facts(workload, queries.last_run(workload))))
-    if _ask_to_stop(workload):
+    unwished = Run.objects.filter(workload=workload, ended_at=None, next_wanted_by__isnull=False)
+    if _ask_to_stop(workload) or unwished.update(next_wanted_by=None):
         touch(Workload, workload.pk)
         record(by, "workload.stopped", workload, tenant=tenant)
         page_hint(namespace.name)

@@ -20,7 +20,7 @@ from accounts.actor import Actor
 from accounts.edge import actor
 from portal.errors import get_or_refuse, refusal_beside
 from tenants.models import Namespace, Tenant
-from workloads import actions, links, policy, queries
+from workloads import actions, following, links, policy, queries
 from workloads.forms import ChangeForm, LaunchForm
 from workloads.plan import Place, Plan, plan
 from workloads.queries import offers, prefill, team_secrets
@@ -95,8 +95,8 @@ def launch_link(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """Another size, class or image for what is there: declared, and a new run where the old one is over. What still
-    runs is stopped only when the person says so; `later` leaves it alone.
+    """Another size, class or image for what is there: declared, and a new run as soon as the old one is over. What
+    still runs is stopped only when the person says so; `later` leaves it alone.
     """
     by = actor(request)
     namespace, team = queries.team(by, tenant)
@@ -114,8 +114,8 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
             actions.declare(tenant, form.wanted(), by=by)
             if facts.is_over:
                 actions.start(tenant, name, by=by)
-            elif "later" not in request.POST and not facts.is_stopping:
-                actions.stop(tenant, name, by=by)
+            elif "later" not in request.POST:
+                following.restart(tenant, name, by=by)
             messages.success(request, _changed(name, is_over=facts.is_over, is_later="later" in request.POST))
             return redirect("workload", tenant, name)
     offer = offers.offer(by, namespace, replace(_asked(form), instead_of=workload.pk))
@@ -254,4 +254,4 @@ def _changed(name: str, *, is_over: bool, is_later: bool) -> str:
         return f"{name} starts with what you chose."
     if is_later:
         return f"What you chose is for the next run of {name}; the present one goes on as it is."
-    return f"{name} is stopping. When it has stopped, Start again starts it with what you chose."
+    return f"{name} is stopping. As soon as it has ended it starts with what you chose."

@@ -110,6 +110,10 @@ class Run(models.Model):
     requested_at = models.DateTimeField(db_default=Now(), editable=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     stop_requested_at = models.DateTimeField(null=True, blank=True)
+    # Who wants another run to begin, as the workload is declared, when this one has ended; None: nobody.
+    next_wanted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
     admitted_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)

@@ -65,6 +65,7 @@ class Wish:
     problem: str = ""
     hold: str = ""
     stop_requested_at: datetime | None = None
+    is_followed: bool = False
     admitted_at: datetime | None = None
     started_at: datetime | None = None
     ready_at: datetime | None = None
@@ -135,7 +136,8 @@ def _stopping(wish: Wish, seen: Seen | None) -> Status:
         waits = "its units are given back when its job is gone"
     else:
         waits = "nothing of it holds units any more"
-    return Status(Phase.STOPPING, "stopping", f"{word}; {waits}.", wish.stop_requested_at)
+    then = " Then it starts again, as it is declared now." if wish.is_followed and not wish.is_deleting else ""
+    return Status(Phase.STOPPING, "stopping", f"{word}; {waits}.{then}", wish.stop_requested_at)
 
 
 def _refused(wish: Wish) -> Status:

@@ -290,6 +290,18 @@ def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
     return None
 
 
+def may_restart(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    """Stop what runs, and start it again as it is declared when it has ended."""
+    return may_stop(by, team, run) or may_launch_in(by, team)
+
+
+def may_follow(*, is_active: bool, name: str) -> Refusal | None:
+    """When the run that is to be followed has ended. `name`: of the person who asked; all else is asked again then."""
+    if is_active:
+        return None
+    return Refusal("account_suspended", f"The account of {name}, who asked for it, is suspended.", status=409)
+
+
 def may_delete(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
     return may_manage(by, team, run, "delete")
 

@@ -8,14 +8,13 @@ from celery import shared_task
 
 from cluster.kube import connect
 from portal.due import work
-from workloads import idle, leaving, usage, volumes
+from workloads import following, idle, leaving, usage, volumes
 from workloads.models import NotebookWatch, Volume, Workload
-from workloads.reconcile import reconcile
 
 
 @shared_task(name="workloads.workload.work", ignore_result=True)
 def work_workloads() -> None:
-    work(Workload, partial(reconcile, kube=connect()))
+    work(Workload, partial(following.reconcile, kube=connect()))
 
 
 @shared_task(name="workloads.volume.work", ignore_result=True)

@@ -20,7 +20,7 @@ from accounts.paging import page_of
 from cluster import queries as mirror
 from portal.errors import Refusal, get_or_refuse, refuse
 from tenants.models import Namespace
-from workloads import actions, policy, queries, shown
+from workloads import actions, following, policy, queries, shown
 from workloads.giving_back import giving_back
 from workloads.models import Run, Workload
 from workloads.phase import Phase
@@ -105,15 +105,20 @@ def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:
 
 def _buttons(
     by: Actor, namespace: Namespace, team: policy.TeamFacts, row: WorkloadRow
-) -> dict[str, Refusal | offers.Terms | str | None]:
+) -> dict[str, Refusal | offers.Terms | str | bool | None]:
     workload = row.workload
     run = queries.run_facts(workload, row.run)
     start = policy.may_start(by, team, run) or _never(by, namespace, workload) or volumes.may_take(workload.volume)
-    buttons: dict[str, Refusal | offers.Terms | str | None] = {
+    buttons: dict[str, Refusal | offers.Terms | str | bool | None] = {
         "open": policy.may_open(by, team, run, workload.kind),
         "start": start,
         "terms": None if start else offers.terms_to_accept(by, workload.gpu_class),
         "stop": policy.may_stop(by, team, run),
+        "restart": policy.may_restart(by, team, run),
+        "is_stopping": run.is_stopping and not run.is_over,
+        "is_followed": row.run is not None and row.run.ended_at is None and row.run.next_wanted_by_id is not None,
+        "has_log": "log" in row.status.actions,
+        "helps": "change" if "change" in row.status.actions else "",
         "delete": policy.may_delete(by, team, run),
         "change": policy.may_delete(by, team, run) or policy.may_launch_in(by, team),
         "another": policy.may_launch_in(by, team) or policy.may_add(team),
@@ -146,6 +151,13 @@ def start(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @require_POST
 def stop(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     actions.stop(tenant, name, by=actor(request))
+    return redirect("workload", tenant, name)
+
+
+@login_required
+@require_POST
+def restart(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    following.restart(tenant, name, by=actor(request))
     return redirect("workload", tenant, name)
 
 

@@ -172,14 +172,14 @@ def test_a_change_says_what_is_lost(open_page: Callable[..., Page], shop: Tenant
     by = Actor(alice, via="page")
     actions.launch("team-a", Wanted("train", "job", a100.slug, 1, "Python", volume="data"), by=by)
     page = open_page("/teams/team-a/workloads/train", as_user=alice)
-    page.get_by_role("link", name="Change…").click()
+    page.get_by_role("link", name="Restart or change…").click()
     page.wait_for_url("**/change")
-    expect(page.get_by_text("The present run is lost.")).to_be_visible()
+    expect(page.get_by_text("The present run is stopped and lost.")).to_be_visible()
     page.get_by_label("Units").fill("2")
     expect(page.locator("#effect")).to_contain_text("Uses 2 of 2")  # its own unit comes back before
-    page.get_by_role("button", name="Stop it and change").click()
+    page.get_by_role("button", name="Stop it and start with this").click()
     page.wait_for_url("**/workloads/train")
-    expect(page.get_by_text("train is stopping. When it has stopped, Start again starts it")).to_be_visible()
+    expect(page.get_by_text("train is stopping. As soon as it has ended it starts with what you chose.")).to_be_visible()
     assert Workload.objects.get().units == 2
 
 

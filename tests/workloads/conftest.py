@@ -27,9 +27,9 @@ from tests.plugin import process_environment
 from tests.waiting import wait_until
 from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads import queries
+from workloads.following import reconcile
 from workloads.models import Workload
 from workloads.policy import Wanted
-from workloads.reconcile import reconcile
 
 ROOT = Path(__file__).parent.parent.parent
 Worker = Callable[..., None]

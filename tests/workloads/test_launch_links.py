@@ -341,7 +341,7 @@ def test_the_list_asks_as_often_for_many_ended_ones(
 
 def test_another_size_of_what_ended_is_declared_and_starts(her: Client, ended: Workload) -> None:
     page = text(her.get("/teams/team-a/workloads/one/change"))
-    assert "The present run is lost." not in page
+    assert "The present run is stopped and lost." not in page
     values = filled(page)
     assert (values["units"], values["volume"], values["env"]) == ("1", "data", "SECRET_PATH=/mine")
     response = her.post("/teams/team-a/workloads/one/change", {**values, "units": 2})
@@ -355,7 +355,7 @@ def test_another_size_of_what_ended_is_declared_and_starts(her: Client, ended: W
 def test_what_runs_is_stopped_only_when_that_is_said(her: Client, ended: Workload) -> None:
     ended.runs.update(ended_at=None, outcome="")
     page = text(her.get("/teams/team-a/workloads/one/change"))
-    assert "The present run is lost." in page
+    assert "The present run is stopped and lost." in page
     assert "Its memory and its running kernels end with it" in page
     values = {**filled(page), "units": 2}
     her.post("/teams/team-a/workloads/one/change", {**values, "later": "1"})
@@ -364,7 +364,7 @@ def test_what_runs_is_stopped_only_when_that_is_said(her: Client, ended: Workloa
     assert Workload.objects.get().units == 2
 
     page = text(her.post("/teams/team-a/workloads/one/change", {**values, "units": 1}, follow=True))
-    assert "one is stopping. When it has stopped, Start again starts it with what you chose." in page
+    assert "one is stopping. As soon as it has ended it starts with what you chose." in page
     run.refresh_from_db()
     assert run.stop_requested_at is not None
     assert Workload.objects.get().units == 1

@@ -255,6 +255,7 @@ def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: Applie
         problem=_PROBLEMS.get(workload.error_code, ""),
         hold=life_cycle.hold(gpu_class, now=timezone.now()),
         stop_requested_at=run.stop_requested_at,
+        is_followed=run.next_wanted_by_id is not None,
         admitted_at=run.admitted_at,
         started_at=run.started_at,
         ready_at=run.ready_at,

@@ -1,0 +1,97 @@
+"""A run that follows another: asked for while the former one runs, begun by the worker as soon as that has ended.
+
+The wish is a column of the run that is to end, so that it outlives whoever asked and whichever process carries it out.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from accounts.actions import deliver, record
+from accounts.actor import Actor
+from cluster.kube import Kube
+from portal.due import Deadline, Outcome, touch
+from portal.errors import Refused, get_or_refuse, refuse_if
+from portal.hints import page_hint
+from workloads import actions, policy, queries, secrets
+from workloads.models import Run, Workload
+from workloads.options import Options
+from workloads.queries import volumes
+from workloads.reconcile import reconcile as one_pass
+from workloads.telling import page_of, people_of
+
+RULE = "rule runs that follow"
+
+
+@transaction.atomic
+def restart(tenant: str, name: str, *, by: Actor) -> Run:
+    """Stop what runs; when it has ended, another run begins as the workload is declared. What ended already starts.
+
+    Raises Refused as `start` and `stop` do, for what is known to be in its way already.
+    """
+    namespace, team = queries.team(by, tenant)
+    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
+    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    locked = Run.objects.select_for_update(of=("self",), no_key=True)
+    run = locked.filter(workload=workload, ended_at=None).first()
+    if run is None:
+        return actions.start(tenant, name, by=by)
+    found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
+    refuse_if(policy.may_restart(by, team, queries.run_facts(workload, run)))
+    refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, 0))
+    refuse_if(secrets.unknown(namespace, Options.from_json(workload.options).secrets))
+    if workload.volume is not None:
+        refuse_if(volumes.may_have(namespace, workload.volume.name, workload.volume.size_gib, instead_of=name))
+    if run.next_wanted_by_id is not None:
+        return run
+    wish = {"next_wanted_by": by.person, "stop_requested_at": Coalesce(F("stop_requested_at"), Now())}
+    Run.objects.filter(pk=run.pk).update(**wish)
+    touch(Workload, workload.pk)
+    record(by, "workload.restart_asked", workload, tenant=tenant, after={"run": run.number})
+    page_hint(namespace.name)
+    run.refresh_from_db()
+    return run
+
+
+def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """Make the cluster match one workload; what was to follow a run that is over by then begins, and is due next."""
+    outcome = one_pass(workload, deadline, kube=kube)
+    begin(workload)
+    return outcome
+
+
+def begin(workload: Workload) -> bool:
+    """Whether the last run of it, which has ended, is followed by one now. What is in the way by then is said on the
+    run that ended, and to people. One query where nobody asked.
+    """
+    if workload.delete_requested_at is not None:
+        return False
+    last = Run.objects.filter(workload=workload).select_related("next_wanted_by", "workload__tenant").first()
+    if last is None or last.ended_at is None or last.next_wanted_by is None:
+        return False
+    by = Actor(last.next_wanted_by, via=RULE)
+    try:
+        refuse_if(policy.may_follow(is_active=last.next_wanted_by.is_active, name=by.name))
+        actions.start(workload.tenant.slug, workload.name, by=by)
+    except Refused as refused:
+        _give_up(last, by, str(refused))
+        return False
+    return True
+
+
+@transaction.atomic
+def _give_up(run: Run, by: Actor, why: str) -> None:
+    workload = run.workload
+    message = f"{run.message} It was not started again: {why}".strip()
+    if not Run.objects.filter(pk=run.pk, next_wanted_by=by.user).update(next_wanted_by=None, message=message[:500]):
+        return
+    event = record(by, "workload.not_followed", workload, tenant=workload.tenant.slug, after={"run": run.number})
+    deliver(
+        event,
+        people_of(run),
+        subject=f"{workload.name} of {workload.tenant.name} has stopped and was not started again",
+        body=f"{workload.name} was to start again when it had stopped. {why}\n\n{page_of(workload)}",
+    )
+    page_hint(workload.namespace.name)
