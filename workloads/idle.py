@@ -64,10 +64,12 @@ def look(watch: NotebookWatch, deadline: Deadline, *, ask: Ask = jupyter.ask, at
 def _asked(run: Run, ask: Ask) -> Activity:
     """Raises Unanswered, also where there is nobody to ask."""
     workload = run.workload
-    cluster_id = workload.namespace.cluster_id
-    if not mirror.is_known(cluster_id, "Pod"):
+    namespace = workload.namespace
+    if not mirror.is_known(namespace.cluster_id, "Pod"):
         raise Unanswered("The portal has not read the cluster yet.")
-    pods = mirror.pods(cluster_id, owner=owner_label(workload), run=queries.job_name(workload, run))
+    # Anybody may put our labels on a pod of theirs, and would be told the token.
+    mine = {"namespace": namespace.name, "owner": owner_label(workload), "run": queries.job_name(workload, run)}
+    pods = mirror.pods(namespace.cluster_id, **mine)
     there = [pod for pod in pods if pod.phase == "Running" and pod.deleting_since is None and pod.ip]
     if not there:
         raise Unanswered("No pod of it runs at the moment.")

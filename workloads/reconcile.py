@@ -307,7 +307,8 @@ def _tidy(work: _Work) -> Outcome:
         return DONE
     if not mirror.as_of(work.cluster_id, *KINDS_NEEDED).is_current:
         return _patience(work.workload.delete_requested_at)
-    if mirror.jobs(work.cluster_id, owner=work.owner) or mirror.pods(work.cluster_id, owner=work.owner):
+    mine = {"owner": work.owner, "namespace": work.workload.namespace.name}
+    if mirror.jobs(work.cluster_id, **mine) or mirror.pods(work.cluster_id, **mine):
         return _patience(work.workload.delete_requested_at)
     Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
     page_hint(work.workload.namespace.name)
@@ -334,14 +335,14 @@ def _finished_jobs(work: _Work) -> dict[str, datetime]:
 
 
 def _look(work: _Work, run: Run) -> Seen | None:
-    """What the mirror shows of this run; None while it is unknown."""
-    cluster_id = work.cluster_id
+    """What the mirror shows of this run; None while it is unknown. Anybody may put our labels on a pod of theirs."""
+    cluster_id, mine = work.cluster_id, {"owner": work.owner, "namespace": work.workload.namespace.name}
     if not mirror.is_known(cluster_id, *KINDS_NEEDED):
         return None
     name = names.run_name(work.workload.name, run.number)
-    job = next((job for job in mirror.jobs(cluster_id, owner=work.owner) if job.run == name), None)
+    job = next((job for job in mirror.jobs(cluster_id, **mine) if job.run == name), None)
     queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
-    pods = mirror.pods(cluster_id, owner=work.owner, run=name)
+    pods = mirror.pods(cluster_id, **mine, run=name)
     return Seen(job=job, queue=queued[0] if queued else None, pods=tuple(pods))
 
 

@@ -309,7 +309,7 @@ def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None
     if run is None:
         return namespace.name, None
     owner = f"{label(Workload)}.{workload.pk}"
-    pods = mirror.pods(namespace.cluster_id, owner=owner, run=job_name(workload, run))
+    pods = mirror.pods(namespace.cluster_id, namespace=namespace.name, owner=owner, run=job_name(workload, run))
     started = [(pod.name, container) for pod in pods if (container := log_container(pod))]
     if not started:
         return namespace.name, None
