@@ -18,6 +18,7 @@ from desk.queries.health import health as health_of
 from desk.queries.starting import starts_now
 from tenants import policy as tenants_policy
 from tenants import queries as tenants
+from workloads import policy
 from workloads import queries as workloads
 from workloads.queries import launching
 
@@ -48,6 +49,7 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "state": state,
         "role": team.role,
         "may_launch": may_launch,
+        "may_open": policy.may_open_any(team),
         "may_request": tenants_policy.may_file(by, tenants.standing(by, namespace.tenant)),
         "starts_now": [] if may_launch else starts_now(by, namespace, state.holdings),
         "advice": None,

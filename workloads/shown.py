@@ -13,7 +13,7 @@ from accounts.models import Event
 from accounts.sentences import sentence
 from catalog.models import GpuClass
 from catalog.queries import retirement, unit_of
-from cluster.run_spec import HOME
+from cluster.run_spec import HOME, NOTEBOOK
 from portal.quota_bar import plural
 from tenants.models import Tenant
 from workloads.giving_back import notices, watch_of
@@ -29,7 +29,8 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 @dataclass(frozen=True)
 class ListRow:
     """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `start` and `basis`: the estimate.
-    `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook.
+    `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook. `opens`: it is a
+    notebook and ready, for who may open it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ListRow:
     basis: str
     ends_at: datetime | None = None
     idle_stops_at: datetime | None = None
+    opens: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,10 @@ def list_row(row: WorkloadRow) -> ListRow:
         position=ordinal(position) if position else "",
         reason=status.sentence,
         start="Cannot tell",
-        basis="no run here has a known end",
+        basis="nobody knows how long what runs will take",
         ends_at=alive.ends_at if alive else None,
         idle_stops_at=watch.stops_at if watch else None,
+        opens=workload.kind == NOTEBOOK and status.phase is Phase.READY,
     )
 
 
@@ -184,10 +187,12 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         "claim": volume,
     }
     spec = run.spec if run else declared
+    is_own = bool(spec.get("registry")) if run else workload.own_image
     found = [
         Definition("Class", row.gpu_class.name),
         Definition("Size", size_of(row.gpu_class, spec["units"])),
         Definition("Image", spec["image"], code=True),
+        *([Definition("Fits", references.unknown_fit(row.gpu_class.name, workload.kind))] if is_own else []),
         Definition("Files", files(spec["claim"], (spec if run else workload.options).get("mount_path") or HOME)),
         Definition("Launched by", workload.created_by.name),
     ]

@@ -51,6 +51,7 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
         "q": text,
         "next_cursor": page.next_cursor,
         "may_launch": launching.may_launch_any(by, namespace, team),
+        "may_open": policy.may_open_any(team),
         "as_of": as_of.at,
         "is_stale": not as_of.is_current,
     }

@@ -44,6 +44,7 @@ class Holding:
     queued: int
     ends_at: datetime | None
     grace_until: datetime | None
+    is_storage: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class HomeState:
     events: list[EventLine]
     as_of: datetime | None
     is_stale: bool
+
+    @property
+    def holds_class(self) -> bool:
+        """Something that work runs on."""
+        return any(one.granted and not one.is_storage for one in self.holdings)
 
 
 def namespace_named(name: str) -> Namespace | None:
@@ -133,7 +139,7 @@ def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetim
     return Holding(
         name=one.name,
         slug=one.slug,
-        note="for volumes",
+        note="for volumes, in GiB",
         unit=catalog.unit_of(one),
         granted=granted,
         used=catalog.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),
@@ -142,6 +148,7 @@ def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetim
         queued=0,
         ends_at=ends_at,
         grace_until=None,
+        is_storage=True,
     )
 
 
