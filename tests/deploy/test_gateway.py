@@ -219,6 +219,36 @@ def test_another_page_loads_nothing_of_a_notebook(gateway: Gateway, site: str, m
     assert len(gateway.pod.asked) == before
 
 
+def test_no_page_puts_a_session_into_a_browser_in_passing(gateway: Gateway) -> None:
+    """A picture whose address is the way in, with a ticket of somebody else's."""
+    before = len(gateway.doors.asked)
+    picture = [("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image")]
+    link = [("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+
+    assert gateway.notebook("/gateway/open?ticket=theirs", headers=picture).status == 403
+    assert len(gateway.doors.asked) == before
+    assert gateway.notebook("/gateway/open?ticket=mine", headers=link).seen["server"] == "doors"
+
+
+OWN = {"notebook": "n" * 43, "__Host-notebook": "h" * 43}
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+@pytest.mark.parametrize("name", list(OWN))
+def test_cookies_that_others_pile_up_shut_nobody_out(gateway: Gateway, name: str, first: bool) -> None:
+    """Pages of other notebooks may set some for the domain of all: more than any server takes."""
+    pile = "; ".join(f"c{index}=notebook={'x' * 4000}" for index in range(180))
+    pile += "; " + "; ".join(f"{name}={'x' * 4000}" for _ in range(30))
+    own = f"{name}={OWN[name]}; {name}=evil"
+    sent = f"{own}; {pile}" if first else f"{pile}; {own}"
+
+    seen = gateway.notebook(headers=[("Cookie", sent)]).seen
+
+    kept = [part.strip() for part in gateway.doors.asked[-1]["headers"]["cookie"].split(";")]
+    assert kept == own.split("; ")
+    assert seen["headers"].get("cookie", "") == ""
+
+
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "none"])
 def test_a_link_leads_to_a_notebook(gateway: Gateway, site: str) -> None:
     headers = [("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
