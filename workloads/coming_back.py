@@ -14,7 +14,7 @@ from portal.due import touch
 from tenants.models import Namespace
 from workloads.ending import REMOVED, Ending
 from workloads.models import Run, Workload
-from workloads.telling import page_of, people_of
+from workloads.telling import files_of, page_of, people_of
 
 TIMES = 3
 RULE = system("rule interrupted notebooks")
@@ -50,7 +50,7 @@ def start_again(run: Run, end: Ending) -> Run:
         subject=f"{workload.name} of {team.name} was interrupted and starts again",
         body=(
             f"{workload.name} was interrupted. {end.message} It waits like everything else if there is no room. "
-            f"Volumes and what is on them stay; what was only in memory is lost.\n\n{page_of(workload)}"
+            f"{files_of(run)}\n\n{page_of(workload)}"
         ),
     )
     return again

@@ -29,7 +29,7 @@ from workloads.idle_policy import Step, Verdict, Watched
 from workloads.models import NotebookWatch, Run, Workload
 from workloads.notebook_token import notebook_token
 from workloads.run_time_policy import words
-from workloads.telling import page_of, people_of
+from workloads.telling import files_of, page_of, people_of
 
 REASON = "idle"
 # (address, token) → what the server answers.
@@ -128,7 +128,7 @@ def _warn(watch: NotebookWatch, run: Run, verdict: Verdict) -> None:
         body=(
             f"Nobody has used the notebook {workload.name} for a while: {evidence(watch)}. On its class an idle "
             f"notebook is stopped after {words(minutes)}; this one at {stops_at}. Use it, or say why it stays, and it "
-            "goes on. Volumes and what is on them stay; what is only in memory is lost.\n\n" + page_of(workload)
+            f"goes on. {files_of(run)}\n\n{page_of(workload)}"
         ),
     )
 
@@ -147,7 +147,10 @@ def _stop(watch: NotebookWatch, run: Run, now: datetime) -> None:
         event,
         people_of(run),
         subject=f"{workload.name} of {workload.tenant.name} was stopped, being idle",
-        body=f"{message} Its units are free again. Start it again with one click: {page_of(workload)}",
+        body=(
+            f"{message} It gives its units back. {files_of(run)}\n\n"
+            f"Start it again, with the same choices or with others: {page_of(workload)}"
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from workloads import policy, queries, run_time_policy
 from workloads.models import Run, Workload
 from workloads.run_time_policy import TimeFacts
 from workloads.seen import Seen, running_since
-from workloads.telling import page_of, people_of
+from workloads.telling import files_of, page_of, people_of
 
 REASON = "run_time_over"
 RULE = system("rule run time")
@@ -111,8 +111,7 @@ def _warn(run_id: int, now: datetime) -> None:
         subject=f"{workload.name} of {workload.tenant.name} ends at {date_and_time(run.ends_at)}",
         body=(
             f"The run time of {workload.name}, {run_time_policy.words(total)}, is over at "
-            f"{date_and_time(run.ends_at)}. It is stopped then and gives its units back. Volumes and what is on them "
-            "stay; what is only in memory is lost.\n\n"
+            f"{date_and_time(run.ends_at)}. It is stopped then and gives its units back. {files_of(run)}\n\n"
             f"Extend it, or stop it before: {page_of(workload)}"
         ),
     )
@@ -130,7 +129,16 @@ def end(run: Run) -> bool:
     over.update(stop_requested_at=Now(), stop_reason=REASON, stop_message=message)
     workload = locked.workload
     after = {"run": locked.number, "ended": locked.ends_at, "minutes": total}
-    record(RULE, "run.time_over", workload, tenant=workload.tenant.slug, after=after)
+    event = record(RULE, "run.time_over", workload, tenant=workload.tenant.slug, after=after)
+    deliver(
+        event,
+        people_of(locked),
+        subject=f"{workload.name} of {workload.tenant.name} was stopped: its run time was over",
+        body=(
+            f"{message} {workload.name} was stopped and gives its units back. {files_of(locked)}\n\n"
+            f"Start it again, with the same choices or with others: {page_of(workload)}"
+        ),
+    )
     return True
 
 

@@ -1,10 +1,11 @@
-"""Whom a rule tells about a run, and where its page is."""
+"""Whom a rule tells about a run, what becomes of its files, and where its page is."""
 
 from __future__ import annotations
 
 from django.urls import reverse
 
 from accounts.models import User
+from cluster.run_spec import HOME
 from tenants import queries as tenants
 from tenants.telling import address
 from workloads.models import Run, Workload
@@ -20,3 +21,13 @@ def people_of(run: Run) -> list[User]:
 
 def page_of(workload: Workload) -> str:
     return address(reverse("workload", args=[workload.tenant.slug, workload.name]))
+
+
+def files_of(run: Run) -> str:
+    """What its end does to them, in one sentence that is as true before as after it."""
+    claim, path = run.spec["claim"], run.spec.get("mount_path") or HOME
+    if not claim:
+        return "It has no volume: its files go with the run, as what is only in memory does."
+    if path == HOME:
+        return f"Its files in {HOME} stay on the volume {claim}; what is only in memory is lost."
+    return f"Its files in {path} stay on the volume {claim}; files elsewhere and what is only in memory are lost."

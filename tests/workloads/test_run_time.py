@@ -170,7 +170,7 @@ def test_who_left_the_team_is_not_told_but_its_managers_are(
 # ---- its end ---------------------------------------------------------------------------------------------------------
 
 
-def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kube) -> None:
+def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kube, alice: User) -> None:
     ends_in(0)
     look(started, kube_worker)
     Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
@@ -188,6 +188,43 @@ def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kub
     assert (run.outcome, run.reason) == ("stopped", "run_time_over")
     assert run.message.startswith("Its run time of 8 h was over at ")
     assert Event.objects.filter(verb="run.time_over").count() == 1
+    [mail] = Delivery.objects.filter(event__verb="run.time_over")
+    assert (mail.user, mail.subject) == (alice, "one of Team A was stopped: its run time was over")
+    assert mail.body.startswith("Its run time of 8 h was over at ")
+    assert "It has no volume: its files go with the run" in mail.body
+    assert "Start it again" in mail.body
+    assert mail.body.endswith("/teams/team-a/workloads/one")
+
+
+@pytest.mark.parametrize(
+    ("claim", "path", "words"),
+    [
+        ("", "", "It has no volume: its files go with the run, as what is only in memory does."),
+        ("data", "/home/work", "Its files in /home/work stay on the volume data; what is only in memory is lost."),
+        (
+            "data", "/home/work/data",
+            "Its files in /home/work/data stay on the volume data; files elsewhere and what is only in memory are "
+            "lost.",
+        ),
+    ],
+)  # fmt: skip
+def test_its_mails_say_what_becomes_of_its_files(
+    started: Workload, kube_worker: Kube, claim: str, path: str, words: str
+) -> None:
+    ends_in(4)
+    Run.objects.update(spec={**Run.objects.get().spec, "claim": claim, "mount_path": path})
+    look(started, kube_worker)
+    Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
+    assert run_time.end(Run.objects.get())
+    assert [mail.event.verb for mail in Delivery.objects.order_by("pk")] == ["run.reminded", "run.time_over"]
+    assert [words for mail in Delivery.objects.all() if words not in mail.body] == []
+
+
+def test_who_was_told_that_it_was_stopped_is_not_told_twice(started: Workload) -> None:
+    Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
+    run = Run.objects.get()
+    assert [run_time.end(run), run_time.end(run)] == [True, False]
+    assert Delivery.objects.count() == 1
 
 
 def test_an_extension_that_comes_first_wins(started: Workload, kube_worker: Kube, alice: User) -> None:
