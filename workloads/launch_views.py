@@ -23,9 +23,10 @@ from tenants.models import Namespace, Tenant
 from workloads import actions, following, links, policy, queries
 from workloads.forms import ChangeForm, LaunchForm
 from workloads.plan import Place, Plan, plan
-from workloads.queries import offers, prefill, team_secrets
+from workloads.queries import offers, prefill, team_secrets, volumes
 from workloads.queries.offers import Offer
 from workloads.queries.storage import storage_facts
+from workloads.queries.volumes import VolumeRow
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,12 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
     form.offer_secrets(team_secrets.names(namespace))
     if not form.is_bound and not form.initial.get("name"):
         form.initial["name"] = prefill.free_name(namespace, start.like or offer.kind)
+    going = _going(by, namespace, team, start, offer)
     context = {
         **_form_context(by, namespace, team, form, offer),
         "start": start,
-        "said": [*start.said, *([] if request.method == "POST" else _unavailable(start, offer))],
+        "going": going,
+        "said": [*start.said, *([] if request.method == "POST" else _unavailable(start, offer, going))],
         "share": _share(form),
         "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
     }
@@ -207,7 +210,17 @@ def _plan(
     return plan(by, place, sent.wanted())
 
 
-def _unavailable(start: Start, offer: Offer) -> list[str]:
+def _going(by: Actor, namespace: Namespace, team: policy.TeamFacts, start: Start, offer: Offer) -> VolumeRow | None:
+    """The volume that the form was to start with, where it waits for its deletion. No query where it can be had."""
+    name = str(start.values.get("volume", ""))
+    if not name or name in {one.name for one in offer.volumes}:
+        return None
+    named = volumes.there(namespace).filter(name=name, delete_requested_at__isnull=False)
+    found, _as_of = volumes.volume_rows(by, namespace, team, named)
+    return next(iter(found), None)
+
+
+def _unavailable(start: Start, offer: Offer, going: VolumeRow | None) -> list[str]:
     """What the form was to start with, and the team cannot have: said, and never a bare error."""
     found = []
     asked = str(start.values.get("gpu_class", ""))
@@ -222,7 +235,7 @@ def _unavailable(start: Start, offer: Offer) -> list[str]:
     elif image and known[image].problem:
         found.append(f"{known[image].problem} Choose another image or class.")
     volume = str(start.values.get("volume", ""))
-    if volume and volume not in {one.name for one in offer.volumes}:
+    if volume and going is None and volume not in {one.name for one in offer.volumes}:
         found.append(f"There is no volume '{volume[:60]}' to attach; the launch would make a new one of this name.")
     return found
 

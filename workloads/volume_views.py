@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.edge import actor
@@ -47,6 +50,9 @@ def volume_delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def volume_keep(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    """`then`: "launch" leads back to the form that was to attach it."""
     volumes.keep(tenant, name, by=actor(request))
     messages.success(request, f"{name} is kept.")
+    if request.POST.get("then") == "launch":
+        return redirect(f"{reverse('launch', args=[tenant])}?{urlencode({'volume': name})}")
     return redirect("volumes", tenant)

@@ -211,6 +211,26 @@ class VisibleSource extends EventTarget {
   }
 }
 
+// What somebody types or has opened in a part that is fetched again stays: <... data-keep-typed>, by the ids inside.
+function typedIn(part) {
+  const changed = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
+  return {
+    opened: all("details[id][open]", part).map((found) => found.id),
+    dialog: one("dialog[id][open]", part)?.id,
+    focus: part.contains(document.activeElement) ? document.activeElement.id : "",
+    inputs: all("input[id]:not([type=hidden])", part).filter(changed).map(({ id, value, checked }) => ({ id, value, checked })),
+  };
+}
+
+function typeAgain(part, typed) {
+  const same = (id) => id && one(`#${CSS.escape(id)}`, part);
+  typed.opened.map(same).forEach((found) => { if (found) found.open = true; });
+  typed.inputs.forEach(({ id, value, checked }) => { if (same(id)) Object.assign(same(id), { value, checked }); });
+  all("form[data-confirm]", part).forEach(checkName);
+  if (same(typed.dialog)) same(typed.dialog).showModal();
+  if (same(typed.focus)) same(typed.focus).focus();
+}
+
 // What "Live" says: theme and words depend on <body data-stream>.
 function streamIs(state) {
   if (document.body.dataset.stream === state) return;
@@ -230,6 +250,14 @@ if (window.htmx) {
     all(".term-log", event.target).forEach((log) => { log.scrollTop = log.scrollHeight; });
     const said = one("[data-announce]", event.target);
     if (said) announce(said.textContent.trim());
+  });
+  const typed = new WeakMap();
+  document.addEventListener("htmx:beforeSwap", ({ target }) => {
+    if (target.matches("[data-keep-typed]")) typed.set(target, typedIn(target));
+  });
+  document.addEventListener("htmx:afterSwap", ({ target }) => {
+    if (typed.has(target)) typeAgain(target, typed.get(target));
+    typed.delete(target);
   });
   // A refusal is a sentence, not a replacement for what was clicked: it goes to the notices at the top of the page.
   document.addEventListener("htmx:beforeSwap", (event) => {

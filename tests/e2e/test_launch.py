@@ -179,7 +179,7 @@ def test_a_change_says_what_is_lost(open_page: Callable[..., Page], shop: Tenant
     expect(page.locator("#effect")).to_contain_text("Uses 2 of 2")  # its own unit comes back before
     page.get_by_role("button", name="Stop it and start with this").click()
     page.wait_for_url("**/workloads/train")
-    expect(page.get_by_text("train is stopping. As soon as it has ended it starts with what you chose.")).to_be_visible()
+    expect(page.get_by_text("train is stopping. As soon as it has ended it starts")).to_be_visible()
     assert Workload.objects.get().units == 2
 
 

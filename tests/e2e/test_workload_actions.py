@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
+from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace
 from tests.waiting import wait_until
 from tests.workloads import running
+from workloads import actions, idle
+from workloads.models import NotebookWatch, Workload
 
 pytestmark = pytest.mark.browser
 # As the stream's extension does when the state changes.
@@ -40,3 +44,46 @@ def test_a_change_meanwhile_is_asked_about_too(
 
     expect(button).to_be_enabled()
     assert button.get_attribute("aria-disabled") is None
+
+
+@pytest.fixture
+def idle_one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
+    """A notebook that is ready, on a class with an idle rule."""
+    GpuClass.objects.filter(pk=a100.pk).update(idle_stop_minutes=60)
+    a100.refresh_from_db()
+    row = running.workload(namespace_a, a100, by=alice)
+    running.make_ready(row)
+    idle.begin(row.runs.get())
+    return row
+
+
+def test_a_reason_that_is_being_typed_stays(open_page: Callable[..., Page], idle_one: Workload, alice: User) -> None:
+    page = open_page("/teams/team-a/workloads/one", as_user=alice)
+    page.get_by_text("Keep it in spite of that").click()
+    reason = page.get_by_label("Why, for those who wait")
+    reason.focus()
+    page.keyboard.type("a demo at ")
+    NotebookWatch.objects.update(asked_at=timezone.now(), problem="It did not answer.")
+    with page.expect_response("**/workloads/one/giving-back"):
+        page.evaluate("htmx.trigger('#giving-back', 'sse:state_workload')")
+    expect(page.get_by_text("It did not answer.")).to_be_visible()
+    expect(reason).to_have_value("a demo at ")
+    expect(reason).to_be_focused()
+    page.keyboard.type("four")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("a demo at four")).to_be_visible()
+
+
+def test_a_name_that_is_being_typed_stays(open_page: Callable[..., Page], idle_one: Workload, alice: User) -> None:
+    page = open_page("/teams/team-a/workloads/one", as_user=alice)
+    page.get_by_role("link", name="Delete…").click()
+    dialog = page.get_by_role("dialog", name="Delete this workload")
+    dialog.get_by_label("Type one to confirm").fill("one")
+    actions.stop("team-a", "one", by=Actor(alice, via="page"))
+    with page.expect_response("**/workloads/one/actions"):
+        page.evaluate(CHANGED)
+    expect(page.get_by_text("Start again then")).to_have_count(1)
+    expect(dialog.get_by_label("Type one to confirm")).to_have_value("one")
+    expect(dialog.get_by_label("Type one to confirm")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("one is being deleted.")).to_be_visible()

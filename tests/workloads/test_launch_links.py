@@ -336,6 +336,21 @@ def test_the_list_asks_as_often_for_many_ended_ones(
     assert asked() == one
 
 
+def test_a_volume_that_is_being_deleted_is_kept_and_attached(her: Client, ended: Workload, charlie: User) -> None:
+    Volume.objects.update(delete_requested_at=timezone.now())
+    address = "/teams/team-a/launch?volume=data"
+    page = text(her.get(address))
+    assert "The volume <b>data</b> is being deleted:" in page
+    assert "There is no volume" not in page
+    assert "Keep it and attach it" in page
+    response = her.post("/teams/team-a/volumes/data/keep", {"then": "launch"})
+    assert response["Location"] == address
+    page = text(her.get(address))
+    assert "is being deleted" not in page
+    assert filled(page)["volume"] == "data"
+    assert Volume.objects.get().delete_requested_at is None
+
+
 # ---- another size ----------------------------------------------------------------------------------------------------
 
 
