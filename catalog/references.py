@@ -101,6 +101,12 @@ def is_below(text: str, prefixes: Iterable[str]) -> bool:
         return False
 
 
+def unknown_fit(class_name: str, kind: str) -> str:
+    """What has to be said of an image that is not in the catalog."""
+    inside = ", and so is whether it has JupyterLab" if kind == "notebook" else ""
+    return f"Not in the catalog: whether it runs on {class_name} is unknown{inside}."
+
+
 def _parts(text: str) -> tuple[str, ...]:
     parts = tuple(text.split("/"))
     for part in parts:

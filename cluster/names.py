@@ -46,6 +46,11 @@ def run_name(workload: str, number: int) -> str:
     return dns_label(f"{workload}-{number}")
 
 
+def pull_secret(run: str) -> str:
+    """By which the pod of that run signs in to its registry. No run's name ends like this."""
+    return f"{run}-pull"
+
+
 def flavor_name(slug: str, node_labels: Mapping[str, str]) -> str:
     """A changed selector is a new flavor: `nodeLabels` of a ResourceFlavor with a topology are immutable."""
     return f"{slug}-{short_hash(json.dumps(dict(node_labels), sort_keys=True))}"

@@ -64,6 +64,8 @@ class RunSpec(PodSpec):
     clone_into: str = ""
     # Names of the team's secrets, each a variable; their values are in the run's own Secret alone.
     secrets: tuple[str, ...] = ()
+    # Of an image that the team named by reference: where its pod signs in, if the team keeps something for that.
+    registry: str = ""
     # None: it has no end; an idle notebook is not stopped.
     run_minutes: int | None = None
     idle_stop_minutes: int | None = None

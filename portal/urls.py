@@ -16,7 +16,16 @@ from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
 from tenants import api as tenants_api
-from tenants import api_deputies, api_grants, api_images, api_life, deputy_views, founding_api, grant_views, reclaim_views
+from tenants import (
+    api_deputies,
+    api_grants,
+    api_images,
+    api_life,
+    deputy_views,
+    founding_api,
+    grant_views,
+    reclaim_views,
+)
 from tenants import api_people as people
 from tenants import founding_views as founding
 from tenants import life_views as life
@@ -24,7 +33,16 @@ from tenants import member_views as members
 from tenants import views as tenants
 from tenants.models import Tenant
 from workloads import api as workloads_api
-from workloads import following_api, giving_back_api, secret_api, secret_views, volume_api, volume_views
+from workloads import (
+    following_api,
+    giving_back_api,
+    registry_api,
+    registry_views,
+    secret_api,
+    secret_views,
+    volume_api,
+    volume_views,
+)
 from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
 from workloads import views as workloads
@@ -60,6 +78,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
+    path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
+    path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),
     path("api/v1/requests", tenants_api.Requests.as_view(**MEASURE), name="api-requests"),
     path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
     path("api/v1/requests/<int:pk>/comments", tenants_api.Comments.as_view(), name="api-request-comments"),
@@ -139,6 +159,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
     # workloads
     path("launch", launch.launch_link, name="launch-link"),
+    path("teams/<slug:tenant>/images", registry_views.team_images, name="team-images"),
+    path("teams/<slug:tenant>/images/prefixes", registry_views.prefix_allow, name="prefix-allow"),
+    path("teams/<slug:tenant>/images/prefixes/<int:pk>/end", registry_views.prefix_end, name="prefix-end"),
+    path("teams/<slug:tenant>/images/registries", registry_views.registry_put, name="registry-put"),
+    path(
+        "teams/<slug:tenant>/images/registries/<str:registry>/delete",
+        registry_views.registry_delete,
+        name="registry-delete",
+    ),
     path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
     path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
     path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),

@@ -17,10 +17,11 @@ from django.utils import timezone
 from accounts.actions import record
 from accounts.actor import Actor
 from catalog import queries as catalog
+from catalog import references
 from catalog.models import GpuClass
 from cluster.run_spec import HOME, NOTEBOOK, RunSpec
 from portal.due import label, owner_label, touch
-from portal.errors import get_or_refuse, refuse, refuse_if
+from portal.errors import Refused, get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
 from tenants.models import Namespace
 from tenants.terms import accept_terms
@@ -29,7 +30,7 @@ from workloads import secrets as team_secrets
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
-from workloads.queries import launching
+from workloads.queries import launching, own_images
 from workloads.queries.launching import Target
 from workloads.queries.storage import storage_facts
 
@@ -81,7 +82,7 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     _fill(known, target, wanted)
     after = _wanted_summary(known)
     if after != before:
-        known.save(update_fields=["gpu_class", "units", "image", "command", "volume", "options"])
+        known.save(update_fields=["gpu_class", "units", "image", "own_image", "command", "volume", "options"])
         record(by, "workload.changed", known, tenant=tenant, before=before, after=after)
         page_hint(namespace.name)
     return known, False
@@ -94,6 +95,7 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
     workload = _workload(by, namespace, name)
     last = queries.last_run(workload)
     refuse_if(policy.may_start(by, team, queries.run_facts(workload, last)))
+    refuse_if(own_images.may_start(workload))
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
     refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, accept_terms))
     _accept(workload.gpu_class, found, accept_terms, by)
@@ -227,14 +229,12 @@ def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
 
 def _fill(workload: Workload, target: Target, wanted: policy.Wanted) -> None:
     if target.image is None:
-        known = ", ".join(launching.names_of_images(wanted.kind))[:200] or "none yet"
-        text = f"'{wanted.image[:80]}' is not an image for a {wanted.kind} here. Known: {known}."
-        raise refuse("unknown_image", text, field="image")
+        raise Refused(own_images.refusal(workload.namespace, wanted))
     if target.image_problem:
         raise refuse("image_does_not_run", target.image_problem, field="image")
     workload.gpu_class = target.gpu_class
     workload.units = wanted.units
-    workload.image = target.image.reference
+    workload.image, workload.own_image = target.image.reference, target.image.is_own
     workload.command = list(wanted.command)
     workload.options = wanted.options.to_json()
     workload.volume = _volume(workload.namespace, wanted)
@@ -284,6 +284,7 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         mount_path=said.mount_path or HOME,
         env=said.env,
         secrets=said.secrets,
+        registry=references.parse(workload.image).registry if workload.own_image else "",
         repository=said.repository,
         reference=said.reference,
         clone_into=repository_directory(said.repository),

@@ -17,6 +17,7 @@ from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
+from catalog.references import unknown_fit
 from cluster.run_spec import HOME, JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
@@ -75,7 +76,7 @@ class WantedSerializer(KnownFields):
     kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
     gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
     units = serializers.IntegerField(min_value=1, max_value=10_000, default=1)
-    image = serializers.CharField(max_length=300, help_text="Name or reference of an image of the catalog.")
+    image = serializers.CharField(max_length=300, help_text="Of the catalog by name or reference, or below a prefix.")
     command = serializers.ListField(
         child=serializers.CharField(max_length=4096, trim_whitespace=False), max_length=64, default=list
     )
@@ -177,6 +178,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     status = StatusSerializer()
     run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
     steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
+    image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
 
 
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
@@ -203,6 +205,7 @@ def body_of(row: WorkloadRow) -> dict[str, Any]:
             },
             "run": row.run,
             "steps": row.steps,
+            "image_note": unknown_fit(workload.gpu_class.name, workload.kind) if workload.own_image else "",
         }
     ).data
 

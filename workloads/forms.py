@@ -9,6 +9,8 @@ from typing import Any
 from django import forms
 
 from accounts.known_fields import KnownFieldsForm
+from catalog import references
+from catalog.images import REFERENCE_LIMIT as IMAGE_LIMIT
 from cluster.run_spec import HOME, JOB
 from workloads.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.policy import NAME_LIMIT, VOLUME_GIB_LIMIT, Wanted
@@ -79,6 +81,13 @@ class LaunchForm(KnownFieldsForm):
         required=False, max_value=MOST, label="Hours", help_text="From its start. Empty: the class's limit, or no end."
     )
     image = AnyChoice(widget=ImageSelect)
+    image_reference = forms.CharField(
+        required=False,
+        max_length=IMAGE_LIMIT,
+        label="An image of your own",
+        help_text=f"Instead of the one above, by its reference: {references.SHAPE}.",
+        widget=_plain(),
+    )
     command = forms.CharField(
         required=False,
         max_length=20_000,
@@ -135,6 +144,16 @@ class LaunchForm(KnownFieldsForm):
         required=False, max_length=REFERENCE_LIMIT, label="Branch or tag", help_text="Empty: its own.", widget=_plain()
     )
 
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        if self.so_far("image_reference"):
+            self.fields["image"].required = False
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        """What is said of the image stands beside what was typed."""
+        is_own = field == "image" and bool(self.so_far("image_reference"))
+        super().add_error("image_reference" if is_own else field, error)
+
     def so_far(self, name: str) -> str:
         """As typed, or as it starts. Before `offer`: a BoundField would keep what it starts with."""
         value = self.data.get(name) if self.is_bound and not self.fields[name].disabled else self.initial.get(name)
@@ -142,6 +161,8 @@ class LaunchForm(KnownFieldsForm):
 
     def offer(self, offer: Offer) -> None:
         """What to choose from; read only when the form is shown."""
+        if references.is_below(str(self.initial.get("image", "")), offer.prefixes):
+            self.initial["image_reference"] = self.initial["image"]
         image = self.fields["image"]
         assert isinstance(image, AnyChoice)
         assert isinstance(image.widget, ImageSelect)
@@ -221,7 +242,7 @@ class LaunchForm(KnownFieldsForm):
             kind=data["kind"],
             gpu_class=data["gpu_class"],
             units=data["units"],
-            image=data["image"],
+            image=data["image_reference"] or data["image"],
             command=data["command"],
             volume=data["volume"],
             volume_gib=data["volume_gib"] or VOLUME_GIB,

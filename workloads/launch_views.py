@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from catalog import references
 from portal.errors import get_or_refuse, refusal_beside
 from tenants.models import Namespace, Tenant
 from workloads import actions, following, links, policy, queries
@@ -166,7 +167,7 @@ def _asked(form: LaunchForm) -> offers.Asked:
     return offers.Asked(
         kind=form.so_far("kind"),
         gpu_class=form.so_far("gpu_class"),
-        image=form.so_far("image"),
+        image=form.so_far("image_reference") or form.so_far("image"),
         units=_number(form.so_far("units")) or 1,
         hours=_number(form.so_far("run_hours")),
     )
@@ -230,9 +231,9 @@ def _unavailable(start: Start, offer: Offer, going: VolumeRow | None) -> list[st
         found.append(text)
     image = str(start.values.get("image", ""))
     known = {one.name: one for one in offer.images if one.kind == offer.kind}
-    if image and image not in known:
+    if image and image not in known and not references.is_below(image, offer.prefixes):
         found.append(f"There is no image '{image[:60]}' for a {offer.kind} in the catalog. Choose one of those below.")
-    elif image and known[image].problem:
+    elif image in known and known[image].problem:
         found.append(f"{known[image].problem} Choose another image or class.")
     volume = str(start.values.get("volume", ""))
     if volume and going is None and volume not in {one.name for one in offer.volumes}:
@@ -250,6 +251,7 @@ class Share:
 
 def _share(form: LaunchForm) -> Share:
     values = {name: form[name].value() for name in ("gpu_class", "image", "units", "repository", "reference")}
+    values["image"] = form["image_reference"].value() or values["image"]
     if form["kind"].value() == "job":
         values["kind"] = "job"
     link = f"{settings.PORTAL_URL}{reverse('launch-link')}?{links.write(values)}"

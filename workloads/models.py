@@ -15,6 +15,9 @@ from portal.errors import constraint_sentence
 from portal.hints import BACKGROUND
 from tenants.models import Namespace, Tenant
 
+# Rows of their own module, for those who look for them here.
+from workloads.registry_models import RegistryCredential as RegistryCredential
+
 
 class Volume(Due):
     """A PersistentVolumeClaim of a namespace, owner label `workloads.volume.<pk>`; it outlives the workloads that
@@ -65,6 +68,8 @@ class Workload(Due):
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="workloads")
     units = models.PositiveIntegerField()
     image = models.CharField(max_length=300)
+    # Named by reference below a prefix that is allowed to the team; not of the catalog.
+    own_image = models.BooleanField(default=False, db_default=False)
     command = models.JSONField(default=list, blank=True)
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, blank=True, related_name="workloads")
     # workloads.options.Options as JSON: what was said beyond the class's own.

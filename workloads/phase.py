@@ -13,7 +13,7 @@ from typing import Any
 
 from cluster.observed import Container, Pod, Workload
 from workloads import explain
-from workloads.explain import AGAIN, Ended, Explained
+from workloads.explain import AGAIN, Ended, Explained, SignIn
 from workloads.kept import Kept
 from workloads.seen import NodeTrouble, Seen, container, current_container, since
 
@@ -59,6 +59,7 @@ class Wish:
     is_deleting: bool = False
     has_volume: bool = False
     has_repository: bool = False
+    sign_in: SignIn | None = None
     sent: str = ""
     sent_at: datetime | None = None
     sent_text: str = ""
@@ -360,7 +361,9 @@ def _on_its_way(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
 def _hindrance(wish: Wish, seen: Seen, pod: Pod, age: timedelta, now: datetime) -> Explained | None:
     current = current_container(pod)
     if current is not None and current.state == "waiting":
-        found = explain.waiting_container(current.reason, current.message, image=wish.image, node=pod.node)
+        found = explain.waiting_container(
+            current.reason, current.message, image=wish.image, node=pod.node, sign_in=wish.sign_in
+        )
         # The Secret follows its Job within moments.
         if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
             return found

@@ -25,7 +25,7 @@ from tenants.models import Namespace
 from workloads import actions, policy, run_secret, secrets
 from workloads.models import Volume, Workload
 from workloads.policy import Wanted
-from workloads.queries import launching, volumes
+from workloads.queries import launching, own_images, volumes
 
 # Owner labels name rows that do not exist yet.
 NUMBERED = "numbered-at-launch"
@@ -78,8 +78,10 @@ def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
     own = wanted.name if place.number > 1 else ""
     if wanted.volume and (refusal := volumes.may_have(namespace, wanted.volume, wanted.volume_gib, instead_of=own)):
         return Plan(refusal)
-    if target.image is None or target.image_problem:
-        return Plan(Refusal("unknown_image", target.image_problem or "Choose an image first.", "image"))
+    if target.image is None:
+        return Plan(own_images.refusal(namespace, wanted))
+    if target.image_problem:
+        return Plan(Refusal("image_does_not_run", target.image_problem, "image"))
     workload = Workload(
         tenant=namespace.tenant,
         namespace=namespace,
@@ -88,6 +90,7 @@ def plan(by: Actor, place: Place, wanted: Wanted) -> Plan:
         gpu_class=target.gpu_class,
         units=wanted.units,
         image=target.image.reference,
+        own_image=target.image.is_own,
         command=list(wanted.command),
         options=wanted.options.to_json(),
         volume=Volume(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib) if wanted.volume else None,
@@ -109,6 +112,10 @@ def objects(spec: RunSpec, *, volume: Volume | None) -> tuple[Planned, ...]:
         token = ["The notebook's own token, known to the gateway alone."] if spec.kind == NOTEBOOK else []
         chosen = ["The team's secrets that were chosen; the worker alone can open them."] if spec.secrets else []
         found.append(_planned(secret, " ".join([*token, *chosen])))
+    if spec.registry:
+        sign_in = manifests.pull_secret(spec, username="", password="", job_uid=LEFT_OUT)
+        sign_in["data"] = dict.fromkeys(sign_in["data"], LEFT_OUT)
+        found.append(_planned(sign_in, f"By which its node signs in at {spec.registry}, if the team keeps that."))
     if volume is not None:
         owner = f"workloads.volume.{NUMBERED}"
         claim = ClaimSpec(owner=owner, namespace=spec.namespace, name=volume.name, size_gib=volume.size_gib)

@@ -28,7 +28,7 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import coming_back, ending, idle, keeping, leaving, run_secret, run_time
+from workloads import coming_back, ending, idle, keeping, leaving, registry_secret, run_secret, run_time
 from workloads.models import Run, Volume, Workload
 from workloads.queries import KINDS_NEEDED
 from workloads.seen import Seen, running_since, since
@@ -130,6 +130,9 @@ def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
         work.deadline.check()
         if secret is not None:
             apply.send(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known)
+    if spec.registry:
+        work.deadline.check()
+        registry_secret.settle(work.workload, spec, job, work.sent, kube=work.kube)
     if spec.claim and (volume := _volume(work.workload, spec.claim)) is not None:
         _ensure_claim(work, volume)
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from accounts.models import Event
 from accounts.sentences import sentence
+from catalog import references
 from catalog.models import GpuClass
 from catalog.queries import retirement, unit_of
 from cluster.run_spec import HOME, NOTEBOOK
@@ -187,12 +188,10 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         "claim": volume,
     }
     spec = run.spec if run else declared
-    is_own = bool(spec.get("registry")) if run else workload.own_image
     found = [
         Definition("Class", row.gpu_class.name),
         Definition("Size", size_of(row.gpu_class, spec["units"])),
         Definition("Image", spec["image"], code=True),
-        *([Definition("Fits", references.unknown_fit(row.gpu_class.name, workload.kind))] if is_own else []),
         Definition("Files", files(spec["claim"], (spec if run else workload.options).get("mount_path") or HOME)),
         Definition("Launched by", workload.created_by.name),
     ]
@@ -205,6 +204,8 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         size = size_of(workload.gpu_class, workload.units)
         text = f"{size} of {workload.gpu_class.name}, image {workload.image}"
         found.append(Definition("Next run", f"{text}, volume {volume}" if volume else text))
+    if spec.get("registry") if run else workload.own_image:
+        found.append(Definition("Fits", references.unknown_fit(row.gpu_class.name, workload.kind)))
     if run is not None:
         found.append(Definition("cpu and memory", f"{spec['cpu']} cores, {spec['memory_gib']} GiB"))
         if row.pod is not None and row.pod.node:

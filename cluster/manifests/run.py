@@ -8,6 +8,7 @@ image, command, variables, a repository's address and names, each in a field tha
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 
 from cluster import names
@@ -26,6 +27,8 @@ CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
 # Of the keys of chosen secrets: none can be the token's.
 SECRET_KEY_PREFIX = "secret."
+# What the kubelet looks under for Docker Hub.
+DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 CLAIM_NAME = "devices"
 CLONE_CONTAINER = "clone"
 # What a container wrote last is told with its end: the cause is mostly there, a full GPU memory for one.
@@ -45,6 +48,10 @@ GPU_NODE_LABELS = (
 
 def run_name(spec: RunSpec) -> str:
     return names.run_name(spec.workload, spec.number)
+
+
+def pull_secret_name(spec: RunSpec) -> str:
+    return names.pull_secret(run_name(spec))
 
 
 def job(spec: RunSpec) -> Manifest:
@@ -82,14 +89,27 @@ def token_secret(spec: RunSpec, *, token: str, job_uid: str, opened: Mapping[str
     """
     values = {TOKEN_KEY: token} if spec.kind == NOTEBOOK else {}
     values |= {SECRET_KEY_PREFIX + name: value for name, value in (opened or {}).items()}
+    return _secret(spec, run_name(spec), "Opaque", values, job_uid)
+
+
+def pull_secret(spec: RunSpec, *, username: str, password: str, job_uid: str) -> Manifest:
+    """By which the pod signs in to the registry of its image, and to no other. Goes with its Job as well."""
+    both = base64.b64encode(f"{username}:{password}".encode()).decode()
+    host = DOCKER_HUB_KEY if spec.registry == "docker.io" else spec.registry
+    config = {"auths": {host: {"username": username, "password": password, "auth": both}}}
+    kind = "kubernetes.io/dockerconfigjson"
+    return _secret(spec, pull_secret_name(spec), kind, {".dockerconfigjson": json.dumps(config)}, job_uid)
+
+
+def _secret(spec: RunSpec, name: str, kind: str, values: Mapping[str, str], job_uid: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            **meta(run_name(spec), owner=spec.owner, namespace=spec.namespace),
+            **meta(name, owner=spec.owner, namespace=spec.namespace),
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": run_name(spec), "uid": job_uid}],
         },
-        "type": "Opaque",
+        "type": kind,
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }
 
@@ -173,6 +193,7 @@ def _pod(spec: RunSpec) -> Manifest:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        **({"imagePullSecrets": [{"name": pull_secret_name(spec)}]} if spec.registry else {}),
         **({"initContainers": [_clone(spec)]} if spec.repository else {}),
         "containers": [_container(spec)],
         "volumes": [*_files(spec), {"name": "shared-memory", "emptyDir": _shared_memory(spec)}],
@@ -184,7 +205,7 @@ def _container(spec: RunSpec) -> Manifest:
     return {
         "name": CONTAINER_NAMES[spec.kind],
         "image": spec.image,
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": _pull_policy(spec),
         **(_notebook(spec) if spec.kind == NOTEBOOK else _command(spec)),
         **_environment(spec),
         "workingDir": HOME,
@@ -228,7 +249,7 @@ def _clone(spec: RunSpec) -> Manifest:
     return {
         "name": CLONE_CONTAINER,
         "image": spec.image,
-        "imagePullPolicy": "IfNotPresent",
+        "imagePullPolicy": _pull_policy(spec),
         "command": ["sh", "-c", _CLONE_SCRIPT, "clone", spec.repository, spec.clone_into, spec.reference],
         # Without a terminal git would wait for a password for ever.
         "env": [*own, {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
@@ -238,6 +259,11 @@ def _clone(spec: RunSpec) -> Manifest:
         "volumeMounts": _mounts(spec),
         "securityContext": NO_PRIVILEGES,
     }
+
+
+def _pull_policy(spec: RunSpec) -> str:
+    """Of a team's own image the registry is asked each time: what lies on a node may be another team's alone."""
+    return "Always" if spec.registry else "IfNotPresent"
 
 
 def _command(spec: RunSpec) -> Manifest:

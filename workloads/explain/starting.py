@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained
@@ -30,9 +30,21 @@ _SILENT = (
 )
 
 
-def waiting_container(reason: str, message: str, *, image: str, node: str) -> Explained | None:
+@dataclass(frozen=True)
+class SignIn:
+    """Of an image that the team named by reference: whether the run has the team's credentials for its registry."""
+
+    registry: str
+    is_kept: bool
+
+
+def waiting_container(
+    reason: str, message: str, *, image: str, node: str, sign_in: SignIn | None = None
+) -> Explained | None:
     """None: the ordinary way of things."""
     found = _waiting(reason, message, image, node)
+    if found is not None and found.reason == "image_not_allowed" and sign_in is not None:
+        found = _not_given_out(image, sign_in)
     raw = f"{reason}: {message}" if message else reason
     return replace(found, raw=raw, raw_from="the kubelet", facts=_at(node)) if found else None
 
@@ -81,6 +93,26 @@ def _pull(message: str, image: str, node: str) -> Explained:
         return Explained("registry_unavailable", text, remedy)
     text = f"The image {image} could not be pulled; the node {node} tries again."
     return _change("image_not_pulled", text, "What the node says is behind it.")
+
+
+def _not_given_out(image: str, sign_in: SignIn) -> Explained:
+    """A registry tells who may not look the same as for what is not there."""
+    host = sign_in.registry
+    if sign_in.is_kept:
+        text = (
+            f"The registry {host} does not give out the image {image} to the team's credentials for it: they are wrong "
+            "or over, may not read it, or there is no such repository."
+        )
+        remedy = (
+            "Check its name. An owner or manager can replace the credentials under Team, Images; the node tries again."
+        )
+        return _change("credentials_refused", text, remedy)
+    text = (
+        f"The registry {host} does not give out the image {image} to everybody, and the team keeps no credentials for "
+        "it; or there is no such repository."
+    )
+    remedy = "An owner or manager can add some under Team, Images; the node tries again by itself. Check its name too."
+    return _change("no_credentials", text, remedy)
 
 
 def _setting_up(message: str, image: str, node: str) -> Explained:

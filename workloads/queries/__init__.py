@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
@@ -27,6 +27,7 @@ from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
 from workloads import kept, policy, progress
+from workloads.explain import SignIn
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
 from workloads.queries.seeing import WantedImage, see
@@ -192,7 +193,7 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     runs = last_runs(found)
     classes = _classes_of_runs(found, runs)
     run_names = {workload.pk: _run_name(workload, runs.get(workload.pk)) for workload in found}
-    sent = _sent(run_names)
+    sent, signs_in = _sent(run_names)
     now = timezone.now()
     namespace = found[0].namespace
     as_of = mirror.as_of(namespace.cluster_id, *KINDS_NEEDED)
@@ -202,7 +203,7 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     for workload in found:
         run = runs.get(workload.pk)
         gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
-        wish = _wish(workload, run, gpu_class, sent.get(workload.pk))
+        wish = _wish(workload, run, gpu_class, sent.get(workload.pk), signs_in=workload.pk in signs_in)
         theirs = None if seen is None else seen.get(workload.pk, Seen())
         told = status(wish, theirs, now=now)
         pod = theirs.pod if theirs else None
@@ -235,9 +236,12 @@ def earlier_runs(row: WorkloadRow) -> list[Run]:
     return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
 
 
-def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: AppliedObject | None) -> Wish | None:
+def _wish(
+    workload: Workload, run: Run | None, gpu_class: GpuClass, sent: AppliedObject | None, *, signs_in: bool
+) -> Wish | None:
     if run is None:
         return None
+    registry = run.spec.get("registry")
     return Wish(
         kind=workload.kind,
         class_name=gpu_class.name,
@@ -249,6 +253,7 @@ def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: Applie
         is_deleting=workload.delete_requested_at is not None,
         has_volume=bool(run.spec["claim"]),
         has_repository=bool(run.spec.get("repository")),
+        sign_in=SignIn(registry, signs_in) if registry else None,
         sent=sent.result if sent else "",
         sent_at=sent.sent_at if sent else None,
         sent_text=sent.text if sent else "",
@@ -281,11 +286,16 @@ def _run_name(workload: Workload, run: Run | None) -> str:
     return job_name(workload, run) if run else ""
 
 
-def _sent(runs: Mapping[int, str]) -> dict[int, AppliedObject]:
-    """By workload id: what became of the Job of its run of that name; Jobs of earlier runs may still be kept."""
+def _sent(runs: Mapping[int, str]) -> tuple[dict[int, AppliedObject], set[int]]:
+    """By workload id: what became of the Job of its run of that name; Jobs of earlier runs may still be kept. And the
+    ids of those whose pod can sign in to its registry. One query.
+    """
     owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
-    jobs = AppliedObject.objects.filter(owner__in=list(owners), kind="Job")
-    return {owners[row.owner]: row for row in jobs if row.name == runs[owners[row.owner]]}
+    pulls = {names.pull_secret(name): pk for pk, name in runs.items() if name}
+    is_asked = Q(kind="Job") | Q(kind="Secret", name__in=list(pulls), result=AppliedObject.Result.APPLIED)
+    found = list(AppliedObject.objects.filter(is_asked, owner__in=list(owners)))
+    jobs = {owners[row.owner]: row for row in found if row.kind == "Job" and row.name == runs[owners[row.owner]]}
+    return jobs, {owners[row.owner] for row in found if row.kind == "Secret"}
 
 
 # ---- for the doors process -------------------------------------------------------------------------------------------

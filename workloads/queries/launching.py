@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts.actor import Actor
-from catalog import images
+from catalog import images, references
 from catalog import queries as catalog
 from catalog.models import GpuClass, Image
 from catalog.queries.hardware import LEAST_CUDA
@@ -20,6 +20,7 @@ from portal.errors import Refusal
 from portal.sql import columns
 from tenants.models import ClassAccess, Grant, Namespace, TermsAccepted
 from tenants.promises import Promise
+from tenants.queries.image_prefixes import prefixes
 from tenants.queries.visibility import usable_by
 from workloads import policy
 from workloads.models import Run
@@ -28,12 +29,15 @@ from workloads.queries import facts_of, most_promised, peak
 
 @dataclass(frozen=True)
 class NamedImage:
-    """`reference`: what the pod gets, with its digest where staff entered one."""
+    """`reference`: what the pod gets, with its digest where staff entered one. `is_own`: not of the catalog, but below
+    a prefix that is allowed to the team; nothing is known of it.
+    """
 
     name: str
     reference: str
     vendor: str
     min_cuda: str
+    is_own: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Target:
 
 def target(namespace: Namespace, wanted: policy.Wanted, *, by: Actor) -> Target | None:
     """None: no such class, or none that this team may know of. One query, since somebody waits; two more when the units
-    might not fit on one node.
+    might not fit on one node, and one for an image that is not in the catalog.
     """
     tenant_id, user_id = namespace.tenant_id, by.user_id
     named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
@@ -64,11 +68,17 @@ def target(namespace: Namespace, wanted: policy.Wanted, *, by: Actor) -> Target 
     facts = facts_of(found, peak(theirs, timezone.now()), wanted.units)
     facts = replace(facts, terms_accepted=found.terms_accepted)
     if found.image_name is None:
-        return Target(found, facts, None, "")
+        return Target(found, facts, _own(namespace, wanted.image), "")
     reference = images.pinned(found.image_reference, found.image_digest)
     image = NamedImage(found.image_name, reference, found.image_vendor, found.image_min_cuda)
     hardware = images.HardwareFacts(found.name, found.vendor, found.cuda)
     return Target(found, facts, image, images.compatibility(image, hardware))
+
+
+def _own(namespace: Namespace, text: str) -> NamedImage | None:
+    if not references.is_reference(text) or not references.is_below(text, prefixes(namespace.tenant_id)):
+        return None
+    return NamedImage(text, text, "", "", is_own=True)
 
 
 # What the nodes offer is only looked up for an image that needs it.

@@ -14,6 +14,7 @@ from catalog.queries import unit_of
 from catalog.queries.hardware import class_facts
 from cluster.run_spec import JOB, NOTEBOOK
 from tenants.models import Namespace
+from tenants.queries.image_prefixes import prefixes
 from workloads import policy
 from workloads.models import Run, Volume
 from workloads.outlook import Outlook
@@ -92,7 +93,7 @@ class Asked:
 @dataclass(frozen=True)
 class Offer:
     """`chosen`: a class's slug, "" when there is none. `leaving`: of classes that the team holds and that take nothing
-    new. `has_class`: there is one for any kind of work.
+    new. `has_class`: there is one for any kind of work. `prefixes`: below which the team may use any image.
     """
 
     kind: str
@@ -103,6 +104,7 @@ class Offer:
     images: tuple[ImageChoice, ...]
     terms: Terms | None
     volumes: tuple[VolumeChoice, ...]
+    prefixes: tuple[str, ...] = ()
 
     @property
     def gpu_class(self) -> ClassChoice | None:
@@ -131,6 +133,7 @@ def offer(by: Actor, namespace: Namespace, asked: Asked) -> Offer:
         images=tuple(_images(namespace, gpu_class, kind, rows)),
         terms=terms_to_accept(by, gpu_class) if gpu_class else None,
         volumes=tuple(volumes(namespace)),
+        prefixes=tuple(prefixes(namespace.tenant_id)),
     )
 
 
