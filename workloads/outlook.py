@@ -15,21 +15,34 @@ GOOD, WAIT, BAD = "good", "wait", "bad"
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one class, for one team, in units. `used` and `queued` are of its own runs; `ahead`: how many of its own
-    workloads wait already and go first. `on_one_node`: the most that is free on a single node now, None when the
-    cluster was not read. `held` and `leaving`: what is said of a class that admits nothing new at present, or will
-    never again; "" otherwise.
+    """Of one class, for one team, in units. `used`: of its own runs; `waiting`: of each of its own that waits, in their
+    order; `ahead`: how many of these go before a new one. `on_one_node`: the most that is free on a single node now,
+    None when the cluster was not read. `held` and `leaving`: what is said of a class that admits nothing new at
+    present, or will never again; "" otherwise.
     """
 
     unit: str
     granted: int
     used: int
-    queued: int
     borrowing_limit: int
     on_one_node: int | None
     held: str = ""
     leaving: str = ""
+    waiting: tuple[int, ...] = ()
     ahead: int = 0
+
+    @property
+    def taken_first(self) -> int:
+        """Units that what waits takes as soon as the queue looks at it: what does not fit is passed over, so it holds
+        nothing back.
+        """
+        left = self.granted + self.borrowing_limit - self.used
+        most = left if self.on_one_node is None else self.on_one_node
+        taken = 0
+        for units in self.waiting:
+            if units <= min(left - taken, most):
+                taken += units
+        return taken
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ def sentence(figures: Figures, never: Refusal | None, units: int = 1) -> tuple[s
         return f"can never start here, because: {never.message}", BAD
     if figures.held:
         return f"{figures.held} What you launch waits until it opens.", WAIT
-    taken = figures.used + figures.queued
+    taken = figures.used + figures.taken_first
     if figures.granted - taken >= units:
         return _on_own(figures, units, uses=f"uses {taken + units} of {plural(figures.granted, figures.unit)}")
     if figures.borrowing_limit:
@@ -106,14 +119,15 @@ def _on_own(figures: Figures, units: int, *, uses: str) -> tuple[str, str]:
         most = f" ({free} at most)" if free else ""
         asked = plural(units, figures.unit) if units > 1 else f"a {figures.unit}"
         return f"{uses}; no node has {asked} free now{most}; waits until one has", WAIT
-    # What waits already takes its units first, wherever they are.
-    if free - figures.queued < units:
+    # What waits and fits takes its units first, wherever they are.
+    if free - figures.taken_first < units:
         return f"{uses}; {free} free now on one node; waits{_behind(figures)}", WAIT
-    return f"{uses}; {free} free now on one node; starts at once", GOOD
+    passed = f", before {figures.ahead} of yours that cannot yet" if figures.ahead and not figures.taken_first else ""
+    return f"{uses}; {free} free now on one node; starts at once{passed}", GOOD
 
 
 def _own_now(figures: Figures, units: int) -> str:
-    own, unit = figures.granted - figures.used - figures.queued, several(figures.unit)
+    own, unit = figures.granted - figures.used - figures.taken_first, several(figures.unit)
     if not figures.granted:
         return "nothing of your own is in force"
     if own >= 1:

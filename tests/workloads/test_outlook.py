@@ -11,7 +11,7 @@ from catalog import weights
 from portal.errors import Refusal
 from workloads.outlook import BAD, GOOD, WAIT, Figures, cost, sentence
 
-FIGURES = Figures(unit="card", granted=4, used=1, queued=0, borrowing_limit=0, on_one_node=3)
+FIGURES = Figures(unit="card", granted=4, used=1, borrowing_limit=0, on_one_node=3)
 USED_UP = replace(FIGURES, used=4)
 LATER = replace(FIGURES, granted=0, used=0)
 BORROWED = "may be borrowed while others leave them idle, and are taken back when they need them"
@@ -24,15 +24,41 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
         (FIGURES, 3, "uses 4 of 4 cards; 3 free now on one node; starts at once", GOOD),
         # What waits already is served first, wherever its units are.
         (
-            replace(FIGURES, queued=1, ahead=1),
+            replace(FIGURES, waiting=(1,), ahead=1),
             2,
             "uses 4 of 4 cards; 3 free now on one node; starts at once",
             GOOD,
         ),
         (
-            replace(FIGURES, queued=1, ahead=1, on_one_node=2),
+            replace(FIGURES, waiting=(1,), ahead=1, on_one_node=2),
             2,
             "uses 4 of 4 cards; 2 free now on one node; waits behind 1 of yours",
+            WAIT,
+        ),
+        # What does not fit is passed over: it waits for more than is left, or for a node that has so many.
+        (
+            replace(FIGURES, waiting=(4, 4), ahead=2),
+            3,
+            "uses 4 of 4 cards; 3 free now on one node; starts at once, before 2 of yours that cannot yet",
+            GOOD,
+        ),
+        (
+            replace(FIGURES, waiting=(3,), ahead=1, on_one_node=2),
+            2,
+            "uses 3 of 4 cards; 2 free now on one node; starts at once, before 1 of yours that cannot yet",
+            GOOD,
+        ),
+        (
+            replace(FIGURES, waiting=(4, 2), ahead=2),
+            2,
+            "1 of your 4 granted cards is left and you ask for 2; waits behind 2 of yours until something of yours ends",
+            WAIT,
+        ),
+        # With what may be borrowed it fits, and takes its own units first.
+        (
+            replace(FIGURES, granted=2, waiting=(2,), ahead=1, borrowing_limit=1),
+            1,
+            f"your 2 granted cards are in use; up to 1 more {BORROWED}",
             WAIT,
         ),
         (
@@ -80,7 +106,7 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
             WAIT,
         ),
         (
-            replace(USED_UP, queued=6, ahead=4),
+            replace(USED_UP, waiting=(2, 2, 1, 1), ahead=4),
             1,
             "your 4 granted cards are in use; waits behind 4 of yours until something of yours ends",
             WAIT,

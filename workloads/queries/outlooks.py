@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
-from django.db.models import Count, IntegerField, Q, Sum
+from django.db.models import Count, F, IntegerField, Q, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
@@ -39,12 +40,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Runs:
-    """Of one class, in units: of runs that were admitted, and of those that were not yet. `ahead`: how many of the
-    latter go before a new one.
+    """Of one class, in units: of runs that were admitted, and of each that was not yet, in their order. `ahead`: how
+    many of the latter go before a new one.
     """
 
     used: int = 0
-    queued: int = 0
+    waiting: tuple[int, ...] = ()
     ahead: int = 0
 
 
@@ -68,11 +69,11 @@ def outlooks(
             unit=catalog.unit_of(one),
             granted=granted.get(one.pk, 0),
             used=theirs.used,
-            queued=theirs.queued,
             borrowing_limit=one.borrowing_limit,
             on_one_node=capacities[one.pk].most_on_one_node,
             held=life_cycle.hold(one, now=now),
             leaving=catalog.retirement(one),
+            waiting=theirs.waiting,
             ahead=theirs.ahead,
         )
         never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units)
@@ -100,11 +101,11 @@ def _runs(namespace: Namespace, size: Size) -> dict[str, Runs]:
         .values(slug=KT("spec__gpu_class"))
         .annotate(
             used=Coalesce(Sum(units, filter=~waits), 0),
-            queued=Coalesce(Sum(units, filter=waits), 0),
+            waiting=ArrayAgg(units, filter=waits, order_by=[F("workload__kind").desc(), "requested_at"], default=[]),
             ahead=Count("pk", filter=ahead),
         )
     )
-    return {row["slug"]: Runs(row["used"], row["queued"], row["ahead"]) for row in rows}
+    return {row["slug"]: Runs(row["used"], tuple(row["waiting"]), row["ahead"]) for row in rows}
 
 
 def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int]:
