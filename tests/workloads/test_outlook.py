@@ -51,7 +51,8 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
         (
             replace(FIGURES, waiting=(4, 2), ahead=2),
             2,
-            "1 of your 4 granted cards is left and you ask for 2; waits behind 2 of yours until something of yours ends",
+            "1 of your 4 granted cards is left and you ask for 2; waits behind 2 of yours until something of yours "
+            "ends",
             WAIT,
         ),
         # With what may be borrowed it fits, and takes its own units first.
