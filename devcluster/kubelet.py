@@ -325,5 +325,6 @@ def _play(kubelet: Kubelet, script: Script, pod: Json) -> None:
     try:
         script(kubelet, pod)
     except ApiError as error:
-        if error.status not in (404, 409):  # deleted in the middle of its script
+        # In the middle of its script it was deleted, or somebody said that it is over.
+        if error.status not in (404, 409) and podstatus.OVER not in str(error):
             raise

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from devcluster.api import STRATEGIC, Api, ApiError, Json
 
 NODE_ADDRESS = "127.0.0.1"
+# What the API server says to whoever starts a container again that is over for good.
+OVER = "may not be transitioned to non-terminated state"
 
 
 def now() -> str:

@@ -1,0 +1,32 @@
+"""30 random steps while workers and the watcher are killed leave nothing over; `run.py soak churn` takes 200."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts.actor import Actor
+from devcluster.api import Api
+from tenants.models import Namespace
+from tests import churn, churn_processes
+from tests.churn_accounts import Accounts
+from workloads.policy import Wanted
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("provisioned")
+def test_every_object_has_a_row_and_every_row_its_objects(
+    services: dict[str, Any], admin: Api, namespace_a: Namespace, job: Wanted, notebook: Wanted, by_alice: Actor,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    with churn_processes.started(services, tmp_path, namespace=namespace_a.name) as processes:
+        wanted = {"job": job, "notebook": notebook}
+        world = churn.Churn(wanted, by_alice, Accounts(admin, namespace_a), processes, seed=6)
+        told = churn.run(world, steps=30, worker_every=10, watcher_every=14)
+    assert told["watcher killed"] == 2
+    assert told["worker killed in a write"] >= 2, told
+    assert all(told[what] for what in ("launch", "stop", "start", "delete", "exit 0", "exit 1", "preempted")), told
