@@ -13,7 +13,7 @@ from typing import Any
 
 from cluster.observed import Container, Pod, Workload
 from workloads import explain
-from workloads.explain import AGAIN, Ended, Explained, SignIn
+from workloads.explain import AGAIN, Ended, Explained, Sealed, SignIn
 from workloads.kept import Kept
 from workloads.seen import NodeTrouble, Seen, container, current_container, since
 
@@ -46,7 +46,7 @@ ON_A_NODE = frozenset({Phase.PREPARING, Phase.STARTING, Phase.READY, Phase.RUNNI
 class Wish:
     """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
     `sent_text`; `problem` is why the worker could not do its part at its last try, `hold` what is said of its class
-    while that is held.
+    while that is held; `sealed`: what the worker cannot open of its secrets.
     """
 
     kind: str
@@ -60,6 +60,7 @@ class Wish:
     has_volume: bool = False
     has_repository: bool = False
     sign_in: SignIn | None = None
+    sealed: Sealed | None = None
     sent: str = ""
     sent_at: datetime | None = None
     sent_text: str = ""
@@ -364,6 +365,8 @@ def _hindrance(wish: Wish, seen: Seen, pod: Pod, age: timedelta, now: datetime) 
         found = explain.waiting_container(
             current.reason, current.message, image=wish.image, node=pod.node, sign_in=wish.sign_in
         )
+        if found is not None and found.reason == "secret_missing" and wish.sealed is not None:
+            return explain.cannot_open(wish.sealed, node=pod.node)
         # The Secret follows its Job within moments.
         if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
             return found

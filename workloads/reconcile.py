@@ -167,10 +167,9 @@ def _follow(work: _Work, run: Run) -> Outcome:
         return Outcome(again_in_s=ALIVE_AGAIN_S)
     _record(run, seen)
     run_time.warn_due(run)
-    end = ending.of(seen, kind=run.workload.kind)
-    if end is None and seen.job is None and _is_gone(work, job):
-        end = ending.LOST
+    end = ending.of(seen, kind=run.workload.kind) or (ending.LOST if seen.job is None and _is_gone(work, job) else None)
     if end is None:
+        run_secret.insist(work.workload, spec, work.sent.get(("Secret", job.name)))
         return Outcome(again_in_s=ALIVE_AGAIN_S)
     is_back = end.reason in ending.INTERRUPTED and coming_back.comes_back(run, end.reason)
     if end.reason in ending.INTERRUPTED:

@@ -7,8 +7,11 @@ from django.conf import settings
 
 from cluster.manifests import Manifest
 from cluster.manifests import run as manifests
+from cluster.models import AppliedObject
 from cluster.run_spec import JOB, RunSpec
+from portal.due import TryLater
 from workloads import sealing
+from workloads.explain import NO_KEY, OTHER_KEY
 from workloads.models import Run, TeamSecret, Workload
 from workloads.notebook_token import notebook_token
 
@@ -31,6 +34,29 @@ def manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Ma
         log.error("run waits for what cannot be unsealed", run=manifests.run_name(spec), names=missing)
         return None
     return manifests.token_secret(spec, token=token, job_uid=job_uid, opened=opened)
+
+
+def insist(workload: Workload, spec: RunSpec, sent: AppliedObject | None) -> None:
+    """Raises TryLater while the Secret of a run cannot be made; everything else that could be done for it was done.
+
+    What it says is for operators. No query where it was made, or where no secret was chosen, else one.
+    """
+    if not spec.secrets or (sent is not None and sent.result == AppliedObject.Result.APPLIED):
+        return
+    missing = sorted(set(spec.secrets) - set(_opened(workload, spec)))
+    if not missing:
+        return
+    names = ", ".join(missing)
+    if not settings.SECRETS_PRIVATE_KEY:
+        text = (
+            f"The worker has no SECRETS_PRIVATE_KEY and cannot open {names}, which its run waits for. Give it the key."
+        )
+        raise TryLater(NO_KEY, text)
+    text = (
+        f"The worker's SECRETS_PRIVATE_KEY does not open {names}, which its run waits for. Give it the key of the pair "
+        "that sealed them, or have the team put them again."
+    )
+    raise TryLater(OTHER_KEY, text)
 
 
 def values(workload: Workload, spec: RunSpec) -> tuple[str, ...]:

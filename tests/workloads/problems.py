@@ -26,6 +26,7 @@ from tests.workloads.test_phase import (
     queue,
     warning,
 )
+from workloads.explain import Sealed
 from workloads.seen import NodeTrouble, Seen
 
 STOP, CHANGE, LOG, START, DELETE = "stop", "change", "log", "start", "delete"
@@ -47,6 +48,7 @@ class Problem:
     facts: dict[str, Any] = field(default_factory=dict)
     raw: str = ""
     has_volume: bool = False
+    sealed: Sealed | None = None
 
 
 # ---- the pod is refused: event FailedCreate of the Job ---------------------------------------------------------------
@@ -288,6 +290,7 @@ def pulled_in_vain(error: str) -> Seen:
     return at_node("ImagePullBackOff", text)
 
 
+NO_SECRET = 'secret "one-1" not found'
 RESOLVE = 'failed to resolve reference "docker.io/library/minimal:1"'
 NODE = {"node": "a100-1"}
 IN_CLUSTER_SANDBOX = condition("PodReadyToStartContainers", since=NOW - timedelta(minutes=7))
@@ -428,9 +431,25 @@ STARTING = [
         "Choose another image", (STOP, CHANGE), NODE,
     ),
     Problem(
-        "secret missing", "key missing", at_node("CreateContainerConfigError", 'secret "one-1" not found'),
+        "secret missing", "key missing", at_node("CreateContainerConfigError", NO_SECRET),
         "blocked", "secret_missing", "The secret one-1 that its container needs is not in the cluster.",
         "The portal makes it", (STOP,), NODE,
+    ),
+    Problem(
+        "worker without a key", "worker with another key", at_node("CreateContainerConfigError", NO_SECRET),
+        "blocked", "no_worker_key",
+        "The portal cannot open all of the 2 secrets that it was launched with: its worker has no key.",
+        "Tell the operators; nothing that you chose is wrong. It starts by itself when the worker has its key.",
+        facts={**NODE, "secrets": 2}, raw="The worker has no SECRETS_PRIVATE_KEY.",
+        sealed=Sealed("no_worker_key", "The worker has no SECRETS_PRIVATE_KEY.", 2),
+    ),
+    Problem(
+        "worker with another key", "secret missing", at_node("CreateContainerConfigError", NO_SECRET),
+        "blocked", "sealed_for_another_key",
+        "The portal cannot open the secret that it was launched with: its worker has another key than sealed it.",
+        "Put it again on your team's page Secrets, or tell the operators. Then it starts by itself.",
+        facts={**NODE, "secrets": 1}, raw="It does not open MINE.",
+        sealed=Sealed("sealed_for_another_key", "It does not open MINE.", 1),
     ),
     Problem(
         "key missing", "secret missing",

@@ -8,13 +8,17 @@ import pytest
 
 from tests.workloads.problems import NOW, PROBLEMS, WISH, Problem
 from workloads import progress
-from workloads.phase import Status, status
+from workloads.phase import Status, Wish, status
 
 BY_NAME = {problem.name: problem for problem in PROBLEMS}
 
 
+def wish_of(problem: Problem) -> Wish:
+    return replace(WISH, has_volume=problem.has_volume, sealed=problem.sealed)
+
+
 def told(problem: Problem) -> Status:
-    return status(replace(WISH, has_volume=problem.has_volume), problem.seen, now=NOW)
+    return status(wish_of(problem), problem.seen, now=NOW)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
@@ -35,7 +39,7 @@ def test_its_neighbour_differs(problem: Problem) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 def test_the_step_that_is_stuck_carries_the_text_behind_it(problem: Problem) -> None:
-    wish = replace(WISH, has_volume=problem.has_volume)
+    wish = wish_of(problem)
     found = told(problem)
     if found.explained is None:
         return

@@ -10,13 +10,17 @@ from workloads.explain.ended import AGAIN, Ended, ended_badly
 from workloads.explain.placing import unschedulable
 from workloads.explain.queue import held, pending, preempted
 from workloads.explain.said import Explained, units_of
-from workloads.explain.starting import SignIn, not_set_up, waiting_container
+from workloads.explain.starting import NO_KEY, OTHER_KEY, Sealed, SignIn, cannot_open, not_set_up, waiting_container
 
 __all__ = [
     "AGAIN",
+    "NO_KEY",
+    "OTHER_KEY",
     "Ended",
     "Explained",
+    "Sealed",
     "SignIn",
+    "cannot_open",
     "ended_badly",
     "held",
     "not_set_up",

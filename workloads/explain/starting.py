@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained
 
+# Why the worker cannot open what a team sealed.
+NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
 _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
@@ -36,6 +39,20 @@ class SignIn:
 
     registry: str
     is_kept: bool
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Chosen secrets that the worker cannot open. `text`: what it says to operators."""
+
+    code: str
+    text: str
+    count: int
+
+    @classmethod
+    def of(cls, code: str, text: str, names: Sequence[str]) -> Sealed | None:
+        """`code`: of the worker's last failure, whatever that was."""
+        return cls(code, text, len(names)) if names and code in (NO_KEY, OTHER_KEY) else None
 
 
 def waiting_container(
@@ -156,6 +173,20 @@ def _in_use(message: str) -> Explained:
         return Explained("volume_in_use", text, "Stop what uses it, or wait until that has ended.")
     text = "Its volume is still attached to another node."
     return Explained("volume_in_use", text, f"It starts when that node has let go of it. {TELL_OPERATORS}")
+
+
+def cannot_open(sealed: Sealed, *, node: str) -> Explained:
+    """The Secret of a run is not made, since the worker cannot open what the team sealed."""
+    what = "the secret that it was" if sealed.count == 1 else f"all of the {sealed.count} secrets that it was"
+    them = "it" if sealed.count == 1 else "them"
+    if sealed.code == NO_KEY:
+        said = f"The portal cannot open {what} launched with: its worker has no key."
+        remedy = "Tell the operators; nothing that you chose is wrong. It starts by itself when the worker has its key."
+    else:
+        said = f"The portal cannot open {what} launched with: its worker has another key than sealed {them}."
+        remedy = f"Put {them} again on your team's page Secrets, or tell the operators. Then it starts by itself."
+    facts = {**_at(node), "secrets": sealed.count}
+    return Explained(sealed.code, said, remedy, sealed.text, "the portal's worker", facts=facts)
 
 
 def _at(node: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
 from workloads import kept, policy, progress
-from workloads.explain import SignIn
+from workloads.explain import Sealed, SignIn
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
 from workloads.queries.seeing import WantedImage, see
@@ -258,6 +258,7 @@ def _wish(
         sent_at=sent.sent_at if sent else None,
         sent_text=sent.text if sent else "",
         problem=_PROBLEMS.get(workload.error_code, ""),
+        sealed=Sealed.of(workload.error_code, workload.error_text, run.spec.get("secrets", ())),
         hold=life_cycle.hold(gpu_class, now=timezone.now()),
         stop_requested_at=run.stop_requested_at,
         is_followed=run.next_wanted_by_id is not None,
