@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cluster import queries
 from cluster.models import Cluster
-from tests.plugin import process_environment
+from tests.preloaded import Child, watch
 from tests.waiting import wait_until
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass
 class Watchers:
     kubeconfig: str
     directory: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[Child] = field(default_factory=list)
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        environment = {**process_environment(), "PORTAL_KUBECONFIG": self.kubeconfig, "LOG_LEVEL": "INFO"}
-        with self.log(len(self.processes)).open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "manage.py", "watch_cluster", *arguments],
-                cwd=ROOT,
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+    def start(self, *arguments: str) -> Child:
+        process = watch(*arguments, kubeconfig=self.kubeconfig, log=self.log(len(self.processes)))
         self.processes.append(process)
         return process
 

@@ -24,6 +24,7 @@ from tenants import reconcile as tenants
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.plugin import process_environment
+from tests.preloaded import watch
 from tests.waiting import wait_until
 from tests.workloads.doors_process import NOTEBOOKS, Doors
 from workloads import queries
@@ -104,17 +105,14 @@ def provision(namespace: Namespace, kube: Kube) -> None:
 @pytest.fixture
 def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Iterator[None]:
     """The real process with the watcher's own rights; the mirror is known when the test begins."""
-    environment = {**process_environment(), "PORTAL_KUBECONFIG": services["kubeconfigs"]["watcher"]}
-    with (tmp_path / "watcher.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "watch_cluster"], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
+    log = tmp_path / "watcher.log"
+    process = watch(kubeconfig=services["kubeconfigs"]["watcher"], log=log)
     try:
         wait_until(
             lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"),
             within_s=90,
             what="the mirror is known",
-            story=(tmp_path / "watcher.log").read_text,
+            story=log.read_text,
         )
         yield
     finally:
