@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
+from cluster.models import MirrorPod
 from devcluster.api import Api
 from portal.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
@@ -170,3 +171,28 @@ def test_a_change_of_size_takes_one_click(
     assert shown("train").status.phase is Phase.RUNNING
     assert Run.objects.get(number=1).outcome == "stopped"
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["train-2"]
+
+
+def test_what_would_help_has_a_button(one: Workload, by_alice: Actor) -> None:
+    client = Client()
+    client.force_login(by_alice.person)
+    link = 'href="/live/logs/team-a/one">Log</a>'
+    assert link not in client.get("/teams/team-a/workloads/one").text
+    pod = MirrorPod.objects.get()
+    clone = {**pod.record["containers"][0], "name": "clone", "ready": False}
+    waiting = {**pod.record["containers"][0], "state": "waiting", "reason": "PodInitializing", "since": None}
+    record = {
+        **pod.record,
+        "init_containers": [clone],
+        "containers": [waiting],
+        "conditions": pod.record["conditions"][:1],
+    }
+    MirrorPod.objects.update(record=record, phase="Pending")
+    Run.objects.update(started_at=None, ready_at=None)
+    assert shown("one").status.actions == ("stop", "log")
+    assert link in client.get("/teams/team-a/workloads/one/actions").text
+    waiting |= {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
+    MirrorPod.objects.update(record={**record, "init_containers": [], "containers": [waiting]})
+    assert "change" in shown("one").status.actions
+    change = 'class="btn btn-soft" href="/teams/team-a/workloads/one/change"'
+    assert change in client.get("/teams/team-a/workloads/one/actions").text
