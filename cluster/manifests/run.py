@@ -34,6 +34,9 @@ CLONE_CONTAINER = "clone"
 # What a container wrote last is told with its end: the cause is mostly there, a full GPU memory for one.
 LAST_WORDS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 NO_PRIVILEGES = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+# JupyterLab writes its server's token into its page, unless it takes itself for a part of a hub; of the hub's own parts
+# nothing is shown without a prefix. The gateway brings the token with each request.
+NO_TOKEN_IN_PAGES = "--ServerApp.tornado_settings={'hub_prefix': '', 'hub_host': '', 'user': ''}"
 # uid and gid of the users of the Jupyter project's images; the volume is given to the group.
 USER_ID = 1000
 GROUP_ID = 100
@@ -281,6 +284,7 @@ def _notebook(spec: RunSpec) -> Manifest:
             "--ServerApp.ip=0.0.0.0",
             f"--ServerApp.port={NOTEBOOK_PORT}",
             f"--ServerApp.root_dir={HOME}",
+            NO_TOKEN_IN_PAGES,
         ],
         "ports": [{"name": "http", "containerPort": NOTEBOOK_PORT, "protocol": "TCP"}],
         "readinessProbe": {

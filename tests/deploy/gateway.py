@@ -25,6 +25,13 @@ Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
 TOKEN = "token of-the-notebook"
+# Of paths that the servers do not have: Jupyter's own page, what its API says, and a page of something behind it.
+JUPYTERS = {"content-security-policy": "frame-ancestors 'self'; report-uri /api/security/csp-report"}
+ERRORS = {
+    "/none": {**JUPYTERS, "content-type": "text/html"},
+    "/api/none": {**JUPYTERS, "content-type": "application/json"},
+    "/proxy/none": {"content-type": "text/html"},
+}
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,8 @@ class Recorder:
         self.asked.append(asked)
         if scope["type"] == "websocket":
             await self._echo(asked, receive, send)
+        elif asked["path"] in ERRORS:
+            await _respond(send, 404, ERRORS[asked["path"]], f"not found, {TOKEN}")
         elif asked["path"] == "/gateway/authorize":
             await self._authorize(asked, send)
         else:

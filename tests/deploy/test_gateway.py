@@ -339,6 +339,44 @@ def test_a_refused_websocket_is_not_opened(gateway: Gateway, name: str, origin: 
     assert refused.value.response.status_code == status
 
 
+def test_jupyters_own_page_for_an_error_is_not_shown(gateway: Gateway) -> None:
+    """It holds the server's token. Answers for programs do not, nor do pages of what else runs in a notebook."""
+    answer = gateway.notebook("/none")
+
+    assert (answer.status, answer.text) == (404, "The server of this notebook answered 404 Not Found.")
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    for path in ("/api/none", "/proxy/none"):
+        assert gateway.notebook(path).text == f"not found, {TOKEN}"
+
+
+def test_nobody_signs_out_of_the_notebook_alone(gateway: Gateway) -> None:
+    before = len(gateway.pod.asked)
+
+    assert gateway.notebook("/logout").status == 404
+    assert len(gateway.pod.asked) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/user-redirect/lab/tree/a.ipynb", "/lab/tree/a.ipynb"),
+        ("/lab/tree/user-redirect/lab/tree/b/a.ipynb", "/lab/tree/b/a.ipynb"),
+    ],
+)
+def test_a_link_that_somebody_shared_leads_to_its_file(gateway: Gateway, path: str, to: str) -> None:
+    answer = gateway.notebook(path)
+
+    assert (answer.status, answer.headers["location"]) == (302, to)
+
+
+@pytest.mark.parametrize("path", ["/user-redirect//evil.test/", "/user-redirect/%5Cevil.test", "/user-redirect/"])
+def test_a_shared_link_leads_to_no_other_host(gateway: Gateway, path: str) -> None:
+    location = gateway.notebook(path).headers.get("location", "/")
+
+    assert location.startswith("/")
+    assert not location.startswith(("//", "/\\"))
+
+
 def test_a_notebook_that_does_not_answer_is_said_so(gateway: Gateway) -> None:
     answer = gateway.notebook(name="gone")
 

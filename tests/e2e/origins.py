@@ -27,6 +27,7 @@ from django.conf import settings
 
 from accounts.models import User
 from catalog.models import GpuClass
+from cluster.manifests.run import NO_TOKEN_IN_PAGES
 from cluster.models import MirrorPod
 from devcluster.notebooks.machine import free_address
 from devcluster.processes import Command, Supervisor, answers, free_port
@@ -130,7 +131,8 @@ def _notebook(server: Server) -> Command:
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
         "LabApp.news_url": None,
     }
-    argv = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in arguments.items())]
+    own = [*(f"--{name}={value}" for name, value in arguments.items()), NO_TOKEN_IN_PAGES]
+    argv = [sys.executable, "-m", "jupyterlab", *own]
     name = f"notebook-{server.row.name}"
     return Command(name, argv, env=environment, cwd=server.home, ready=server.is_up, stops_with="all")
 

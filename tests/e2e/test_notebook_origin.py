@@ -386,3 +386,115 @@ def test_no_number_of_cookies_signs_anybody_out(
     page = context.new_page()
     page.goto(f"{TEAM}/workloads/second")
     expect(page.get_by_role("heading", name="second")).to_be_visible()
+
+
+def test_cookies_tossed_at_another_notebook_shut_nobody_out(
+    stage: Origins, context: BrowserContext, namespace_a: Namespace
+) -> None:
+    """Of its own name, in front of its own, and so many others that servers refuse their length."""
+    second, first = (opened(context, stage, name, namespace_a) for name in ("second", "first"))
+    first.evaluate(
+        """parents => { for (const domain of parents) {
+             for (const name of ['notebook', '__Host-notebook', ''])
+               for (const path of ['/', '/lab', '/api', '/api/contents', '/static/logo'])
+                 for (const secure of ['', '; Secure'])
+                   document.cookie = `${name}=${'x'.repeat(43)}; Domain=${domain}; Path=${path}${secure}`;
+             for (let i = 0; i < 40; i++)
+               document.cookie = `c${i}=${'x'.repeat(3900)}; Domain=${domain}; Path=/`;
+           } }""",
+        list(stage.parents),
+    )
+    tossed = [one for one in context.cookies(stage.second) if set(one["value"]) == {"x"}]
+    assert sum(len(one["value"]) for one in tossed) > 100_000
+    # Without https nothing keeps the name itself from being taken.
+    assert any(one["name"] == "notebook" for one in tossed) is (stage.layout == "demo")
+
+    second.reload()
+    assert "forty-two" in second.evaluate(FETCH, ["/api/contents/secret.txt?content=1", {}])
+    page = context.new_page()
+    found = page.goto(f"{stage.second}/lab", wait_until="commit")
+    assert found is not None
+    assert (found.status, page.url) == (200, f"{stage.second}/lab")
+    assert is_signed_in(context)
+
+
+PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" width="42" height="42"></svg>"""
+PREVIEW = "<!doctype html><title>report</title><img id='own' src='picture.svg'>"
+# A frame of an origin of its own, as anybody's page can make one: whether a picture loads in it.
+SANDBOXED = """url => new Promise(done => {
+  const frame = document.createElement('iframe');
+  frame.sandbox = 'allow-scripts';
+  frame.srcdoc = `<img src="${url}" onload="parent.postMessage('loaded', '*')"
+                       onerror="parent.postMessage('refused', '*')">`;
+  addEventListener('message', event => done(event.data), {once: true});
+  document.documentElement.append(frame);
+})"""
+
+
+@pytest.mark.parametrize("stage", ["demo"], indirect=True)
+def test_a_preview_of_html_shows_its_pictures_in_its_own_notebook_alone(
+    stage: Origins, context: BrowserContext, namespace_a: Namespace
+) -> None:
+    home = stage.servers["second"].home
+    (home / "picture.svg").write_text(PICTURE)
+    (home / "preview.html").write_text(PREVIEW)
+    second = opened(context, stage, "second", namespace_a)
+    second.goto(f"{stage.second}/lab/tree/preview.html?factory=HTML%20Viewer")
+    picture = second.frame_locator("iframe").locator("#own")
+    picture.wait_for(state="attached", timeout=STARTS_WITHIN_MS)
+    expect(picture).to_have_js_property("complete", True)
+    expect(picture).to_have_js_property("naturalWidth", 42)
+
+    # A frame without an origin is anybody's: also the notebook's own page gets nothing by it.
+    first = opened(context, stage, "first", namespace_a)
+    own = opened(context, stage, "second", namespace_a)
+    for page in (first, own):
+        assert page.evaluate(SANDBOXED, f"{stage.second}/files/picture.svg") == "refused"
+    assert own.evaluate(LOAD, ["img", "/files/picture.svg"]) == "loaded"
+
+
+# path → headers and body of the answer, whatever it is.
+WHOLE = """async path => {
+  const response = await fetch(path, {cache: 'no-store'});
+  return JSON.stringify([...response.headers]) + await response.text();
+}"""
+
+
+@pytest.mark.parametrize("stage", ["demo"], indirect=True)
+def test_the_token_is_in_no_answer_address_log_or_event(
+    stage: Origins, context: BrowserContext, namespace_a: Namespace, tmp_path: Path
+) -> None:
+    """The canary is the token of the notebook that a whole JupyterLab is opened in."""
+    server = stage.servers["second"]
+    (server.home / "preview.html").write_text(PREVIEW)
+    answers: list[Response] = []
+    context.on("response", lambda response: answers.append(response))
+    page = opened(context, stage, "second", namespace_a)
+    page.goto(f"{stage.second}/lab/tree/preview.html?factory=HTML%20Viewer")
+    page.frame_locator("iframe").locator("#own").wait_for(state="attached", timeout=STARTS_WITHIN_MS)
+
+    paths = [
+        "/lab",
+        "/tree",
+        "/login",
+        "/logout",
+        "/api/status",
+        "/api/me",
+        "/files/none",
+        "/view/preview.html",
+        "/none",
+    ]
+    told = [page.evaluate(WHOLE, path) for path in paths]
+    told.append(page.evaluate("JSON.stringify([document.cookie, {...localStorage}, {...sessionStorage}])"))
+    told += [page.content(), json.dumps(context.cookies())]
+    told += [part for one in answers for part in (one.url, str(one.headers), str(one.request.headers))]
+    assert any("appVersion" in one for one in told)  # JupyterLab's page, with what it tells its scripts
+    assert not [one for one in told if server.token in one]
+
+    logs = {path.name: path.read_text(errors="replace") for path in (tmp_path / "log").iterdir()}
+    assert len(logs) == 5
+    assert stage.second.removeprefix("http://") in "".join(logs.values())
+    assert not [name for name, text in logs.items() if server.token in text]
+    events = [str(event) for event in Event.objects.values_list("verb", "after", "before")]
+    assert any("notebook.opened" in event for event in events)
+    assert not [event for event in events if server.token in event]
