@@ -20,6 +20,9 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "requirements.sha256"
 LOCKED = ROOT / "requirements" / "dev.txt"
 PYTHON_NEEDED = (3, 11)
+# They belong to whoever started us, not to the pinned environment. The last would have each of the many processes of a
+# demo or a test run compile all that it imports.
+NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 
 
 def enter(argv: Sequence[str]) -> int:
@@ -35,8 +38,7 @@ def enter(argv: Sequence[str]) -> int:
         return 130
     python = str(VENV / "bin" / "python")
     os.chdir(ROOT)
-    # PYTHONPATH and the like belong to whoever started us, not to the pinned environment.
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    environment = {key: value for key, value in os.environ.items() if key not in NOT_OURS}
     return os.execve(python, [python, "-m", "devcluster", *argv], environment)
 
 

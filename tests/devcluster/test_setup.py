@@ -104,3 +104,18 @@ def test_a_cluster_of_ones_own_is_checked_before_use(services: dict[str, Any], t
         Existing(Path(services["kubeconfigs"]["doors"])).check()
     with pytest.raises(Problem, match="not a usable kubeconfig"):
         Existing(tmp_path / "missing")
+
+
+def test_what_belongs_to_whoever_started_us_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[str, str] = {}
+    for name in bootstrap.NOT_OURS:
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("LOG_LEVEL", "INFO")
+    monkeypatch.setattr(bootstrap, "ensure", lambda: None)
+    monkeypatch.setattr(bootstrap, "interrupt_on_signals", lambda: None)
+    monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "execve", lambda _path, _argv, environment: kept.update(environment))
+    bootstrap.enter(["test"])
+    assert kept["LOG_LEVEL"] == "INFO"
+    assert not kept.keys() & {"PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE"}
