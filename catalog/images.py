@@ -46,13 +46,14 @@ ImageT = TypeVar("ImageT", bound=Listed)
 
 @dataclass(frozen=True)
 class HardwareFacts:
-    """Of a class. `vendor` "": no GPU, or nobody knows whose. `cuda`: the least version that the drivers of its nodes
-    offer, None when no node tells.
+    """Of a class. `vendor` "": nobody knows whose, or there is no GPU (`has_gpu` False). `cuda`: the least version that
+    the drivers of its nodes offer, None when no node tells.
     """
 
     name: str
     vendor: str
     cuda: str | None
+    has_gpu: bool = True
 
 
 def compatibility(image: Needs, facts: HardwareFacts) -> str:
@@ -73,6 +74,8 @@ def caution(image: Needs, facts: HardwareFacts) -> str:
     """What has to be said of an image that fits as far as anybody knows; "" for nothing."""
     if image.vendor and not facts.vendor:
         cards, theirs = _words(image.vendor)
+        if not facts.has_gpu:
+            return f"Made for {cards} cards; {facts.name} has none, so its {theirs} part stays idle."
         return f"Made for {cards} cards; {facts.name} is not known to have one, so its {theirs} part may stay idle."
     if image.min_cuda and facts.cuda is None:
         return f"Needs CUDA {image.min_cuda}; which version the drivers of {facts.name} offer is unknown."
@@ -92,13 +95,17 @@ def deprecation(since: date | None, successor: str, today: date) -> str:
     return f"Deprecated since {since:%-d %b %Y}; {way}."
 
 
-def in_order(images: Iterable[ImageT], today: date, problem: Callable[[ImageT], str]) -> list[ImageT]:
-    """As staff put them: first what fits, then what is deprecated, last what does not run (`problem` says so)."""
+def in_order(
+    images: Iterable[ImageT], today: date, problem: Callable[[ImageT], str], *, has_gpu: bool = True
+) -> list[ImageT]:
+    """As staff put them: first what fits, then what is made for cards that are not there (`has_gpu`), then what is
+    deprecated, last what does not run (`problem` says so).
+    """
 
     def is_old(image: ImageT) -> bool:
         return image.deprecated_since is not None and image.deprecated_since <= today
 
-    return sorted(images, key=lambda image: (bool(problem(image)), is_old(image)))
+    return sorted(images, key=lambda image: (bool(problem(image)), is_old(image), bool(image.vendor) and not has_gpu))
 
 
 def shape_problem(reference: str, digest: str, vendor: str, min_cuda: str) -> tuple[str, str] | None:

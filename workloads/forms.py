@@ -63,7 +63,7 @@ class LaunchForm(KnownFieldsForm):
     has_ticked = False
     # Under "More": what is left out is as the class has it.
     MORE = (
-        *("cpu", "memory_gib", "shared_memory_gib", "volume", "volume_gib", "mount_path"),
+        *("cpu", "memory_gib", "shared_memory_gib"),
         *("env", "secrets", "repository", "reference"),
     )
 

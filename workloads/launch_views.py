@@ -150,10 +150,8 @@ def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> Start:
     if link.values.keys() - links.PLACES or "fresh" in query:
         # Never together with what was typed last time: somebody else's repository must not meet one's own variables.
         return Start("link" if link.values.keys() - links.PLACES else "", link.values, link.said)
-    last = prefill.last(by, namespace)
+    last = prefill.last(by, namespace, link.values.get("kind", ""))
     taken = dict(last.values)
-    if link.values.get("kind", taken.get("kind")) != taken.get("kind"):
-        taken = {}
     said = last.said if taken and not link.volume else ()
     volume = {"volume": link.volume} if link.volume else {}
     return Start("last" if taken else "", {**taken, **link.values, **volume}, (*link.said, *said), last.workload)

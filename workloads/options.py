@@ -102,7 +102,8 @@ def _size(field: str, asked: int | None, most: int, what: str, bounds: Bounds) -
     if asked is None or 1 <= asked <= most:
         return None
     units = f"{bounds.units} unit" if bounds.units == 1 else f"{bounds.units} units"
-    text = f"{asked} {what} asked; {units} of {bounds.class_name} come with 1 to {most}. Ask for less, or more units."
+    come = "comes" if bounds.units == 1 else "come"
+    text = f"{asked} {what} asked; {units} of {bounds.class_name} {come} with 1 to {most}. Ask for less, or more units."
     return Refusal("bad_size", text, field)
 
 

@@ -55,7 +55,7 @@ def _facts(one: GpuClass, shapes: list[tuple[dict[str, str | None], str | None]]
         if cuda is not None and one.node_labels and all(labels[key] == value for key, value in one.node_labels.items())
     ]
     least = ".".join(str(number) for number in min(told)) if told else None
-    return HardwareFacts(one.name, one.vendor, least)
+    return HardwareFacts(one.name, one.vendor, least, has_gpu=one.interface != GpuClass.Interface.NONE)
 
 
 def discover(cluster: Cluster) -> discovery.Discovery | None:

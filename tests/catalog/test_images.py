@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -76,6 +76,7 @@ def test_an_image_fits_or_says_why_not(image: Picture, facts: HardwareFacts, sen
             HardwareFacts("A100", "nvidia", None),
             "Needs CUDA 12.4; which version the drivers of A100 offer is unknown.",
         ),
+        (Picture(), replace(CPU, has_gpu=False), "Made for NVIDIA cards; CPU has none, so its CUDA part stays idle."),
         (Picture(), CPU, "Made for NVIDIA cards; CPU is not known to have one"),
         (PLAIN, CPU, ""),
     ],
@@ -109,6 +110,12 @@ def test_what_fits_comes_first_then_what_is_deprecated_then_what_does_not_run() 
     found = [Picture("foreign", vendor="amd"), Picture("old", deprecated_since=TODAY), Picture("new"), Picture("newer")]
     ordered = in_order(found, TODAY, lambda image: compatibility(image, A100))
     assert [image.name for image in ordered] == ["new", "newer", "old", "foreign"]
+
+
+def test_where_there_is_no_gpu_what_needs_none_comes_first() -> None:
+    found = [Picture(), PLAIN, Picture("old", vendor="", deprecated_since=TODAY)]
+    assert [image.name for image in in_order(found, TODAY, lambda _: "", has_gpu=False)] == ["Python", "PyTorch", "old"]
+    assert [image.name for image in in_order(found, TODAY, lambda _: "")] == ["PyTorch", "Python", "old"]
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,9 @@ def test_everything_that_may_be_said_reaches_the_run(her: Client, a100: GpuClass
     assert Volume.objects.get().size_gib == 20
 
 
+ALWAYS_SHOWN = {"run_hours", "volume", "volume_gib", "mount_path"}
+
+
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -316,8 +319,16 @@ def test_a_refusal_stands_beside_its_field(field: str, value: str, words: str, h
     assert beside
     assert words in beside[1]
     # What is refused is not hidden.
-    assert ('<details class="more" open>' in text(answer)) is (field != "run_hours")
+    assert ('<details class="more" open>' in text(answer)) is (field not in ALWAYS_SHOWN)
     assert not Run.objects.exists()
+
+
+def test_where_files_live_is_said_before_it_launches(her: Client, a100: GpuClass) -> None:
+    assert "Files end with the run. A volume keeps them." in text(her.get("/teams/team-a/launch"))
+    kept = text(her.post("/teams/team-a/launch", typed(a100, volume="data", look="rest")))
+    assert "Files in <code>/home/work</code> stay on the volume <b>data</b>" in kept
+    deeper = typed(a100, volume="data", mount_path="/home/work/sets", look="rest")
+    assert "Files in <code>/home/work/sets</code> stay" in text(her.post("/teams/team-a/launch", deeper))
 
 
 def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: GpuClass) -> None:
@@ -325,7 +336,7 @@ def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: Gp
     plain = typed(a100, volume_gib="10", env="", look="rest")
     assert '<details class="more">' in text(her.post("/teams/team-a/launch", plain))
     assert '<details class="more" open>' in text(her.post("/teams/team-a/launch", {**plain, "env": "A=1"}))
-    assert '<details class="more" open>' in text(her.post("/teams/team-a/launch", {**plain, "volume_gib": "20"}))
+    assert '<details class="more" open>' in text(her.post("/teams/team-a/launch", {**plain, "cpu": "2"}))
 
 
 # ---- what it would meet ----------------------------------------------------------------------------------------------

@@ -299,6 +299,26 @@ def test_last_time_is_the_persons_own_and_can_be_forgotten(
     assert filled(text(her.get("/teams/team-a/launch?kind=job")))["env"] == ""
 
 
+def test_the_button_for_notebooks_begins_with_the_last_notebook(
+    her: Client, ended: Workload, job: Wanted, by_alice: Actor
+) -> None:
+    actions.launch("team-a", job, by=by_alice)
+    assert filled(text(her.get("/teams/team-a/launch")))["kind"] == "job"
+    home = text(her.get("/teams/team-a"))
+    assert 'href="/teams/team-a/launch?kind=notebook"' in home
+    values = filled(text(her.get("/teams/team-a/launch?kind=notebook")))
+    assert (values["kind"], values["env"]) == ("notebook", "SECRET_PATH=/mine")
+
+
+def test_what_could_not_be_taken_over_is_read_before_it_launches(her: Client) -> None:
+    whole = text(her.get(f"/teams/team-a/launch?repo={REPOSITORY}"))
+    assert "Launch this" in whole
+    assert "Not all of it could be taken over." not in whole
+    other = text(her.get(f"/teams/team-a/launch?repo={REPOSITORY}&class=h100"))
+    assert "Launch this" not in other
+    assert "Not all of it could be taken over." in other
+
+
 def test_what_ended_starts_again_from_the_list(her: Client, ended: Workload, notebook: Wanted, by_alice: Actor) -> None:
     actions.launch("team-a", Wanted(**{**vars(notebook), "name": "runs"}), by=by_alice)
     page = text(her.get("/teams/team-a/workloads"))

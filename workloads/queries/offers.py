@@ -192,7 +192,7 @@ def _images(namespace: Namespace, gpu_class: GpuClass | None, kind: str, rows: l
     def problem(image: Image) -> str:
         return images.compatibility(image, facts) if facts else ""
 
-    ordered = images.in_order(rows, today, problem)
+    ordered = images.in_order(rows, today, problem, has_gpu=facts is None or facts.has_gpu)
     ordered.sort(key=lambda image: image.kind != kind)
     return [_choice(image, problem(image), images.caution(image, facts) if facts else "", today) for image in ordered]
 

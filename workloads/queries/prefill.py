@@ -29,9 +29,13 @@ class Choices:
 NOTHING = Choices()
 
 
-def last(by: Actor, namespace: Namespace) -> Choices:
-    """What this person launched last in this team, deleted or not. At most three queries."""
+def last(by: Actor, namespace: Namespace, kind: str = "") -> Choices:
+    """What this person launched last in this team, deleted or not; of this kind, if one is named. At most three
+    queries.
+    """
     mine = Workload.objects.filter(namespace=namespace, created_by_id=by.user_id or 0)
+    if kind:
+        mine = mine.filter(kind=kind)
     found = mine.select_related("gpu_class", "volume").order_by("-id").first()
     return _choices(found) if found else NOTHING
 
