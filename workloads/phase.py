@@ -15,7 +15,7 @@ from cluster.observed import Container, Pod, Workload
 from workloads import explain
 from workloads.explain import AGAIN, Ended, Explained, Sealed, SignIn
 from workloads.kept import Kept
-from workloads.seen import NodeTrouble, Seen, container, current_container, since
+from workloads.seen import ImageSeen, NodeTrouble, Seen, container, current_container, since
 
 # Shorter than this, what is missing is most likely on its way.
 PATIENCE = timedelta(seconds=15)
@@ -352,7 +352,7 @@ def _on_its_way(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     is_there = since(pod, "PodReadyToStartContainers")
     has_image = any(one.exit_code == 0 for one in pod.init_containers)
     if is_there is not None and current is not None and not current.message and not has_image:
-        return _pulling(pod, is_there, facts, now)
+        return _pulling(pod, is_there, seen.image, facts, now)
     text = f"On {pod.node}: fetching its image and setting it up."
     if current is not None and current.message and current.reason != "CreateContainerConfigError":
         text = f"On {pod.node}. {current.message}"
@@ -377,13 +377,11 @@ def _hindrance(wish: Wish, seen: Seen, pod: Pod, age: timedelta, now: datetime) 
     return explain.not_set_up(warning.reason, warning.message, node=pod.node)
 
 
-def _pulling(pod: Pod, since_: datetime, facts: dict[str, Any], now: datetime) -> Status:
+def _pulling(pod: Pod, since_: datetime, image: ImageSeen | None, facts: dict[str, Any], now: datetime) -> Status:
     """Volumes and network are there and no container is: a node is fetching the image then."""
     if now - since_ <= SLOW_PULL:
         text = f"On {pod.node}: fetching its image."
         return Status(Phase.PREPARING, "pulling", text, since_, facts, ("stop",))
-    minutes = int(SLOW_PULL.total_seconds() // 60)
-    text = f"On {pod.node}: fetching its image, for more than {minutes} minutes already."
-    remedy = "The first time on a node, large images take long. Tell the operators if it stays."
-    found = Explained("image_slow", text, remedy)
-    return Status(Phase.PREPARING, found.reason, text, since_, facts, found.actions, found)
+    found = explain.slow_pull(pod.node, since_, SLOW_PULL, image)
+    facts = {**facts, **found.facts}
+    return Status(Phase.PREPARING, found.reason, found.sentence, since_, facts, found.actions, found)

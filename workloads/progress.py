@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cluster.observed import Pod
+from workloads.explain.said import in_gib
 from workloads.kept import Reached
 from workloads.phase import Phase, Status, Wish, ended_badly
 from workloads.seen import Seen, running_since, since
@@ -108,7 +109,9 @@ def _current(title: str, status: Status, known: str = "") -> Step:
     if status.phase in (Phase.BLOCKED, Phase.FAILED) or _is_lost(status):
         remedy = told.remedy if told else ""
         return Step(STUCK, title, at=status.since, problem=status.sentence, remedy=remedy, raw=raw, raw_from=raw_from)
-    note = f"{status.sentence} {known[:1].upper()}{known[1:]}." if known and title == "Image" else status.sentence
+    note = status.sentence
+    if known and title == "Image" and not status.facts.keys() & {"image_mib", "nodes_with_image"}:
+        note = f"{note} {known[:1].upper()}{known[1:]}."
     if position := status.facts.get("position"):
         note = f"{ordinal(position)} in your team's queue. {note}"
     return Step(BUSY, title, note, status.since, remedy=told.remedy if told else "", raw=raw, raw_from=raw_from)
@@ -195,9 +198,7 @@ def image_note(seen: Seen | None) -> str:
     image = seen.image if seen else None
     if image is None or not image.nodes:
         return ""
-    size = f"{image.size_mib / 1024:.1f} GiB, " if image.size_mib and image.size_mib >= 1024 else ""
-    if image.size_mib and not size:
-        size = f"{image.size_mib} MiB, "
+    size = f"{in_gib(image.size_mib)}, " if image.size_mib else ""
     pod = seen.pod if seen else None
     if pod is not None and pod.node in image.nodes:
         return f"{size}already on {pod.node}"

@@ -27,7 +27,7 @@ from tests.workloads.test_phase import (
     warning,
 )
 from workloads.explain import Sealed
-from workloads.seen import NodeTrouble, Seen
+from workloads.seen import ImageSeen, NodeTrouble, Seen
 
 STOP, CHANGE, LOG, START, DELETE = "stop", "change", "log", "start", "delete"
 TELL = "Tell the operators"
@@ -372,7 +372,20 @@ STARTING = [
             (pod(BOUND, IN_CLUSTER_SANDBOX, state="waiting", reason="ContainerCreating", node="a100-1"),),
         ),
         "preparing", "image_slow",
-        "On a100-1: fetching its image, for more than 5 minutes already.", "large images take long", (STOP,), NODE,
+        "On a100-1: fetching its image since 21 Nov 2026, 11:53, for more than 5 minutes now.",
+        "a large image takes long", (STOP,), NODE,
+    ),
+    Problem(
+        "image for long that others have", "image for a while",
+        Seen(
+            job(), ADMITTED,
+            (pod(BOUND, IN_CLUSTER_SANDBOX, state="waiting", reason="ContainerCreating", node="a100-1"),),
+            image=ImageSeen(4300, frozenset({"a100-2", "a100-3", "a100-4"})),
+        ),
+        "preparing", "image_slow",
+        "On a100-1: fetching its image (4.2 GiB) since 21 Nov 2026, 11:53, for more than 5 minutes now; 3 other nodes "
+        "have it already.",
+        "a large image takes long", (STOP,), {**NODE, "image_mib": 4300, "nodes_with_image": 3},
     ),
     Problem(
         "image for a while", "image for long",
@@ -707,7 +720,8 @@ ENDINGS = [
 
 
 def preempted(why: str) -> Seen:
-    text = f"Preempted to accommodate a workload (UID: 1, JobUID: 2) due to {why}; preemptor path: /; preemptee path: /"
+    text = f"Preempted to accommodate a workload (UID: 1, JobUID: 2) due to {why}; preemptor path: /gpu-portal/team-b; "
+    text += "preemptee path: /gpu-portal/team-a"
     return Seen(
         SUSPENDED,
         queue(
@@ -727,7 +741,7 @@ OTHERS = [
         "queued", "preempted",
         "Interrupted: its units were borrowed, and the team that they belong to needed them. Waits in your team's "
         "queue.",
-        "It starts again by itself",
+        "It starts again by itself", raw="Preempted to accommodate a workload due to reclamation within the cohort",
     ),
     Problem(
         "preempted by the team", "preempted in the queue", preempted("prioritization in the ClusterQueue"),

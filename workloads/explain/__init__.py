@@ -10,7 +10,16 @@ from workloads.explain.ended import AGAIN, Ended, ended_badly
 from workloads.explain.placing import unschedulable
 from workloads.explain.queue import held, pending, preempted
 from workloads.explain.said import Explained, units_of
-from workloads.explain.starting import NO_KEY, OTHER_KEY, Sealed, SignIn, cannot_open, not_set_up, waiting_container
+from workloads.explain.starting import (
+    NO_KEY,
+    OTHER_KEY,
+    Sealed,
+    SignIn,
+    cannot_open,
+    not_set_up,
+    slow_pull,
+    waiting_container,
+)
 
 __all__ = [
     "AGAIN",
@@ -28,6 +37,7 @@ __all__ = [
     "preempted",
     "refused_job",
     "refused_pod",
+    "slow_pull",
     "units_of",
     "unschedulable",
     "waiting_container",

@@ -12,6 +12,8 @@ _OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maxi
 _TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
 _EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
 _HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0-9.-]+)")
+# Whose work it was, and by which way through the queues: for operators, in the cluster itself.
+_ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
 
 
@@ -87,6 +89,7 @@ def held(sentence: str, message: str) -> Explained:
 
 
 def preempted(message: str) -> Explained:
+    """Never who took them: another team's name and work are its own."""
     reason, why = "preempted", "its units were needed by work with a better claim to them"
     if "reclamation within the cohort" in message or "reclaim while borrowing" in message:
         why = "its units were borrowed, and the team that they belong to needed them"
@@ -96,6 +99,6 @@ def preempted(message: str) -> Explained:
         reason,
         f"Interrupted: {why}.",
         "It starts again by itself. What it had not saved is lost.",
-        raw=message,
+        raw=_ANOTHERS.sub("", message),
         raw_from="Kueue",
     )

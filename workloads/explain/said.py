@@ -70,6 +70,11 @@ def named(resource: str) -> str:
     return _plain(resource)
 
 
+def in_gib(mib: int) -> str:
+    """Of an image: 4300 → "4.2 GiB", 40 → "40 MiB"."""
+    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib} MiB"
+
+
 def size(quantity: str) -> str:
     """A quantity of memory or disk as people say it: 52Mi → "52 MiB"."""
     try:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained
+from catalog.life_cycle import date_and_time
+from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained, in_gib
+from workloads.seen import ImageSeen
 
 # Why the worker cannot open what a team sealed.
 NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
@@ -173,6 +176,22 @@ def _in_use(message: str) -> Explained:
         return Explained("volume_in_use", text, "Stop what uses it, or wait until that has ended.")
     text = "Its volume is still attached to another node."
     return Explained("volume_in_use", text, f"It starts when that node has let go of it. {TELL_OPERATORS}")
+
+
+def slow_pull(node: str, since: datetime, limit: timedelta, image: ImageSeen | None) -> Explained:
+    """Of an image that is on its way for longer than `limit`."""
+    facts: dict[str, Any] = {}
+    size = others = ""
+    if image is not None and image.size_mib is not None:
+        facts["image_mib"] = image.size_mib
+        size = f" ({in_gib(image.size_mib)})"
+    if image is not None and (there := len(image.nodes - {node})):
+        facts["nodes_with_image"] = there
+        others = f"; {there} other {'node has' if there == 1 else 'nodes have'} it already"
+    minutes = int(limit.total_seconds() // 60)
+    text = f"On {node}: fetching its image{size} since {date_and_time(since)}, for more than {minutes} minutes now{others}."
+    remedy = "The first time on a node, a large image takes long. Tell the operators if it takes half an hour."
+    return Explained("image_slow", text, remedy, facts=facts)
 
 
 def cannot_open(sealed: Sealed, *, node: str) -> Explained:
