@@ -18,7 +18,7 @@ from portal.hints import page_hint
 from workloads import actions, policy, queries, secrets
 from workloads.models import Run, Workload
 from workloads.options import Options
-from workloads.queries import volumes
+from workloads.queries import own_images, volumes
 from workloads.reconcile import reconcile as one_pass
 from workloads.telling import page_of, people_of
 
@@ -41,6 +41,7 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
     refuse_if(policy.may_restart(by, team, queries.run_facts(workload, run)))
     refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, 0))
+    refuse_if(own_images.may_start(workload))
     refuse_if(secrets.unknown(namespace, Options.from_json(workload.options).secrets))
     if workload.volume is not None:
         refuse_if(volumes.may_have(namespace, workload.volume.name, workload.volume.size_gib, instead_of=name))

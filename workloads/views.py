@@ -24,7 +24,7 @@ from workloads import actions, following, policy, queries, shown
 from workloads.giving_back import giving_back
 from workloads.models import Run, Workload
 from workloads.phase import Phase
-from workloads.queries import WorkloadRow, launching, offers, relaunching, volumes
+from workloads.queries import WorkloadRow, launching, offers, own_images, relaunching, volumes
 
 PAGE_SIZE = 50
 
@@ -135,7 +135,7 @@ def _buttons(
 
 def _never(by: Actor, namespace: Namespace, workload: Workload) -> Refusal | None:
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
-    return policy.may_start_on(found, workload.kind, workload.units)
+    return policy.may_start_on(found, workload.kind, workload.units) or own_images.may_start(workload)
 
 
 @login_required

@@ -17,10 +17,11 @@ from cluster.run_spec import RunSpec
 from portal.errors import Refused
 from tenants import image_prefixes
 from tenants.models import ImagePrefix, Tenant
-from workloads import actions
+from workloads import actions, following, queries
 from workloads.explain import SignIn, waiting_container
 from workloads.models import Run, Workload
 from workloads.policy import Wanted
+from workloads.queries import relaunching
 
 pytestmark = pytest.mark.django_db
 VISION = "registry.example.org/vision/"
@@ -46,6 +47,10 @@ def her(granted: Tenant, alice: User, client: Client) -> Client:
 
 def end(name: str) -> None:
     Run.objects.filter(workload__name=name).update(ended_at=datetime(2026, 1, 1, tzinfo=UTC), outcome="stopped")
+
+
+def ended() -> list[queries.WorkloadRow]:
+    return queries.rows(queries.with_names(Workload.objects.all()))
 
 
 # ---- verbs -----------------------------------------------------------------------------------------------------------
@@ -114,11 +119,28 @@ def test_a_prefix_that_is_taken_away_stops_nothing_and_starts_nothing(
     assert (run.stop_requested_at, run.spec["registry"]) == (None, "registry.example.org")
 
     end("train")
+    assert not relaunching.at_once(by_bob, *queries.team(by_bob, "team-a"), ended())
     with pytest.raises(Refused) as refused:
         actions.start("team-a", "train", by=by_bob)
     assert (refused.value.code, refused.value.refusal.field) == ("image_not_allowed", "image")
     image_prefixes.allow("team-a", VISION, by=Actor(olga, via="page"))
+    assert relaunching.at_once(by_bob, *queries.team(by_bob, "team-a"), ended()) == {"train"}
     assert actions.start("team-a", "train", by=by_bob).number == 2
+
+
+def test_the_buttons_say_so_before_they_are_pressed(
+    vision: ImagePrefix, own: Wanted, by_bob: Actor, bob: User, client: Client
+) -> None:
+    actions.launch("team-a", own, by=by_bob)
+    ImagePrefix.objects.all().delete()
+    with pytest.raises(Refused, match="below no prefix that is allowed"):
+        following.restart("team-a", "train", by=by_bob)
+    assert Run.objects.get().stop_requested_at is None
+    end("train")
+    client.force_login(bob)
+    shown = client.get("/teams/team-a/workloads/train")
+    assert shown.context["actions"]["start"].code == "image_not_allowed"
+    assert "Start again" not in shown.content.decode()
 
 
 def test_another_image_of_the_catalog_is_not_the_teams_own_any_more(
