@@ -252,6 +252,9 @@ FIELDS: dict[str, Field] = {
     "podAntiAffinity": Field("affinity", spec(affinity=others(podAntiAffinity=1)), "podAntiAffinity"),
     "podAffinity": Field("affinity", spec(affinity=others(podAffinity=1)), "podAffinity"),
     "runtimeClassName": Field("runtimeClassName", spec(runtimeClassName="nvidia"), "untimeClass"),
+    "imagePullSecrets": Field(
+        "imagePullSecrets", spec(imagePullSecrets=[{"name": "theirs-1-pull"}]), "names the Secret of the pod's own run"
+    ),
     "overhead": security("overhead", spec(overhead={"cpu": "1"}), "verhead"),
     "terminationGracePeriodSeconds": Field(
         "terminationGracePeriodSeconds", spec(terminationGracePeriodSeconds=86_400), "300 at most"
