@@ -31,7 +31,9 @@ class RunTime:
 
 @dataclass(frozen=True)
 class IdleRule:
-    """`evidence`: of the last answer, "" before the first. `problem`: why there was none at the last try."""
+    """`evidence`: of the last answer, "" before the first. `problem`: why there was none at the last try. `is_watched`:
+    False before it is ready, when there is nothing to keep, and no word about that is needed.
+    """
 
     text: str
     evidence: str
@@ -41,11 +43,12 @@ class IdleRule:
     kept_reason: str
     most_hours: int
     refusal: Refusal | None
+    is_watched: bool = True
 
 
 @dataclass(frozen=True)
 class GivingBack:
-    """None: that does not apply, or nothing runs."""
+    """None: that does not apply, or nothing runs that was not told to stop."""
 
     run_time: RunTime | None = None
     idle_rule: IdleRule | None = None
@@ -53,7 +56,7 @@ class GivingBack:
 
 def giving_back(by: Actor, team: policy.TeamFacts, row: WorkloadRow) -> GivingBack:
     run = row.run
-    if run is None or run.ended_at is not None:
+    if run is None or run.ended_at is not None or run.stop_requested_at is not None:
         return GivingBack()
     return GivingBack(_run_time(by, team, row, run), _idle_rule(by, team, row, run))
 
@@ -86,8 +89,8 @@ def _idle_rule(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) ->
         kept_until=kept_until(watch),
         kept_reason=watch.kept_reason if watch else "",
         most_hours=idle_policy.KEEP_HOURS_MOST,
-        # Before it is ready there is nothing to keep, and no word about that is needed.
         refusal=refusal or idle_policy.may_keep(found, is_watched=watch is not None),
+        is_watched=watch is not None,
     )
 
 

@@ -312,7 +312,9 @@ def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | 
         return Refusal("not_a_notebook", "A job has no page of its own; read its log instead.", status=409)
     if refusal := may_open_any(team):
         return refusal
-    if run.is_over or run.is_stopping:
+    if run.is_stopping and not run.is_over:
+        return Refusal("not_running", "This notebook is stopping. It opens when it was started again.", status=409)
+    if run.is_over:
         return Refusal("not_running", "This notebook does not run. Start it first.", status=409)
     if not run.is_ready:
         return Refusal("not_ready", "This notebook is not ready yet; it opens when it is.", status=409)
