@@ -21,6 +21,8 @@ from django.shortcuts import render
 from django_htmx.http import HttpResponseClientRedirect
 from rest_framework import exceptions as drf
 
+from portal import invalid
+
 if TYPE_CHECKING:
     from rest_framework.response import Response
 
@@ -213,8 +215,8 @@ def to_refusal(exception: Exception) -> Refusal | None:
             retry_after_s=wait_s,
         )
     if isinstance(exception, drf.ValidationError):
-        field, message = _first_problem(exception.detail)
-        return Refusal("invalid", message, field)
+        field, said = _first_problem(exception.detail)
+        return Refusal("invalid", invalid.sentence(field, getattr(said, "code", ""), str(said)), field)
     if isinstance(exception, ValidationError):
         return Refusal("invalid", " ".join(exception.messages))
     if isinstance(exception, RequestDataTooBig):
@@ -224,8 +226,8 @@ def to_refusal(exception: Exception) -> Refusal | None:
     return None
 
 
-def _first_problem(detail: Any, path: str = "") -> tuple[str | None, str]:
-    """The first field and sentence of DRF's nested error structure; a form shows one at a time as well."""
+def _first_problem(detail: Any, path: str = "") -> tuple[str | None, Any]:
+    """The first field of DRF's nested error structure, and what is said of it; a form shows one at a time as well."""
     if isinstance(detail, dict):
         key, value = next(iter(detail.items()))
         if key == "non_field_errors":
@@ -238,9 +240,9 @@ def _first_problem(detail: Any, path: str = "") -> tuple[str | None, str]:
                 if item:
                     return _first_problem(item, f"{path}[{index}]" if path else path)
                 continue
-            return path or None, str(item)
+            return path or None, item
         return path or None, "Not valid."
-    return path or None, str(detail)
+    return path or None, detail
 
 
 def json_refusal(refusal: Refusal) -> JsonResponse:

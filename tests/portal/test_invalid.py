@@ -1,0 +1,51 @@
+"""What DRF says of a field comes as a sentence with the field and a way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rest_framework import serializers
+
+from portal.errors import to_refusal
+
+LOOK = "What it takes stands in /api/v1/openapi.json."
+
+
+class Line(serializers.Serializer[None]):
+    units = serializers.IntegerField(min_value=1, max_value=8)
+
+
+class Call(serializers.Serializer[None]):
+    name = serializers.CharField(max_length=4)
+    kind = serializers.ChoiceField(choices=["notebook", "job"], required=False)
+    words = serializers.ListField(required=False)
+    lines = Line(many=True, required=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ({}, "name", "'name' is missing; send it."),
+        ({"name": ""}, "name", "'name' has no value; send one."),
+        ({"name": None}, "name", "'name' has no value; send one."),
+        ({"name": "notebook"}, "name", "'name' is not possible. Ensure this field has no more than 4 characters."),
+        ({"name": "n", "kind": "pod"}, "kind", f"'kind' is not possible. \"pod\" is not a valid choice. {LOOK}"),
+        ({"name": "n", "lines": [{"units": 9}]}, "lines[0].units", "'lines[0].units' is not possible. Ensure this"),
+        ({"name": "n", "lines": [{"units": "two"}]}, "lines[0].units", f"A valid integer is required. {LOOK}"),
+        ({"name": "n", "words": "sh"}, "words", f'got type "str". {LOOK}'),
+    ],
+)
+def test_a_field_that_cannot_be_says_so(body: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(serializers.ValidationError) as raised:
+        Call(data=body).is_valid(raise_exception=True)
+    refusal = to_refusal(raised.value)
+    assert refusal is not None
+    assert (refusal.code, refusal.field) == ("invalid", field)
+    assert words in refusal.message
+
+
+def test_what_is_said_of_no_field_stays_as_it_is() -> None:
+    refusal = to_refusal(serializers.ValidationError("Not this way."))
+    assert refusal is not None
+    assert (refusal.field, refusal.message) == (None, "Not this way.")
