@@ -98,7 +98,7 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
     if wish is None:
         return Status(Phase.STOPPED, "not_started", "Not started yet.", None, actions=("start", "delete"))
     if wish.ended_at is not None:
-        return _ended(wish)
+        return _ended(wish, seen)
     if wish.stop_requested_at is not None or wish.is_deleting:
         return _stopping(wish, seen)
     if wish.sent in ("refused", "foreign"):
@@ -114,7 +114,7 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
     return _alive(wish, seen, now)
 
 
-def _ended(wish: Wish) -> Status:
+def _ended(wish: Wish, seen: Seen | None) -> Status:
     """The words are the Run's, and what it kept of the texts behind them, whether its pod is still there or not."""
     if wish.is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
@@ -123,7 +123,8 @@ def _ended(wish: Wish) -> Status:
     if phase is not Phase.FAILED or wish.kept is None:
         return Status(phase, wish.reason or wish.outcome, wish.message, wish.ended_at, facts, ("start", "delete"))
     told = wish.kept.told
-    actions = ("start", *(action for action in told.actions if action != "stop"), "delete")
+    over = {"stop"} if seen is not None and seen.pod is not None else {"stop", "log"}
+    actions = ("start", *(action for action in told.actions if action not in over), "delete")
     facts |= told.facts
     return Status(phase, wish.reason, wish.message, wish.ended_at, facts, actions, told)
 
@@ -188,6 +189,7 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     pending = queue.condition("QuotaReserved")
     message = pending.message if pending is not None and not pending.is_true else ""
     found = explain.pending(message, units=wish.units, class_name=wish.class_name, slug=wish.class_slug)
+    facts |= found.facts
     if wish.hold and not found.is_final:
         found = explain.held(wish.hold, message)
     interrupted = queue.condition("Preempted")

@@ -80,6 +80,7 @@ REFUSED_PODS = [
         "preparing", "quota_full",
         "Its units are assigned, but the namespace's quota gpu-portal is full: nvidia.com/gpu: 2 asked, 3 of 4 used.",
         "when a pod that is ending has gone",
+        facts={"quota": "gpu-portal", "resource": "nvidia.com/gpu", "asked": 2, "used": 3, "limit": 4},
     ),
     Problem(
         "quota of cpu and memory full", "cpu over the limits",
@@ -91,6 +92,7 @@ REFUSED_PODS = [
         "Its units are assigned, but the namespace's quota gpu-portal is full: cpu: 16 cores asked, 50 of 64 used; "
         "memory: 64 GiB asked, 200 of 256 used.",
         "when a pod that is ending has gone",
+        facts={"quota": "gpu-portal", "resource": "cpu", "asked": 16, "used": 50, "limit": 64},
     ),
     Problem(
         "quota too small", "quota full",
@@ -101,6 +103,7 @@ REFUSED_PODS = [
         "blocked", "quota_too_small",
         "The namespace's quota gpu-portal can never take it: nvidia.com/gpu: 8 asked, 4 at most.",
         "Ask for less", (STOP, CHANGE),
+        {"quota": "gpu-portal", "resource": "nvidia.com/gpu", "asked": 8, "limit": 4},
     ),
     Problem(
         "quota wants sizes", "quota full",
@@ -120,14 +123,14 @@ REFUSED_PODS = [
         "blocked", "limit_range",
         "The namespace's limits refuse its pod: cpu per container: 8 cores asked, 4 at most; memory per container: "
         "16 GiB asked, 8 at most.",
-        "Ask for less cpu or memory", (STOP, CHANGE),
+        "Ask for less cpu or memory", (STOP, CHANGE), {"resource": "cpu", "asked": 8, "limit": 4},
     ),
     Problem(
         "memory below the limits", "cpu over the limits",
         refused(f"{FORBIDDEN}minimum memory usage per Container is 1Gi, but request is 512Mi"),
         "blocked", "below_limit_range",
         "The namespace's limits refuse its pod: memory per container: 0.5 GiB asked, 1 at least.",
-        "Ask for more", (STOP, CHANGE),
+        "Ask for more", (STOP, CHANGE), {"resource": "memory", "asked": 0.5, "limit": 1},
     ),
     Problem(
         "Pod Security", "webhook says no", refused(FORBIDDEN + VIOLATES),
@@ -259,8 +262,8 @@ UNSCHEDULABLE_PODS = [
     Problem(
         "devices claimed", "no card free",
         unplaced("0/8 nodes are available: 8 cannot allocate all claims. still not schedulable, preemption: 0/8 ..."),
-        "blocked", "devices_unavailable", "No node can give it the devices that it claims right now.",
-        "when devices are free", (STOP, CHANGE),
+        "blocked", "devices_unavailable", "None of the 8 nodes can give it the devices that it claims right now.",
+        "when devices are free", (STOP, CHANGE), {"nodes": 8},
     ),
     Problem(
         "no node at all", "no node of its kind", unplaced("no nodes available to schedule pods"),
@@ -363,7 +366,8 @@ STARTING = [
     Problem(
         "image's name is none", "image not found",
         at_node("InvalidImageName", 'Failed to apply default image tag "Minimal": invalid reference format'),
-        "blocked", "bad_image_name", "minimal:1 is no name of an image.", "Check its name", (STOP, CHANGE), NODE,
+        "blocked", "bad_image_name", "minimal:1 is not a valid name of an image.",
+        "Check its name", (STOP, CHANGE), NODE,
     ),
     Problem(
         "image for long", "image for a while",
@@ -542,7 +546,7 @@ ENDINGS = [
     ),
     Problem(
         "host memory", "killed", ended(137, "OOMKilled"), "failed", "out_of_memory",
-        "It used more host memory than its 16 GiB and was ended; this is not the GPU's memory.",
+        "It used more than its 16 GiB of host memory and was ended; this is not the GPU's memory.",
         "take more memory", (STOP, CHANGE, LOG), {"exit_code": 137, "memory_gib": 16},
     ),
     Problem(
@@ -575,7 +579,7 @@ ENDINGS = [
             'failed: unable to start container process: exec: "trian.py": executable file not found in $PATH: unknown',
         ),
         "failed", "command_not_found", "Its command trian.py was not found in the image.", "Check the command",
-        (STOP, CHANGE, LOG), {"exit_code": 128},
+        (STOP, CHANGE), {"exit_code": 128},
     ),
     Problem(
         "command not executable", "command not found", ended(126), "failed", "command_not_executable",
@@ -584,7 +588,8 @@ ENDINGS = [
     ),
     Problem(
         "device gone", "topology", rejected("UnexpectedAdmissionError", ALLOCATE), "preparing", "device_unavailable",
-        f"The node a100-1 refused it: nvidia.com/gpu: 2 asked, 1 there. {AGAIN}", "operators", (STOP,), NODE,
+        f"The node a100-1 refused it: nvidia.com/gpu: 2 asked, 1 there. {AGAIN}", "operators", (STOP,),
+        {**NODE, "resource": "nvidia.com/gpu", "asked": 2, "available": 1},
     ),
     Problem(
         "topology", "device gone",
@@ -600,7 +605,7 @@ ENDINGS = [
             "Pod was rejected: Node didn't have enough resource: cpu, requested: 8000, used: 62000, capacity: 64000",
         ),
         "preparing", "node_full", f"The node a100-1 refused it: cpu: 8 cores asked, 62 of 64 used. {AGAIN}",
-        "operators", (STOP,), NODE,
+        "operators", (STOP,), {**NODE, "resource": "cpu", "asked": 8, "used": 62, "limit": 64},
     ),
     Problem(
         "no card at the node", "device gone",
@@ -609,7 +614,7 @@ ENDINGS = [
             "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 2, used: 7, capacity: 8",
         ),
         "preparing", "node_full", f"The node a100-1 refused it: nvidia.com/gpu: 2 asked, 7 of 8 used. {AGAIN}",
-        "operators", (STOP,), NODE,
+        "operators", (STOP,), {**NODE, "resource": "nvidia.com/gpu", "asked": 2, "used": 7, "limit": 8},
     ),
     Problem(
         "node changed its labels", "node shuts down",
@@ -640,7 +645,7 @@ ENDINGS = [
             pod_reason="Evicted",
         ),
         "preparing", "too_many_files",
-        f"It wrote more to shared-memory than its 2 GiB, and the node a100-1 ended it. {AGAIN}", "Write less",
+        f"It wrote more to /dev/shm than its 2 GiB, and the node a100-1 ended it. {AGAIN}", "Write less",
         (STOP, CHANGE), NODE,
     ),
     Problem(
@@ -676,7 +681,7 @@ ENDINGS = [
     Problem(
         "no such repository", "private repository",
         failed_clone(128, "Cloning into './.a.part'...\nfatal: repository 'https://git.example.org/a.git/' not found"),
-        "failed", "repository_not_found", "There is no repository https://git.example.org/a.git/.", "Check its address",
+        "failed", "repository_not_found", "There is no repository https://git.example.org/a.git.", "Check its address",
         (STOP, CHANGE, LOG), {"exit_code": 128, "container": "clone"},
     ),
     Problem(
@@ -759,7 +764,7 @@ OTHERS = [
             ),
         ),
         "blocked", "limit_range",
-        "The namespace's limits refuse its pod: more cpu, memory asked than one container may have.",
+        "The namespace's limits refuse its pod: more cpu and memory asked than one container may have.",
         "Ask for less", (STOP, CHANGE),
     ),
     Problem(

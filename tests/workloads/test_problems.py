@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from tests.workloads.problems import NOW, PROBLEMS, WISH, Problem
 from workloads import progress
+from workloads.explain.said import FACTS
 from workloads.phase import Status, Wish, status
 
 BY_NAME = {problem.name: problem for problem in PROBLEMS}
@@ -54,3 +56,25 @@ def test_the_step_that_is_stuck_carries_the_text_behind_it(problem: Problem) -> 
 
 def test_names_are_names() -> None:
     assert len(BY_NAME) == len(PROBLEMS) > 60
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_its_facts_are_of_the_kinds_that_their_names_promise(problem: Problem) -> None:
+    for name, value in told(problem).facts.items():
+        assert isinstance(value, FACTS[name]), name
+        assert not isinstance(value, bool), name
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_it_says_a_way_out_in_whole_sentences_and_offers_no_log_where_nothing_ran(problem: Problem) -> None:
+    found = told(problem)
+    pod = problem.seen.pod
+    assert re.fullmatch(r"[A-Z0-9].*[.]", found.sentence) or found.sentence.startswith("minimal:1")
+    assert "  " not in found.sentence
+    if found.explained is not None:
+        assert re.fullmatch(r"[A-Z].*[.]", found.explained.remedy)
+    ran = pod is not None and any(
+        one.state in ("running", "terminated") and one.reason != "StartError"
+        for one in (*pod.init_containers, *pod.containers)
+    )
+    assert ran or "log" not in found.actions

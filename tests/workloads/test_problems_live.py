@@ -119,7 +119,7 @@ STAGED: dict[str, Staged] = {
         lambda k, p: k.mount_error(p, NOT_MOUNTED), "blocked", "volume_not_mounted", "cannot mount", "Storage", "two"
     ),
     "crashed": Staged(lambda k, p: k.exited(p, 3), "failed", "crashed", "exit code 3", "Ended"),
-    "hungry": Staged(Kubelet.oom_killed, "failed", "out_of_memory", "more host memory than its 1 GiB", "Ended"),
+    "hungry": Staged(Kubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"),
     "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "by whom the cluster does not say", "Ended"),
     "full": Staged(
         lambda k, p: k.exited(p, 1, message=FULL), "failed", "out_of_gpu_memory", "Tried to allocate 20.00 GiB", "Ended"

@@ -25,7 +25,7 @@ from workloads.reconcile import reconcile
 pytestmark = pytest.mark.django_db
 
 SAID = "fatal: repository 'https://git.example.org/course.git/' not found"
-SENTENCE = "There is no repository https://git.example.org/course.git/."
+SENTENCE = "There is no repository https://git.example.org/course.git."
 
 
 def container(name: str, state: str, **more: Any) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
-from workloads.explain.said import STOP_OR_CHANGE, Explained, is_more, named, number, unit
+from workloads.explain.said import STOP_OR_CHANGE, Explained, figures, is_more, named, number, unit
 
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
 _FAILED = re.compile(r"failed quota: ([^:\s]+): must specify (.+)")
@@ -26,7 +27,10 @@ _NESTED = re.compile(r"\s*\([^()]*\)")
 def refused_pod(message: str) -> Explained:
     """The event FailedCreate of a Job: its units are assigned, but the API server does not take its pod."""
     found = _refused(message) or Explained(
-        "pod_refused", "The cluster refuses its pod.", "The answer of the cluster says why.", is_final=True
+        "pod_refused",
+        "The cluster refuses its pod.",
+        "The answer of the cluster says why; tell the operators.",
+        is_final=True,
     )
     return replace(found, raw=message, raw_from="the Job controller")
 
@@ -79,6 +83,7 @@ def _exceeded(quota: str, asked: dict[str, str], used: dict[str, str], limit: di
             "Ask for less, or tell the operators.",
             is_final=True,
             actions=STOP_OR_CHANGE,
+            facts={"quota": quota, **figures(never[0], asked=asked[never[0]], limit=limit[never[0]])},
         )
     what = "; ".join(
         f"{named(name)}: {number(name, asked[name])}{unit(name)} asked, "
@@ -89,7 +94,13 @@ def _exceeded(quota: str, asked: dict[str, str], used: dict[str, str], limit: di
         "quota_full",
         f"Its units are assigned, but the namespace's quota {quota} is full: {what}.",
         "It starts by itself when a pod that is ending has gone, usually within a minute.",
+        facts={"quota": quota, **_first(asked, used, limit)},
     )
+
+
+def _first(asked: dict[str, str], used: dict[str, str], limit: dict[str, str]) -> dict[str, Any]:
+    name = next(iter(asked))
+    return figures(name, asked=asked[name], used=used.get(name, "?"), limit=limit.get(name, "?"))
 
 
 def _amounts(text: str) -> dict[str, str]:
@@ -105,12 +116,14 @@ def _by_limits(message: str) -> Explained | None:
         said = f"{number(resource, asked)}{unit(resource)} asked" if asked else "none asked"
         word = "at most" if which == "maximum" else "at least"
         parts.append(f"{resource} per {per.lower()}: {said}, {number(resource, bound)} {word}")
+    _, resource, _, bound, asked = found[0]
+    facts = figures(resource, **({"asked": asked} if asked else {}), limit=bound)
     text = f"The namespace's limits refuse its pod: {'; '.join(parts)}."
     if all(which == "minimum" for which, *_ in found):
         remedy = "Ask for more, or tell the operators."
-        return Explained("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
+        return Explained("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
     remedy = "Ask for less cpu or memory, or tell the operators."
-    return Explained("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
+    return Explained("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
 
 
 def _by_admission(message: str) -> Explained | None:

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster.manifests.run import CLONE_CONTAINER
-from workloads.explain.said import GIB, Explained, named, number, size, unit
+from cluster.run_spec import HOME
+from workloads.explain.said import GIB, Explained, figures, named, number, size, unit
 
 AGAIN = "Kubernetes starts it again by itself."
 NOT_SAVED = "What it had not saved is lost."
-LOG = "Its log says more."
+LOG = "Its log says more; it can be read for an hour after the end."
 ENDED = ("stop", "log", "change")
 CHANGE = ("stop", "change", "log")
+# What has not begun has no log.
+NEVER_RAN = ("stop", "change")
 
 _SIGNALS = {
     4: "an illegal instruction",
@@ -75,7 +78,22 @@ def ended_badly(ended: Ended) -> Explained:
 
 def _by_cluster(ended: Ended) -> Explained:
     reason, sentence, remedy, actions = _disruption(ended)
-    return Explained(reason, sentence, remedy, actions=actions, facts={"node": ended.node} if ended.node else {})
+    facts = ({"node": ended.node} if ended.node else {}) | _numbers(ended.pod_message)
+    return Explained(reason, sentence, remedy, actions=actions, facts=facts)
+
+
+def _numbers(text: str) -> dict[str, Any]:
+    """Of what the kubelet refused it for."""
+    if found := _DEVICES.search(text):
+        return {"resource": found[1], "asked": int(found[2]), "available": int(found[3])}
+    if found := _INSUFFICIENT.search(text):
+        return figures(found[1], **dict(zip(("asked", "used", "limit"), _quantities(found), strict=True)))
+    return {}
+
+
+def _quantities(found: re.Match[str]) -> list[str]:
+    """The kubelet's numbers: cpu in millicores, memory in bytes."""
+    return [f"{part}m" if found[1] == "cpu" else part for part in found.group(2, 3, 4)]
 
 
 def _disruption(ended: Ended) -> tuple[str, str, str, tuple[str, ...]]:
@@ -110,26 +128,30 @@ def _disruption(ended: Ended) -> tuple[str, str, str, tuple[str, ...]]:
 
 
 def _full(why: str, text: str) -> str:
-    """The kubelet's numbers: cpu in millicores, memory in bytes."""
     found = _INSUFFICIENT.search(text)
     if found is None:
         return f"too little {why.removeprefix('OutOf')} is left"
     name = found[1]
-    asked, used, capacity = (f"{part}m" if name == "cpu" else part for part in found.group(2, 3, 4))
+    asked, used, capacity = _quantities(found)
     taken = f"{number(name, used)} of {number(name, capacity)} used"
     return f"{named(name)}: {number(name, asked)}{unit(name)} asked, {taken}"
 
 
+# What the volumes of our pods are called, as people know them.
+_PLACES = {"shared-memory": "/dev/shm", "home": HOME}
+
+
 def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
     if found := _TOO_MUCH.search(text):
-        said = f"It wrote more to {found[1]} than its {size(found[2])}, and the node {node} ended it."
+        place = _PLACES.get(found[1], found[1])
+        said = f"It wrote more to {place} than its {size(found[2])}, and the node {node} ended it."
         return "too_many_files", said, "Write less there, or ask for more.", ("stop", "change")
     if found := _OWN_LIMIT.search(text):
         said = f"It wrote more files than its {size(found[1])}, and the node {node} ended it."
         return "too_many_files", said, "Write less, or to a volume.", ("stop", "change")
     found = _LOW.search(text)
     if found is None:
-        return "evicted", f"The node {node} ended it.", NOT_SAVED, ("stop",)
+        return "evicted", f"The node {node} ended it and does not say why.", NOT_SAVED, ("stop",)
     what = {"ephemeral-storage": "disk space", "nodefs": "disk space", "imagefs": "disk space"}.get(found[1], found[1])
     left = f" ({size(found[2])} left)" if found[2] else ""
     said = f"The node {node} ran low on {what}{left} and ended it"
@@ -147,10 +169,10 @@ def _by_itself(ended: Ended) -> Explained:
     code = ended.exit_code
     facts: Mapping[str, Any] = {} if code is None else {"exit_code": code}
     if ended.state_reason == "OOMKilled":
-        told = f"its {_gib(ended.memory)} GiB" if ended.memory else "it may"
+        told = f"its {_gib(ended.memory)} GiB" if ended.memory else "its share"
         return Explained(
             "out_of_memory",
-            f"It used more host memory than {told} and was ended; this is not the GPU's memory.",
+            f"It used more than {told} of host memory and was ended; this is not the GPU's memory.",
             "Use less, or take more memory or a class with more of it per unit.",
             actions=CHANGE,
             facts=_with_memory(facts, ended),
@@ -170,9 +192,9 @@ def _by_itself(ended: Ended) -> Explained:
 def _by_code(ended: Ended) -> tuple[str, str, str, tuple[str, ...]]:
     code, check = ended.exit_code, "Check the command and the image."
     if found := _EXECUTABLE.search(ended.message):
-        return "command_not_found", f"Its command {found[1]} was not found in the image.", check, CHANGE
+        return "command_not_found", f"Its command {found[1]} was not found in the image.", check, NEVER_RAN
     if ended.state_reason in ("StartError", "ContainerCannotRun"):
-        return "command_not_found", "Its command could not be started in this image.", check, CHANGE
+        return "command_not_found", "Its command could not be started in this image.", check, NEVER_RAN
     if code == 127:
         return "command_not_found", "Its command was not found in the image (exit code 127).", check, CHANGE
     if code == 126:
@@ -201,6 +223,7 @@ def _by_code(ended: Ended) -> tuple[str, str, str, tuple[str, ...]]:
 _NO_REPOSITORY = re.compile(r"fatal: repository '([^']+)' (?:not found|does not exist)")
 _SIGN_IN = re.compile(r"could not read (?:Username|Password) for '([^']+)'|Authentication failed for '([^']+)'")
 _UNREACHABLE = re.compile(r"fatal: unable to (?:access|connect to|look up) [^\n]*?'?: ([^\n]+)")
+_BRANCH = "Check its name; then start it with the right one."
 _NO_BRANCH = re.compile(r"Remote branch (\S+) not found")
 
 
@@ -223,9 +246,10 @@ def _clone(ended: Ended) -> Explained:
 def _clone_by_text(ended: Ended) -> tuple[str, str, str]:
     text = ended.message
     if found := _NO_BRANCH.search(text):
-        return "reference_not_found", f"Its repository has no branch or tag {found[1]}.", "Check its name."
+        return "reference_not_found", f"Its repository has no branch or tag {found[1]}.", _BRANCH
     if found := _NO_REPOSITORY.search(text):
-        return "repository_not_found", f"There is no repository {_bare(found[1])}.", "Check its address."
+        said = f"There is no repository {_bare(found[1]).rstrip('/')}."
+        return "repository_not_found", said, "Check its address; then start it with the right one."
     if found := _SIGN_IN.search(text):
         said = f"Its repository wants a sign-in at {_bare(found[1] or found[2])}, or does not exist there."
         return "repository_private", said, "Make it public, or clone it inside with your own sign-in."

@@ -59,14 +59,24 @@ def _unschedulable(message: str) -> Explained:
         text = "Waits for its volume: the storage has not provided it yet."
         return Explained("volume_unbound", text, TELL_OPERATORS)
     if "allocate all claims" in message or "resourceclaim" in message.lower() or "device class" in message:
-        text = "No node can give it the devices that it claims right now."
-        return Explained("devices_unavailable", text, "It starts when devices are free.", actions=STOP_OR_CHANGE)
+        return _no_devices(_NODES.search(message))
     if "no nodes available to schedule" in message:
         return Explained("no_nodes", "The cluster has no node at the moment.", TELL_OPERATORS)
     found = _NODES.search(message)
     if found is None:
         return Explained("not_placed", "Waits for the scheduler to choose a node.", TELL_OPERATORS)
     return _of_nodes(int(found[1]), found[2])
+
+
+def _no_devices(found: re.Match[str] | None) -> Explained:
+    none = "No node" if found is None else f"None of the {found[1]} nodes"
+    return Explained(
+        "devices_unavailable",
+        f"{none} can give it the devices that it claims right now.",
+        "It starts when devices are free; fewer units may start sooner.",
+        actions=STOP_OR_CHANGE,
+        facts={} if found is None else {"nodes": int(found[1])},
+    )
 
 
 def _of_nodes(count: int, reasons: str) -> Explained:

@@ -34,6 +34,7 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
             "It starts by itself once a grant allows it. Otherwise ask for fewer units, or request more quota.",
             is_final=True,
             actions=STOP_OR_CHANGE,
+            facts={"units": units, "most_units": int(found[3])},
         )
     if any(flavor.startswith(f"{slug}-") for flavor in _HELD.findall(message)):
         return Explained(
@@ -48,6 +49,7 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
             "no_node_fits",
             f"No single node has {units_of(units, class_name)} free right now{lacking}.",
             "It starts when one node has enough; fewer units may start sooner.",
+            facts={"units": units},
         )
     if found := _MORE_NEEDED.search(message):
         missing = int(found[3])
@@ -55,6 +57,7 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
             "waiting_for_quota",
             f"Waits for {units_of(missing, class_name)}: your team's quota is in use and nothing more can be borrowed.",
             "It starts when running work of your team ends; stopping one of yours helps at once.",
+            facts={"units": units, "missing_units": missing},
         )
     if "is stopped" in message or "is inactive" in message:
         return Explained("queue_held", "Your team's queue is held: nothing new starts.", "Ask the operators why.")
@@ -71,7 +74,7 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
 
 def _limit_range(message: str) -> Explained:
     found = _OUTSIDE.search(message)
-    names = ", ".join(re.findall(r"[a-z][a-z0-9./-]*", found[1])) if found else "cpu or memory"
+    names = " and ".join(re.findall(r"[a-z][a-z0-9./-]*", found[1])) if found else "cpu or memory"
     if found and found[2] == "below":
         text = f"The namespace's limits refuse its pod: less {names} asked than one container must have."
         return Explained(

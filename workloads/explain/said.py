@@ -9,15 +9,41 @@ from typing import Any
 from cluster.records import amount
 
 GIB = 2**30
-TELL_OPERATORS = "Tell the operators if it stays."
+TELL_OPERATORS = "Tell the operators if it is still so in 10 minutes."
 # Next best actions, best first; each is a verb of the API or a thing to look at.
 STOP = ("stop",)
 STOP_OR_CHANGE = ("stop", "change")
 
 
+# What a sentence's numbers are called and what they are, wherever they are told: page, API and mail.
+FACTS: Mapping[str, type | tuple[type, ...]] = {
+    "asked": (int, float),
+    "attempts": int,
+    "available": (int, float),
+    "container": str,
+    "exit_code": int,
+    "image_mib": int,
+    "limit": (int, float),
+    "memory_gib": (int, float),
+    "missing_units": int,
+    "most_units": int,
+    "node": str,
+    "nodes": int,
+    "nodes_with_image": int,
+    "position": int,
+    "quota": str,
+    "resource": str,
+    "secrets": int,
+    "units": int,
+    "used": (int, float),
+}
+
+
 @dataclass(frozen=True)
 class Explained:
-    """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the sentence's numbers."""
+    """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the sentence's numbers, by
+    names of FACTS; of several resources, those of the first.
+    """
 
     reason: str
     sentence: str
@@ -42,6 +68,21 @@ def number(resource: str, quantity: str | int) -> str:
     if _plain(resource) == "cpu":
         return f"{round(value / 1000, 2):g}"
     return f"{round(value / GIB, 1):g}" if is_bytes(resource) else str(value)
+
+
+def figure(resource: str, quantity: str | int) -> int | float | None:
+    """`number` as a number; None for what is none."""
+    try:
+        value = float(number(resource, quantity))
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def figures(resource: str, **quantities: str | int) -> dict[str, Any]:
+    """Facts about one resource, in cores, GiB or pieces; what is not known is left out."""
+    found = {name: figure(resource, quantity) for name, quantity in quantities.items()}
+    return {"resource": named(resource), **{name: value for name, value in found.items() if value is not None}}
 
 
 def unit(resource: str) -> str:

@@ -16,6 +16,7 @@ from workloads.seen import ImageSeen
 NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
 _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+_NAME = "Check its name; then stop this run and start another."
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
 _MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")
 _USED_BY = re.compile(r"already used by pod\(s\) (.+)")
@@ -71,7 +72,7 @@ def waiting_container(
 
 def _waiting(reason: str, message: str, image: str, node: str) -> Explained | None:
     if reason == "InvalidImageName":
-        return _change("bad_image_name", f"{image} is no name of an image.", "Check its name.")
+        return _change("bad_image_name", f"{image} is not a valid name of an image.", _NAME)
     if reason == "SignatureValidationFailed":
         text = f"The node {node} does not accept the image {image}: its signature is missing or wrong."
         return _change("image_not_accepted", text, "Choose another image. Tell the operators if it should be accepted.")
@@ -95,7 +96,7 @@ def _pull(message: str, image: str, node: str) -> Explained:
         return _change("image_wrong_platform", text, "Choose another image.")
     if found := _NO_HOST.search(message):
         text = f"The node {node} knows no registry {found[1]} for the image {image}."
-        return _change("registry_unknown", text, "Check its name; then stop this run and start another.")
+        return _change("registry_unknown", text, _NAME)
     if "toomanyrequests" in message or "429 Too Many Requests" in message:
         text = (
             f"The registry of the image {image} takes no more requests from the cluster for now; the node tries again."
@@ -112,7 +113,7 @@ def _pull(message: str, image: str, node: str) -> Explained:
         remedy = f"It starts by itself when the registry answers. {TELL_OPERATORS}"
         return Explained("registry_unavailable", text, remedy)
     text = f"The image {image} could not be pulled; the node {node} tries again."
-    return _change("image_not_pulled", text, "What the node says is behind it.")
+    return _change("image_not_pulled", text, f"What the node says is behind it. {TELL_OPERATORS}")
 
 
 def _not_given_out(image: str, sign_in: SignIn) -> Explained:
@@ -189,7 +190,8 @@ def slow_pull(node: str, since: datetime, limit: timedelta, image: ImageSeen | N
         facts["nodes_with_image"] = there
         others = f"; {there} other {'node has' if there == 1 else 'nodes have'} it already"
     minutes = int(limit.total_seconds() // 60)
-    text = f"On {node}: fetching its image{size} since {date_and_time(since)}, for more than {minutes} minutes now{others}."
+    began = date_and_time(since)
+    text = f"On {node}: fetching its image{size} since {began}, for more than {minutes} minutes now{others}."
     remedy = "The first time on a node, a large image takes long. Tell the operators if it takes half an hour."
     return Explained("image_slow", text, remedy, facts=facts)
 
