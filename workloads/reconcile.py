@@ -20,7 +20,6 @@ from catalog.models import GpuClass
 from cluster import apply, names
 from cluster import queries as mirror
 from cluster.kube import Kube, NotFound
-from cluster.manifests import OWNER_LABEL
 from cluster.manifests import run as manifests
 from cluster.models import AppliedObject
 from cluster.run_spec import JOB, ClaimSpec, RunSpec
@@ -28,7 +27,7 @@ from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import coming_back, ending, idle, keeping, leaving, registry_secret, run_secret, run_time
+from workloads import coming_back, ending, idle, keeping, leaving, registry_secret, run_secret, run_time, unrecorded
 from workloads.models import Run, Volume, Workload
 from workloads.queries import KINDS_NEEDED
 from workloads.seen import Seen, running_since, since
@@ -205,6 +204,7 @@ def _is_gone(work: _Work, job: AppliedObject) -> bool:
 
 def _stop(work: _Work, run: Run) -> Outcome:
     """Delete the Job, then wait until the mirror shows neither it nor a pod: until then units are held."""
+    unrecorded.write_down(RunSpec.from_json(run.spec), work.sent, cluster_id=work.cluster_id, kube=work.kube)
     seen = _look(work, run)
     if seen is not None:
         _record(run, seen)
@@ -263,32 +263,19 @@ def _shows_what_came_after(work: _Work, at: datetime) -> bool:
 
 
 def _delete_job(work: _Work, run: Run) -> bool:
-    """Ask for its deletion once; False when there never was one. A worker may have died between POST and its record."""
-    name = names.run_name(work.workload.name, run.number)
-    namespace = work.workload.namespace.name
-    known = work.sent.get(("Job", name))
-    if known is not None and known.result == Result.TERMINATING:
-        return True
-    if known is not None and known.result in (Result.REFUSED, Result.FOREIGN):
+    """Ask for its deletion once; False when there never was one."""
+    known = work.sent.get(("Job", names.run_name(work.workload.name, run.number)))
+    if known is None or known.result in (Result.REFUSED, Result.FOREIGN):
         return False
-    if known is None:
-        try:
-            found = work.kube.get("Job", name=name, namespace=namespace)
-        except NotFound:
-            return False
-        if found.labels.get(OWNER_LABEL) != work.owner:
-            return False
-        known = AppliedObject(
-            cluster_id=work.cluster_id, owner=work.owner, kind="Job", namespace=namespace, name=name, uid=found.uid
-        )
+    if known.result == Result.TERMINATING:
+        return True
     work.deadline.check()
-    work.kube.delete("Job", name=name, namespace=namespace, uid=known.uid)
+    work.kube.delete("Job", name=known.name, namespace=known.namespace, uid=known.uid)
     known.result = Result.TERMINATING
     # The database's clock: it is compared with the mirror's, maybe by another worker.
     known.sent_at = Now()
     known.save()
     known.refresh_from_db(fields=["sent_at"])
-    work.sent["Job", name] = known
     return True
 
 
