@@ -173,7 +173,8 @@ class ThinPath:
         assert host.endswith(self.notebooks_domain), f"opened at {host}"
         assert "jupyter" in opened.text.lower(), f"this is not JupyterLab: {opened.words()[:200]}"
         self.token = self.seen.notebook_token("first")
-        assert self.token not in opened.url + str(opened.headers), "the notebook's token is in the address or a header"
+        told = opened.url + str(opened.headers) + opened.text
+        assert self.token not in told, "the notebook's token is in the address, a header or the page"
         answer = compute(self.alice, opened, "6*7")
         assert answer == "42", f"the kernel answered {answer!r}"
         self.notebook_url = opened.url
@@ -182,7 +183,7 @@ class ThinPath:
         assert b"jupyter" in log[1].lower(), f"this is another log: {log[1][:200]!r}"
 
     def stranger(self) -> None:
-        """JupyterLab tells its own pages the notebook's token; whoever has it still needs the gateway's cookie."""
+        """Even whoever has the notebook's token needs the gateway's cookie."""
         charlie, with_token = Visitor(self.alice.base), Visitor(self.alice.base, token=self.token)
         for visitor, url in ((charlie, self.notebook_url), (with_token, f"{self.notebook_url}?token={self.token}")):
             refused = visitor.request("GET", url)
