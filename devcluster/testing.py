@@ -23,8 +23,9 @@ SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 # Sets the environment of Django's settings; pytest-django reads those before any conftest.
 PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
-# Mostly they wait for a cluster. A file stays in one process; tests/conftest.py says which come first.
-AT_ONCE = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+# Those of a cluster mostly wait for it: more processes than the two cores of a small machine keep these at work. A file
+# stays in one process; tests/conftest.py says which come first.
+AT_ONCE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

@@ -24,8 +24,9 @@ from tests.waiting import wait_until
 
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
-# A minute or more each.
+# A minute or more each, of those with a browser and of the others.
 LONG_WALKS = ("test_walk", "test_thin_path", "test_hardware_pages", "test_pages")
+LONG = ("test_doors_agree", "test_drift", "test_doors_people", "test_writes", "test_foreign", "test_recovery")
 
 
 @pytest.fixture(scope="session")
@@ -148,7 +149,8 @@ def a100(cluster: Cluster, unique: str) -> GpuClass:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that wait for the cluster first, so that no process is left alone with one of them at the end.
+    """The longest files first, then those that wait for the cluster, so that no process is left alone with one of them
+    at the end, and those that compute run while others wait.
 
     Browser tests last: Playwright keeps an event loop in this thread until the end, and asyncio wants none. Of those
     the long ones first, for the same reason. Kueue is not woken when a pod that it does not manage gives a device back:
@@ -156,9 +158,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     live = {item.path for item in items if "services" in getattr(item, "fixturenames", ())}
 
-    def turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    def turn(item: pytest.Item) -> tuple[bool, int, bool, bool]:
         is_browser, name = "/e2e/" in str(item.path), item.path.stem
-        is_late = name not in LONG_WALKS if is_browser else name == "test_hardware"
-        return is_browser, item.path not in live, is_late
+        long = LONG_WALKS if is_browser else LONG
+        place = long.index(name) if name in long else len(long)
+        return is_browser, place, item.path not in live, name == "test_hardware"
 
     items.sort(key=turn)

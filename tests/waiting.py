@@ -1,6 +1,6 @@
 """Waiting for what no event announces, with a deadline; no test sleeps for a fixed time.
 
-A deadline bounds what hangs. It is no measure of speed: two test processes and a control plane share a small machine.
+A deadline bounds what hangs. It is no measure of speed: test processes and a control plane share a small machine.
 """
 
 from __future__ import annotations

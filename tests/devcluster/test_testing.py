@@ -15,8 +15,8 @@ from devcluster.processes import Supervisor
 from tests import plugin
 
 
-@pytest.mark.parametrize(("rest", "processes"), [([], ["-n", "2"]), (["-k", "quota"], [])])
-def test_all_tests_run_in_two_processes_and_a_few_in_one(
+@pytest.mark.parametrize(("rest", "processes"), [([], ["-n", "3"]), (["-k", "quota"], [])])
+def test_all_tests_run_in_several_processes_and_a_few_in_one(
     monkeypatch: pytest.MonkeyPatch, rest: list[str], processes: list[str]
 ) -> None:
     asked: list[str] = []

@@ -22,7 +22,7 @@ window.EventSource = class extends EventTarget {
   close() { window.openStreams -= 1; }
 };
 """
-# Its own 5 s are too few for a page that two test processes and a browser keep waiting.
+# Its own 5 s are too few for a page that several test processes and a browser keep waiting.
 expect.set_options(timeout=20_000)
 QUIET = [
     "--no-sandbox",  # the container runs as root
