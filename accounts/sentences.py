@@ -22,7 +22,7 @@ SENTENCES = {
     "notebook.opened": "opened",
     "notebook.person_left": "stopped, since its person may not launch any more,",
     "notebook.person_suspended": "stopped, since its person's account is suspended,",
-    "notebook.kept": "kept in spite of its being idle",
+    "notebook.kept": "kept the idle notebook",
     "notebook.idle_warned": "found idle",
     "notebook.idle_stopped": "stopped for being idle",
     "run.extended": "gave more time to",

@@ -128,13 +128,17 @@ def _end(status: Status) -> Step:
 def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
     pod = seen.pod if seen else None
     queue = seen.queue if seen else None
-    ran = wish.started_at or running_since(pod)
+    before = _before(seen, pod)
+    # Of a pod that another one went before, its own times.
+    ran = (None if before else wish.started_at) or running_since(pod)
     bound = (since(pod, "PodScheduled") if pod and pod.node else None) or (wish.started_at if ran else None)
     admitted = wish.admitted_at or since(queue, "Admitted")
     # What was preempted is in the queue again, whatever happened before.
     if queue is not None and queue.is_true("Evicted") and not queue.is_true("Admitted") and pod is None:
         admitted = bound = ran = None
     ready = wish.ready_at if pod is None or pod.is_ready or wish.ended_at else None
+    if before and ready is not None:
+        ready = since(pod, "Ready") or ready
     stages = [
         _Stage("Requested", True, wish.requested_at),
         _Stage("Queued", admitted is not None, admitted, "units assigned" if admitted else ""),
@@ -168,12 +172,17 @@ def _node_note(seen: Seen | None, pod: Pod | None) -> str:
     """The node; of a pod that another one went before, why."""
     if seen is None or pod is None:
         return ""
-    before = [one for one in seen.pods if one.phase == "Failed" and one is not pod]
+    before = _before(seen, pod)
     if not before:
         return pod.node
     return (
         f"{pod.node}{'. ' if pod.node else ''}{ordinal(len(seen.pods))} try; before: {ended_badly(before[-1]).sentence}"
     )
+
+
+def _before(seen: Seen | None, pod: Pod | None) -> list[Pod]:
+    """Pods of this run that went before this one."""
+    return [one for one in seen.pods if one.phase == "Failed" and one is not pod] if seen and pod else []
 
 
 def _has_storage(pod: Pod | None) -> bool:

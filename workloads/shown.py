@@ -207,7 +207,7 @@ def definitions(row: WorkloadRow) -> list[Definition]:
     if spec.get("registry") if run else workload.own_image:
         found.append(Definition("Fits", references.unknown_fit(row.gpu_class.name, workload.kind)))
     if run is not None:
-        found.append(Definition("cpu and memory", f"{spec['cpu']} cores, {spec['memory_gib']} GiB"))
+        found.append(Definition("cpu and memory", f"{plural(spec['cpu'], 'core')}, {spec['memory_gib']} GiB"))
         if row.pod is not None and row.pod.node:
             found.append(Definition("Node", row.pod.node, code=True))
         if run.preemptions:

@@ -63,3 +63,17 @@ def test_home_offers_no_launch_to_a_team_that_holds_nothing(
     after = client.get(HOME).content.decode()
     assert "Launch a notebook" in after
     assert "starts at once" in after
+
+
+def test_what_cannot_start_again_says_why(namespace_a: Namespace, a100: GpuClass, alice: User, client: Client) -> None:
+    make.grant(namespace_a.tenant, a100, units=1)
+    client.force_login(alice)
+    running.workload(namespace_a, a100, name="over", by=alice)
+    page = f"{LIST}/over"
+    assert "Start again" not in client.get(page).content.decode()
+    Run.objects.update(ended_at=timezone.now(), outcome="stopped")
+    assert 'action="/teams/team-a/workloads/over/start"' in client.get(page).content.decode()
+    GpuClass.objects.filter(pk=a100.pk).update(life_cycle="retiring")
+    refused = client.get(page).content.decode()
+    assert 'aria-describedby="start-why"' in refused
+    assert 'action="/teams/team-a/workloads/over/start"' not in refused

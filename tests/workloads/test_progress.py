@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from cluster.observed import Pod
 from tests.workloads.problems import cloning, ended
@@ -117,6 +118,20 @@ def test_a_second_try_says_why_the_first_ended() -> None:
     seen = Seen(job(), ADMITTED, (first, second))
     assert note(WISH, seen, "Node assigned") == "a100-2. 2nd try; before: The node a100-1 is being emptied."
     assert status(WISH, seen, now=NOW).facts == {"node": "a100-2", "attempts": 2}
+
+
+def test_a_second_try_has_its_own_times() -> None:
+    first = replace(ended(137).pods[0], conditions=(condition("DisruptionTarget", reason="EvictionByEvictionAPI"),))
+    second = pod(BOUND, state="running", node="a100-2", phase="Running", uid="second", since=NOW)
+    wish = replace(WISH, started_at=AGO, ready_at=AGO)
+
+    def at(*pods: Pod) -> datetime | None:
+        seen = Seen(job(), ADMITTED, pods)
+        return next(
+            step.at for step in progress.steps(wish, seen, status(wish, seen, now=NOW)) if step.title == "Image"
+        )
+
+    assert (at(second), at(first, second)) == (AGO, NOW)
 
 
 def test_a_lost_node_is_shown_behind_what_had_happened() -> None:
