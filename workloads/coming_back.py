@@ -1,8 +1,11 @@
 """What was interrupted comes back: a notebook whose pod was taken off its node, a job whose units were taken back.
 
 JupyterLab ends with 0 when it is asked to go, so that its Job counts as complete; a job's process ends with another
-code, so that its Job counts as failed, though the queue would have started it again. Neither makes another pod: the
+code, so that its Job may count as failed, though the queue would have started it again. Neither makes another pod: the
 portal makes another run of the same spec. A pod that is taken off again and again stays away: somebody has to look.
+
+The place in the queue goes with the failed Job: Kueue orders by when it first saw a Job and takes no other word for it,
+and a pod that is ended by a suspension carries no sign by which the Job's failure policy could spare it.
 """
 
 from __future__ import annotations

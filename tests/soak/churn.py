@@ -64,7 +64,7 @@ def test_units_are_free_soon_after_the_pods_end(
     took = []
 
     def wait(is_so: Callable[[], object]) -> None:
-        wait_until(is_so, within_s=60, every_s=0.02, story=processes.story)
+        wait_until(is_so, within_s=180, every_s=0.02, story=processes.story)
 
     with kubelet.claim(namespace_a.name, script=runs), churn_ends.heard(accounts) as ends:
         for number in range(ENDS):
