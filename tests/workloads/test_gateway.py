@@ -174,7 +174,7 @@ def log_out(notebook: Workload, bob: User) -> None:
 
 
 def let_the_session_expire(notebook: Workload, bob: User) -> None:
-    Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
+    Session.objects.update(expire_date=timezone.now() - timedelta(hours=1))
 
 
 def change_password(notebook: Workload, bob: User) -> None:
