@@ -338,7 +338,9 @@ def _dumped(values: Any) -> str:
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    # Empty lines at the end would leave a literal block open, and what follows it could not be read.
+    is_block = "\n" in text and not text.endswith("\n\n") and text != "\n"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
 
 
 def _decimal_node(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:

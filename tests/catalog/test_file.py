@@ -95,6 +95,12 @@ def test_any_text_and_number_survives(name: str, terms: str, value: str, units: 
     assert read(write(document, SCHEMA), SCHEMA) == (document, [])
 
 
+@pytest.mark.parametrize("terms", ["\n", "\n\n", "a\n", "a\n\n", "\na", " \n", "\n ", "a\n\nb\n"])
+def test_empty_lines_survive_wherever_they_stand(terms: str) -> None:
+    document = Document({"x": a_class(terms=terms), "y": a_class(terms=terms)}, {})
+    assert read(write(document, SCHEMA), SCHEMA) == (document, [])
+
+
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
