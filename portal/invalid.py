@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Serializers that ask for a field only beside another say it themselves, without DRF's code.
+REQUIRED = "This field is required."
 MISSING = frozenset({"required"})
 EMPTY = frozenset({"blank", "empty", "null"})
 # These say the bound that was passed: nothing is left to look up.
@@ -13,7 +15,7 @@ def sentence(field: str | None, code: str, said: str) -> str:
     """`said`: DRF's own words."""
     if field is None:
         return said
-    if code in MISSING:
+    if code in MISSING or said == REQUIRED:
         return f"'{field}' is missing; send it."
     if code in EMPTY:
         return f"'{field}' has no value; send one."

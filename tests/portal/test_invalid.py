@@ -45,6 +45,12 @@ def test_a_field_that_cannot_be_says_so(body: dict[str, Any], field: str, words:
     assert words in refusal.message
 
 
+def test_a_field_that_is_asked_for_beside_another_is_missing_too() -> None:
+    refusal = to_refusal(serializers.ValidationError({"ends_at": "This field is required."}))
+    assert refusal is not None
+    assert (refusal.field, refusal.message) == ("ends_at", "'ends_at' is missing; send it.")
+
+
 def test_what_is_said_of_no_field_stays_as_it_is() -> None:
     refusal = to_refusal(serializers.ValidationError("Not this way."))
     assert refusal is not None
