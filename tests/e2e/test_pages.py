@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -41,12 +42,15 @@ def look_at(page: Page) -> None:
     page.on("console", note)
     page.on("pageerror", lambda error: messages.append(str(error)))
     root = "document.documentElement"
+    # For the whole site, as the page's own: a cookie for a longer path would be sent beside it, and lose.
+    site = urlsplit(page.url)._replace(path="/", query="", fragment="").geturl()
     for theme, width in SIZES:
-        page.context.add_cookies([{"name": "theme", "value": theme, "url": page.url}])
+        page.context.add_cookies([{"name": "theme", "value": theme, "url": site}])
         page.set_viewport_size({"width": width, "height": 900})
         response = page.reload(wait_until="load")
         assert response is not None
         assert response.status == 200
+        expect(page.locator("html")).to_have_attribute("data-bs-theme", theme)
         page.evaluate(OPEN_ALL)
         assert (theme, width, problems_of(page)) == (theme, width, [])
         assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
