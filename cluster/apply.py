@@ -7,7 +7,6 @@ taken for ours. Every object has an AppliedObject row that says what was sent an
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from cluster import words
 from cluster.kube import Answer, ClusterRefused, ClusterUnavailable, Conflict, Kube, NotFound
@@ -165,7 +165,8 @@ def delete_row(kube: Kube, row: AppliedObject) -> None:
 
 
 def manifest_hash(manifest: Manifest) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    """Keyed: a Secret has values that whoever reads the rows could otherwise find by guessing."""
+    return salted_hmac("cluster.apply", json.dumps(manifest, sort_keys=True), algorithm="sha256").hexdigest()
 
 
 def key_of(manifest: Manifest) -> Key:

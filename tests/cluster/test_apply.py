@@ -352,3 +352,9 @@ def test_an_expired_identity_is_no_verdict_about_the_object(
 
 def test_hashes_do_not_depend_on_the_order_of_keys() -> None:
     assert apply.manifest_hash({"a": 1, "b": {"c": 2, "d": 3}}) == apply.manifest_hash({"b": {"d": 3, "c": 2}, "a": 1})
+
+
+def test_a_value_cannot_be_guessed_from_its_hash(settings: Any) -> None:
+    ours = apply.manifest_hash({"kind": "Secret", "data": {"PASSWORD": "MTIzNA=="}})
+    settings.SECRET_KEY = "of another installation"
+    assert apply.manifest_hash({"kind": "Secret", "data": {"PASSWORD": "MTIzNA=="}}) != ours
