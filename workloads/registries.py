@@ -55,8 +55,13 @@ def put(tenant: str, registry: str, sign_in: SignIn, *, by: Actor) -> tuple[Regi
     row.sealed, row.created_by, row.updated_at = seal(sign_in), by.person, Now()
     row.save()
     row.refresh_from_db(fields=["updated_at"])
-    verb = "registry.put" if known is None else "registry.replaced"
-    record(by, verb, row, tenant=tenant, after={"registry": registry})
+    record(
+        by,
+        "registry.put" if known is None else "registry.replaced",
+        row,
+        tenant=tenant,
+        after={"registry": registry},
+    )
     _follow(namespace, registry)
     return row, known is None
 
