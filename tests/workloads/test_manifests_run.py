@@ -120,13 +120,10 @@ def test_torchrun_starts_a_process_for_each_unit_that_a_process_can_have(interfa
 
 def test_a_script_arrives_as_it_was_typed_and_chooses_what_runs_it() -> None:
     def run(script: str) -> str:
-        _shell, _c, text, _name, argument = manifests.job(replace(JOB, script=script))["spec"]["template"]["spec"][
-            "containers"
-        ][0]["command"]
-        # As a kubelet does it.
-        return subprocess.run(
-            ["sh", "-c", text, "script", argument.replace("$$", "$")], capture_output=True, text=True
-        ).stdout
+        pod = manifests.job(replace(JOB, script=script))["spec"]["template"]["spec"]
+        # As a kubelet reads it.
+        words = [word.replace("$$", "$") for word in pod["containers"][0]["command"]]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
     assert run('echo "it\'s $((1 + 1))" \'$(HOME)\' "$0" | cut -c1-19') == "it's 2 $(HOME) /tmp\n"
     assert run("#!/usr/bin/env python3\nprint('a' + \"'b'\")") == "a'b'\n"
