@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.observed import Container, Pod, Workload
-from workloads import explain
+from workloads import explain, workers
 from workloads.explain import AGAIN, Ended, Explained
 from workloads.seen import NodeTrouble, Seen, container, current_container, since
 
@@ -45,7 +45,7 @@ ON_A_NODE = frozenset({Phase.PREPARING, Phase.STARTING, Phase.READY, Phase.RUNNI
 class Wish:
     """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
     `sent_text`; `problem` is why the worker could not do its part at its last try, `hold` what is said of its class
-    while that is held.
+    while that is held. `units` are of each of the `workers`.
     """
 
     kind: str
@@ -73,6 +73,8 @@ class Wish:
     message: str = ""
     exit_code: int | None = None
     preemptions: int = 0
+    workers: int = 1
+    retries: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def _ended(wish: Wish, seen: Seen | None) -> Status:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
     phase = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(wish.outcome, Phase.FAILED)
     facts: dict[str, Any] = {} if wish.exit_code is None else {"exit_code": wish.exit_code}
-    pod = seen.pod if seen else None
+    pod = workers.culprit(seen.pods) if seen else None
     if phase is not Phase.FAILED or pod is None or pod.phase != "Failed":
         return Status(phase, wish.reason or wish.outcome, wish.message, wish.ended_at, facts, ("start", "delete"))
     told = ended_badly(pod)
@@ -146,9 +148,9 @@ def _refused(wish: Wish) -> Status:
 def _alive(wish: Wish, seen: Seen, now: datetime) -> Status:
     pod = seen.pod
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
-        return _with_pod(wish, seen, pod, now)
+        return _with_pods(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
-        return _without_pod(wish, seen) if pod is None else _replacing(seen, pod)
+        return _without_pod(seen) if pod is None else _replacing(seen, pod)
     if seen.job is None:
         return _without_job(wish, now)
     if seen.queue is None:
@@ -182,7 +184,8 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     facts: dict[str, Any] = {} if position is None else {"position": position + 1}
     pending = queue.condition("QuotaReserved")
     message = pending.message if pending is not None and not pending.is_true else ""
-    found = explain.pending(message, units=wish.units, class_name=wish.class_name, slug=wish.class_slug)
+    size = {"units": wish.units, "workers": wish.workers}
+    found = explain.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
     if wish.hold and not found.is_final:
         found = explain.held(wish.hold, message)
     interrupted = queue.condition("Preempted")
@@ -196,7 +199,7 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 
-def _without_pod(wish: Wish, seen: Seen) -> Status:
+def _without_pod(seen: Seen) -> Status:
     admitted_at = since(seen.queue, "Admitted")
     refused = seen.warning("FailedCreate", kind="Job")
     if refused is None or (admitted_at is not None and refused.last_at < admitted_at):
@@ -207,13 +210,23 @@ def _without_pod(wish: Wish, seen: Seen) -> Status:
     return Status(phase, found.reason, found.sentence, admitted_at, dict(found.facts), found.actions, found)
 
 
+def _with_pods(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
+    if wish.workers == 1:
+        return _with_pod(wish, seen, pod, now)
+    found = dict.fromkeys(range(wish.workers), _without_pod(seen))
+    for index, theirs in workers.parts(seen).items():
+        if theirs.pod is not None and index in found:
+            found[index] = _with_pod(wish, theirs, theirs.pod, now)
+    return workers.together(found, seen, wish.retries)
+
+
 def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     main = container(pod)
     ended_at = main.ended_at if main else None
     if pod.phase == "Succeeded":
         return Status(Phase.SUCCEEDED, "completed", "It ended well; the portal records it.", ended_at)
     if pod.phase == "Failed":
-        return _failed(seen, pod)
+        return _failed(wish, seen, pod)
     if pod.deleting_since is not None:
         return _replacing(seen, pod)
     if not pod.node:
@@ -224,7 +237,8 @@ def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
         return _on_its_way(wish, seen, pod, now)
     facts = _facts(seen, pod)
     if wish.kind != "notebook":
-        return Status(Phase.RUNNING, "running", f"Runs on {pod.node}.", main.since, facts, ("stop",))
+        text = f"Runs on {pod.node}. {workers.tries(seen.pods, wish.retries)}".rstrip()
+        return Status(Phase.RUNNING, "running", text, main.since, facts, ("stop",))
     if pod.is_ready and wish.ready_at is not None:
         return Status(Phase.READY, "ready", f"Ready on {pod.node}.", since(pod, "Ready"), facts, ("open", "stop"))
     if pod.is_ready:
@@ -273,19 +287,20 @@ def ended_badly(pod: Pod) -> Explained:
     return explain.ended_badly(ended_of(pod))
 
 
-def _failed(seen: Seen, pod: Pod) -> Status:
-    """A disruption, or a refusal of the kubelet: its Job tries again, until it has had enough."""
+def _failed(wish: Wish, seen: Seen, pod: Pod) -> Status:
+    """A disruption, a refusal of the kubelet, or a crash of what may be tried again, until its Job has had enough."""
     told = ended_badly(pod)
     last = _last_container(pod)
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
-    if gave_up or not ended_of(pod).comes_back:
+    tried = workers.tries(seen.pods, wish.retries)
+    if gave_up or not (ended_of(pod).comes_back or tried):
         return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
-    return _again(seen, pod, told, at)
+    return _again(seen, pod, told, at, f"Next: {tried}" if tried else AGAIN)
 
 
-def _again(seen: Seen, pod: Pod, told: Explained, at: datetime | None) -> Status:
-    found = replace(told, sentence=f"{told.sentence} {AGAIN}")
+def _again(seen: Seen, pod: Pod, told: Explained, at: datetime | None, then: str = AGAIN) -> Status:
+    found = replace(told, sentence=f"{told.sentence} {then}")
     facts = {**found.facts, **_facts(seen, pod)}
     return Status(Phase.PREPARING, found.reason, found.sentence, at, facts, found.actions, found)
 

@@ -19,8 +19,9 @@ from tenants.models import Tenant
 from workloads.giving_back import notices, watch_of
 from workloads.models import Run
 from workloads.phase import Phase
-from workloads.progress import Step, ordinal
+from workloads.progress import Step
 from workloads.queries import WorkloadRow
+from workloads.workers import ordinal
 
 # Where the word alone does not say enough.
 EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase.UNKNOWN})

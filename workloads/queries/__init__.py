@@ -264,6 +264,8 @@ def _wish(workload: Workload, run: Run | None, gpu_class: GpuClass, sent: Applie
         message=run.message,
         exit_code=run.exit_code,
         preemptions=run.preemptions,
+        workers=run.workers,
+        retries=run.spec.get("retries", 0),
     )
 
 
