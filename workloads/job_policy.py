@@ -100,7 +100,7 @@ def may_go_first(team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal 
             f"Only owners and managers of {team.team} may let a {wanted.kind} go first as {asked}; "
             f"leave the priority out, and it is {usual}."
         )
-        return Refusal("priority_not_allowed", text, "priority", status=403)
+        return Refusal("priority_not_allowed", text, "priority")
     if asked == PRODUCTION and wanted.total_units > found.granted:
         text = (
             f"Production work runs on what the team was promised: {wanted.total_units} of {found.name} asked, "

@@ -109,6 +109,13 @@ def tries(pods: Iterable[Pod], retries: int) -> str:
     return f"{ordinal(done + 1)} try of {retries + 1}." if retries and 0 < done <= retries else ""
 
 
+def asked_first(pods: Iterable[Pod]) -> int:
+    """Whose log is shown where nobody said whose."""
+    pods = tuple(pods)
+    found = culprit(pods) if len(by_worker(pods)) > 1 else next(iter(pods), None)
+    return index_of(found) if found is not None else min(by_worker(pods), default=0)
+
+
 def together(statuses: Mapping[int, Status], seen: Seen, retries: int) -> Status:
     """Of all workers: how many are ready, and which one it hangs on."""
     workers, count = len(statuses), ready(seen.pods)

@@ -11,14 +11,13 @@ from dataclasses import replace
 import pytest
 
 from accounts.actor import Actor
-from accounts.models import User
 from catalog.models import GpuClass
 from cluster.kube import Kube
 from cluster.models import Cluster
 from devcluster import hardware
 from devcluster.api import Api, Json
 from devcluster.kubelet import Kubelet
-from tenants.models import Membership, Namespace, Tenant
+from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_runs import named, run_of, shown
@@ -189,10 +188,9 @@ def test_a_crash_is_tried_again_as_often_as_was_asked(
 
 
 def test_production_work_goes_before_batch_work_of_the_same_team(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, alice: User, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     """Four cards for a gang at work; production work of its team takes them, and the gang waits whole again."""
-    Membership.objects.filter(user=alice).update(role="owner")
     actions.launch("team-a", gang, by=by_alice)
     worker(lambda: said() == "4 of 4 ready.")
     first = Options(priority="production")

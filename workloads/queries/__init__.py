@@ -26,7 +26,7 @@ from tenants import promises
 from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
-from workloads import policy, progress
+from workloads import policy, progress, workers
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
 from workloads.queries.seeing import WantedImage, see
@@ -170,6 +170,7 @@ class WorkloadRow:
     steps: tuple[progress.Step, ...]
     pod: Pod | None
     as_of: AsOf
+    pods: tuple[Pod, ...] = ()
 
 
 def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
@@ -206,7 +207,8 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
         theirs = None if seen is None else seen.get(workload.pk, Seen())
         told = status(wish, theirs, now=now)
         pod = theirs.pod if theirs else None
-        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of))
+        pods = theirs.pods if theirs else ()
+        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of, pods))
     return shown
 
 
@@ -300,8 +302,11 @@ class LogSource:
     container: str
 
 
-def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None]:
-    """The namespace, and where the last run writes; None when it has no pod. Raises Refused (404)."""
+def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> tuple[str, LogSource | None]:
+    """The namespace, and where this worker of the last run writes; None when it has no pod. Raises Refused (404).
+
+    Nobody said which: the one by whose end the run failed, else the first.
+    """
     rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
     workload = get_or_refuse(rows_, name=name)
     run = last_run(workload)
@@ -310,7 +315,10 @@ def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None
         return namespace.name, None
     owner = f"{label(Workload)}.{workload.pk}"
     pods = mirror.pods(namespace.cluster_id, owner=owner, run=job_name(workload, run))
-    started = [(pod.name, container) for pod in pods if (container := log_container(pod))]
+    if worker is None:
+        worker = workers.asked_first(pods)
+    theirs = workers.by_worker(pods).get(worker, ())
+    started = [(pod.name, container) for pod in theirs if (container := log_container(pod))]
     if not started:
         return namespace.name, None
     return namespace.name, LogSource(namespace.name, *started[-1])
