@@ -7,11 +7,17 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from accounts.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
-from tenants.models import Grant, Membership, Tenant
+from cluster.models import MirrorPod
+from tenants.models import Grant, Membership, Namespace, Tenant
+from tests.workloads import running
+from workloads import queries
 from workloads.models import Run, Workload
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted", "images")]
@@ -170,3 +176,62 @@ def test_an_event_does_not_repeat_the_script(her: Client, a100: GpuClass, grante
     event = Event.objects.get(verb="workload.changed")
     assert "echo" not in str(event.before) + str(event.after)
     assert event.before != event.after
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def made_worker(pod: MirrorPod, index: int, **changes: Any) -> None:
+    labels = {"batch.kubernetes.io/job-completion-index": str(index)}
+    values = {"name": f"one-1-{index}-x", "uid": f"pod-{index}", "node": f"a100-{index}", **changes}
+    for name, value in values.items():
+        setattr(pod, name, value)
+    pod.pk, pod.record = None, {**pod.record, "labels": labels}
+    pod._state.adding = True
+    pod.save()
+
+
+@pytest.fixture
+def gang(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
+    """Two of its three workers run."""
+    options = {"workers": 3, "script": "#!/bin/sh\n# train\ntorchrun train.py", "retries": 2, "priority": "production"}
+    found = running.workload(namespace_a, a100, by=alice, kind="job", options=options)
+    pod = running.make_ready(found)
+    MirrorPod.objects.filter(pk=pod.pk).delete()
+    for index in (0, 1):
+        made_worker(pod, index)
+    return found
+
+
+def test_the_page_says_what_each_worker_does_and_where_its_log_is(her: Client, gang: Workload) -> None:
+    page = text(her.get("/teams/team-a/workloads/one"))
+    rows = re.findall(r'<tr><th scope="row">(\d)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td></tr>', page, re.DOTALL)
+    assert [(row[0], re.sub("<[^>]*>", "", row[2])) for row in rows] == [("0", "a100-0"), ("1", "a100-1"), ("2", "–")]
+    assert 'href="/live/logs/team-a/one?worker=1"' in rows[1][3]
+    assert "its pod is being created" in rows[2][1]
+    assert "2 of 3 ready. Worker 2: " in page
+    for words in ("3 workers × 1 card", "torchrun train.py … (3 lines)", "tried again up to 2 times", "production"):
+        assert words in page, words
+    assert "3 workers × 1 card" in text(her.get("/teams/team-a/workloads?kind=job"))
+
+
+def test_which_log_is_read(gang: Workload, alice: User) -> None:
+    by = Actor(user=alice, via="stream")
+    found = [queries.log_source(by, "team-a", "one", index)[1] for index in (None, 0, 1, 2)]
+    assert [one and one.pod for one in found] == ["one-1-0-x", "one-1-0-x", "one-1-1-x", None]
+
+
+def test_a_page_with_many_workers_asks_no_more(her: Client, gang: Workload, alice: User) -> None:
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert her.get("/teams/team-a/workloads/one").status_code == 200
+        return len(seen)
+
+    asked()
+    two = asked()
+    pod = MirrorPod.objects.first()
+    assert pod is not None
+    Run.objects.update(spec={**Run.objects.get().spec, "workers": 40})
+    for index in range(2, 40):
+        made_worker(pod, index)
+    assert asked() == two
