@@ -100,7 +100,7 @@ class LaunchForm(KnownFieldsForm):
         max_length=2 * SCRIPT_LIMIT,
         label="Script",
         help_text="Instead of a command. Runs in sh, or in what its first line names: #!/usr/bin/env python3.",
-        widget=forms.Textarea(attrs={"rows": 5, "class": "form-control mono", **EXACTLY}),
+        widget=forms.Textarea(attrs={"rows": 5, **EXACTLY}),
     )
     retries = forms.IntegerField(
         required=False,
@@ -108,7 +108,9 @@ class LaunchForm(KnownFieldsForm):
         label="Tries after a crash",
         help_text="0 to 10. What a lost node or the queue interrupts comes back anyway. Empty: none.",
     )
-    checkpoints = forms.BooleanField(required=False, label="This job saves its work and goes on from there")
+    checkpoints = forms.BooleanField(
+        required=False, label="This job checkpoints: it saves its work and goes on from there"
+    )
     priority = forms.ChoiceField(
         required=False,
         choices=[*USUAL, *((name, name.capitalize()) for name in PRIORITIES)],

@@ -122,8 +122,10 @@ def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
     queue = seen.queue if seen else None
     ran = wish.started_at or running_since(pod)
     if wish.workers > 1 and wish.ended_at is None and seen is not None:
-        # It runs when the last of them does.
-        ran = running_since(pod) if len(current(seen.pods)) == wish.workers else None
+        # It is where the last of them is.
+        ran = running_since(pod)
+        if len(current(seen.pods)) < wish.workers:
+            pod = ran = None
     bound = (since(pod, "PodScheduled") if pod and pod.node else None) or (wish.started_at if ran else None)
     admitted = wish.admitted_at or since(queue, "Admitted")
     # What was preempted is in the queue again, whatever happened before.

@@ -106,10 +106,10 @@ def test_a_refusal_stands_beside_its_field_and_in_the_answer(
 
 def test_where_units_are_lent_a_job_confirms_that_it_checkpoints(her: Client, a100: GpuClass) -> None:
     look = her.post(LAUNCH, typed(a100, look="kind"))
-    assert "saves its work and goes on from there" not in text(look)
+    assert "This job checkpoints" not in text(look)
     GpuClass.objects.update(borrowing_limit=4)
     look = her.post(LAUNCH, typed(a100, look="kind"))
-    assert "This job saves its work and goes on from there" in text(look)
+    assert "This job checkpoints: it saves its work and goes on from there" in text(look)
     assert "Nothing would be made. Jobs on A100 80GB whole card may run on borrowed units" in text(look)
 
     refused = her.post(LAUNCH, typed(a100))

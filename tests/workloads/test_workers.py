@@ -160,6 +160,9 @@ def test_its_steps_are_those_of_the_slowest() -> None:
     steps = {step.title: step for step in progress.steps(wish, seen, status(wish, seen, now=NOW))}
     assert steps["Node assigned"].note == "n0, n1, n2, n3"
     assert (steps["Image"].state, steps["Running"].state) == ("busy", "next")
+    seen = Seen(job(), ADMITTED, ALL[:3])
+    states = [step.state for step in progress.steps(wish, seen, status(wish, seen, now=NOW))]
+    assert states == ["done", "done", "busy", "next", "next"], "one has no pod yet"
     seen = Seen(job(), ADMITTED, ALL)
     assert progress.steps(wish, seen, status(wish, seen, now=NOW))[-1].state == "done"
 
