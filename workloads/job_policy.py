@@ -88,26 +88,28 @@ def _priority(said: Options) -> Refusal | None:
     return None
 
 
-def may_go_first(team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal | None:
-    """More than its kind has anyway is the word of those who answer for the team; and what others depend on runs on
-    what the team was promised: by priority alone nobody gets borrowed units before other teams.
-    """
+def may_go_first(team: TeamFacts, wanted: Wanted) -> Refusal | None:
+    """More than its kind has anyway is the word of those who answer for the team."""
     asked, usual = wanted.options.priority, USUAL_PRIORITY[wanted.kind]
-    if not asked or PRIORITIES.index(asked) >= PRIORITIES.index(usual):
+    if not asked or PRIORITIES.index(asked) >= PRIORITIES.index(usual) or team.role in ("owner", "manager"):
         return None
-    if team.role not in ("owner", "manager"):
-        text = (
-            f"Only owners and managers of {team.team} may let a {wanted.kind} go first as {asked}; "
-            f"leave the priority out, and it is {usual}."
-        )
-        return Refusal("priority_not_allowed", text, "priority")
-    if asked == PRODUCTION and wanted.total_units > found.granted:
-        text = (
-            f"Production work runs on what the team was promised: {wanted.total_units} of {found.name} asked, "
-            f"{found.granted} granted. Ask for fewer, or for another priority."
-        )
-        return Refusal("priority_beyond_grant", text, "priority")
-    return None
+    text = (
+        f"Only owners and managers of {team.team} may let a {wanted.kind} go first as {asked}; "
+        f"leave the priority out, and it is {usual}."
+    )
+    return Refusal("priority_not_allowed", text, "priority")
+
+
+def may_be_production(found: ClassFacts, units: int, said: Options) -> Refusal | None:
+    """What others depend on runs on what the team was promised: no priority gets borrowed units before other teams."""
+    total = units * (said.workers or 1)
+    if said.priority != PRODUCTION or total <= found.granted:
+        return None
+    text = (
+        f"Production work runs on what the team was promised: {total} of {found.name} asked, "
+        f"{found.granted} granted. Ask for fewer, or for another priority."
+    )
+    return Refusal("priority_beyond_grant", text, "priority")
 
 
 def must_checkpoint(found: ClassFacts, kind: str, said: Options) -> Refusal | None:

@@ -267,7 +267,7 @@ def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -
         may_launch_in(by, team)
         or may_be_called(wanted)
         or may_start_on(found, wanted.kind, wanted.units, wanted.options)
-        or job_policy.may_go_first(team, found, wanted)
+        or job_policy.may_go_first(team, wanted)
         or launch_options.refusal(wanted.options, bounds(found, wanted.units), has_volume=bool(wanted.volume))
         or must_accept(found, wanted.accept_terms)
     )
@@ -283,6 +283,7 @@ def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Ref
     return (
         may_ever_start(found, units, said.workers or 1)
         or may_run(found, kind)
+        or job_policy.may_be_production(found, units, said)
         or job_policy.must_checkpoint(found, kind, said)
     )
 

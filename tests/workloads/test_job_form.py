@@ -132,6 +132,18 @@ def test_a_rerun_needs_the_confirmation_too(her: Client, a100: GpuClass) -> None
     assert 'action="/teams/team-a/workloads/train/start"' not in text(her.get("/teams/team-a/workloads/train"))
 
 
+def test_a_rerun_as_production_keeps_to_the_grant_too(her: Client, a100: GpuClass) -> None:
+    her.post(LAUNCH, typed(a100, workers=2, priority="production"))
+    Run.objects.update(ended_at="2026-01-01T00:00Z", outcome="succeeded")
+    GpuClass.objects.update(borrowing_limit=8)
+    Workload.objects.update(options={**Workload.objects.get().options, "checkpoints": True})
+    Grant.objects.update(units=3)
+    answer = her.post("/api/v1/workloads/train/runs?tenant=team-a")
+    assert (answer.status_code, answer.json()["code"]) == (422, "priority_beyond_grant")
+    Grant.objects.update(units=4)
+    assert her.post("/api/v1/workloads/train/runs?tenant=team-a").status_code == 201
+
+
 def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: GpuClass) -> None:
     """The page without script: the kind is chosen, then a button asks for what fits it."""
     page = text(her.get(LAUNCH))
@@ -219,6 +231,15 @@ def test_which_log_is_read(gang: Workload, alice: User) -> None:
     by = Actor(user=alice, via="stream")
     found = [queries.log_source(by, "team-a", "one", index)[1] for index in (None, 0, 1, 2)]
     assert [one and one.pod for one in found] == ["one-1-0-x", "one-1-0-x", "one-1-1-x", None]
+
+
+def test_a_gang_is_waited_for_until_the_last_one_is_ready(gang: Workload) -> None:
+    where = (gang.namespace.name, "one", "ready")
+    assert queries.has_reached(*where)
+    Run.objects.update(ready_at=None)
+    assert not queries.has_reached(*where)
+    Run.objects.update(spec={**gang.runs.get().spec, "workers": 1})
+    assert queries.has_reached(*where)
 
 
 def test_a_page_with_many_workers_asks_no_more(her: Client, gang: Workload, alice: User) -> None:

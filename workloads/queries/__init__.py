@@ -329,9 +329,10 @@ def has_reached(namespace: str, name: str, until: str) -> bool:
     run = Run.objects.filter(
         workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None
     ).order_by("-number")[:1]
-    found = run.values("admitted_at", "started_at", "ready_at", "ended_at", "spec__kind").first()
+    found = run.values("admitted_at", "started_at", "ready_at", "ended_at", "spec__kind", "spec__workers").first()
     if found is None:
         return True
-    ready = found["ready_at"] if found["spec__kind"] == "notebook" else found["started_at"]
+    is_waited_for = found["spec__kind"] == "notebook" or (found["spec__workers"] or 1) > 1
+    ready = found["ready_at"] if is_waited_for else found["started_at"]
     reached = {"admitted": found["admitted_at"], "ready": ready, "finished": None}[until]
     return reached is not None or found["ended_at"] is not None
