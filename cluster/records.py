@@ -40,7 +40,7 @@ _SUFFIXES = {
 _NOISY_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "nvidia.com/gfd.timestamp")
 # Labels that decide how a node's cards are cut and shared: people ask since when, and by whom.
 _LAYOUT_LABELS = ("nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config")
-_POD_LABELS = ("gpu-portal/", "kueue.x-k8s.io/", "batch.kubernetes.io/job-name")
+_POD_LABELS = ("gpu-portal/", "kueue.x-k8s.io/", "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion")
 
 
 @dataclass(frozen=True, slots=True)

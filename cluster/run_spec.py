@@ -11,6 +11,10 @@ from typing import Any
 
 NOTEBOOK = "notebook"
 JOB = "job"
+# What starts first among a team's work, first to last: names of the WorkloadPriorityClasses in deploy/base/queues.yaml.
+PRODUCTION, INTERACTIVE, BATCH = PRIORITIES = ("production", "interactive", "batch")
+# What work has of which nobody said anything.
+USUAL_PRIORITY = {NOTEBOOK: INTERACTIVE, JOB: BATCH}
 # Where a container's files are; the volume is mounted here, or below.
 HOME = "/home/work"
 TOKEN_VARIABLE = "JUPYTER_TOKEN"
@@ -40,7 +44,8 @@ class PodSpec:
 
 @dataclass(frozen=True)
 class RunSpec(PodSpec):
-    """A run is one pod. `owner` is the workload's owner label; `number` counts its runs.
+    """A run is `workers` pods that are alike: units, cpu and memory are of each. `owner` is the workload's owner label;
+    `number` counts its runs.
 
     `claim` is the PersistentVolumeClaim's name, "" for space that ends with the pod; it is mounted at `mount_path`.
     `repository` is cloned into the directory `clone_into` of the home directory unless that is there already. Weight
@@ -69,6 +74,19 @@ class RunSpec(PodSpec):
     # None: it has no end; an idle notebook is not stopped.
     run_minutes: int | None = None
     idle_stop_minutes: int | None = None
+    workers: int = 1
+    # How often a worker that ended badly by itself is tried again; what a node or the cluster did to it is not counted.
+    retries: int = 0
+    # "": frozen by a release that knew none, as its kind has it.
+    priority: str = ""
+    # Run instead of the command, as a file of its own.
+    script: str = ""
+    # Who asked for it said that it saves its work and goes on from there.
+    checkpoints: bool = False
+
+    @property
+    def total_units(self) -> int:
+        return self.units * self.workers
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -14,7 +14,7 @@ OBJECT_COUNTS: Mapping[str, int] = {
     "persistentvolumeclaims": 100,
     "pods": 1000,
     "secrets": 1000,
-    "services": 20,
+    "services": 500,
     "services.loadbalancers": 0,
     "services.nodeports": 0,
 }

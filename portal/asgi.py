@@ -114,7 +114,9 @@ class Doors:
             return await answer(send, 401)
         user, session_key, token_prefix = who
         actor = Actor(user=user, via="stream")
-        namespace, source = await self.live.in_thread(queries.log_source, actor, tenant, name)
+        worker = asked.query.get("worker", "")
+        index = int(worker) if worker.isascii() and worker.isdigit() and len(worker) < 5 else None
+        namespace, source = await self.live.in_thread(queries.log_source, actor, tenant, name, index)
         if "hx-request" in asked.headers:
             return await logs.fragment(send, source)
         credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)

@@ -19,7 +19,8 @@ from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog import references
 from catalog.models import GpuClass
-from cluster.run_spec import HOME, NOTEBOOK, RunSpec
+from cluster import names
+from cluster.run_spec import HOME, NOTEBOOK, USUAL_PRIORITY, RunSpec
 from portal.due import label, owner_label, touch
 from portal.errors import Refused, get_or_refuse, refuse, refuse_if
 from portal.hints import page_hint, worker_hint
@@ -97,9 +98,11 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
     refuse_if(policy.may_start(by, team, queries.run_facts(workload, last)))
     refuse_if(own_images.may_start(workload))
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
-    refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, accept_terms))
+    said = Options.from_json(workload.options)
+    never = policy.may_start_on(found, workload.kind, workload.units, said)
+    refuse_if(never or policy.must_accept(found, accept_terms))
     _accept(workload.gpu_class, found, accept_terms, by)
-    refuse_if(team_secrets.unknown(namespace, Options.from_json(workload.options).secrets, keep=True))
+    refuse_if(team_secrets.unknown(namespace, said.secrets, keep=True))
     run = _start(workload, number=last.number + 1 if last else 1, by=by)
     touch(Workload, workload.pk)
     record(by, "workload.started", workload, tenant=tenant, after=_summary(run))
@@ -290,6 +293,11 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
         clone_into=repository_directory(said.repository),
         run_minutes=run_time_policy.minutes(said.run_hours, gpu_class.run_hours_limit),
         idle_stop_minutes=gpu_class.idle_stop_minutes if workload.kind == NOTEBOOK else None,
+        workers=workload.workers,
+        retries=said.retries or 0,
+        priority=said.priority or USUAL_PRIORITY[workload.kind],
+        script=said.script.replace("\r\n", "\n"),
+        checkpoints=said.checkpoints,
     )
 
 
@@ -304,7 +312,14 @@ def _ask_to_stop(workload: Workload) -> bool:
 
 
 def _summary(run: Run) -> dict[str, object]:
-    return {"run": run.number, **{key: run.spec[key] for key in ("kind", "gpu_class", "units", "image", "command")}}
+    said = {key: run.spec[key] for key in ("kind", "gpu_class", "units", "image", "command")}
+    return {"run": run.number, **said, **({"workers": run.workers} if run.workers > 1 else {})}
+
+
+def _script_summary(workload: Workload) -> dict[str, str]:
+    """Enough to tell one from another."""
+    script = workload.options.get("script", "")
+    return {"script": f"{len(script)} characters, {names.short_hash(script)}"} if script else {}
 
 
 def _wanted_summary(workload: Workload) -> dict[str, object]:
@@ -316,5 +331,5 @@ def _wanted_summary(workload: Workload) -> dict[str, object]:
         "command": list(workload.command),
         "volume": workload.volume.name if workload.volume else "",
         # Names only: values of variables are the team's own business.
-        "options": {**workload.options, "env": sorted(workload.options.get("env", ()))},
+        "options": {**workload.options, "env": sorted(workload.options.get("env", ())), **_script_summary(workload)},
     }

@@ -18,7 +18,7 @@ from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from catalog.references import unknown_fit
-from cluster.run_spec import HOME, JOB, NOTEBOOK
+from cluster.run_spec import HOME, JOB, NOTEBOOK, PRIORITIES
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
@@ -41,8 +41,8 @@ WAITED = "portal.waited"
 class OptionsSerializer(KnownFields):
     """What is left out is as the class has it."""
 
-    cpu = serializers.IntegerField(required=False, allow_null=True, help_text="Cores, of the whole workload.")
-    memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="Of the whole workload.")
+    cpu = serializers.IntegerField(required=False, allow_null=True, help_text="Cores, of each worker.")
+    memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="Of each worker.")
     shared_memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="/dev/shm, of the memory.")
     mount_path = serializers.CharField(
         required=False, allow_blank=True, max_length=PATH_LIMIT, help_text=f"Where the volume is: {HOME} or below."
@@ -67,6 +67,21 @@ class OptionsSerializer(KnownFields):
         required=False,
         help_text="Names of the team's sealed secrets; each becomes a variable.",
     )
+    workers = serializers.IntegerField(
+        required=False, allow_null=True, help_text="Of a job, each with `units`: all start together or none. Default 1."
+    )
+    script = serializers.CharField(
+        required=False, allow_blank=True, trim_whitespace=False, help_text="Of a job, instead of `command`."
+    )
+    retries = serializers.IntegerField(
+        required=False, allow_null=True, help_text="Of a job: tries after a crash, 0 to 10. Default 0."
+    )
+    priority = serializers.CharField(
+        required=False, allow_blank=True, help_text=f"{', '.join(PRIORITIES)}; left out: as its kind has it."
+    )
+    checkpoints = serializers.BooleanField(
+        required=False, help_text="It saves its work; needed for jobs on classes that lend units."
+    )
 
     def to_internal_value(self, data: Any) -> Options:
         return Options.from_json(super().to_internal_value(data))
@@ -75,7 +90,7 @@ class OptionsSerializer(KnownFields):
 class WantedSerializer(KnownFields):
     kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
     gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
-    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1)
+    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1, help_text="Of each worker.")
     image = serializers.CharField(max_length=300, help_text="Of the catalog by name or reference, or below a prefix.")
     command = serializers.ListField(
         child=serializers.CharField(max_length=4096, trim_whitespace=False), max_length=64, default=list

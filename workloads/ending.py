@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.life_cycle import date_and_time
-from cluster.observed import Pod
+from workloads import workers
 from workloads.explain import Explained
 from workloads.phase import ended_badly, ended_of
 from workloads.seen import Seen
@@ -67,7 +67,9 @@ def of(seen: Seen, *, kind: str) -> Ending | None:
             return Ending(STOPPED, REMOVED, POD_REMOVED, 0, at)
         if kind == "notebook":
             return Ending(STOPPED, "shut_down", "Stopped by you: JupyterLab was shut down from inside.", 0, at)
-        return Ending(SUCCEEDED, "completed", "It ended with exit code 0.", 0, at)
+        count = seen.job.completions or 1
+        text = "It ended with exit code 0." if count == 1 else f"All {count} workers ended with exit code 0."
+        return Ending(SUCCEEDED, "completed", text, 0, at)
     if seen.job.is_true("Failed"):
         return _failed(seen)
     return None
@@ -76,7 +78,7 @@ def of(seen: Seen, *, kind: str) -> Ending | None:
 def _failed(seen: Seen) -> Ending:
     condition = seen.job.condition("Failed") if seen.job else None
     at = condition.since if condition else None
-    pod = _failed_pod(seen.pods)
+    pod = workers.culprit(seen.pods)
     if seen.job is not None and seen.job.suspend:
         # The queue suspended it, its pod left with what its process says to that, and the Job failed by it. Of the Job
         # alone: what the queue says of it is heard by another watch, maybe later.
@@ -87,10 +89,8 @@ def _failed(seen: Seen) -> Ending:
         told = Explained("failed", text, raw=message, raw_from="the Job controller")
         return Ending(FAILED, told.reason, text, None, at, told)
     told, ended = ended_badly(pod), ended_of(pod)
-    tries = f" It was tried {len(seen.pods)} times." if ended.comes_back and len(seen.pods) > 1 else ""
-    return Ending(FAILED, told.reason, told.sentence + tries, ended.exit_code, at, told)
-
-
-def _failed_pod(pods: tuple[Pod, ...]) -> Pod | None:
-    failed = [pod for pod in pods if pod.phase == "Failed"]
-    return failed[-1] if failed else None
+    theirs = workers.by_worker(seen.pods)[workers.index_of(pod)]
+    is_tried_again = len(theirs) > 1 and (ended.comes_back or workers.crashes(theirs) > 1)
+    tries = f" It was tried {len(theirs)} times." if is_tried_again else ""
+    whose = f"Worker {workers.index_of(pod)}: " if ((seen.job and seen.job.completions) or 1) > 1 else ""
+    return Ending(FAILED, told.reason, f"{whose}{told.sentence}{tries}", ended.exit_code, at, told)

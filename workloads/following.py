@@ -40,9 +40,10 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
         return actions.start(tenant, name, by=by)
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
     refuse_if(policy.may_restart(by, team, queries.run_facts(workload, run)))
-    refuse_if(policy.may_start_on(found, workload.kind, workload.units) or policy.must_accept(found, 0))
+    said = Options.from_json(workload.options)
+    refuse_if(policy.may_start_on(found, workload.kind, workload.units, said) or policy.must_accept(found, 0))
     refuse_if(own_images.may_start(workload))
-    refuse_if(secrets.unknown(namespace, Options.from_json(workload.options).secrets))
+    refuse_if(secrets.unknown(namespace, said.secrets))
     if workload.volume is not None:
         refuse_if(volumes.may_have(namespace, workload.volume.name, workload.volume.size_gib, instead_of=name))
     if run.next_wanted_by_id is not None:

@@ -11,12 +11,14 @@ from django import forms
 from accounts.known_fields import KnownFieldsForm
 from catalog import references
 from catalog.images import REFERENCE_LIMIT as IMAGE_LIMIT
-from cluster.run_spec import HOME, JOB
+from cluster.run_spec import HOME, JOB, PRIORITIES
+from workloads.job_policy import SCRIPT_LIMIT
 from workloads.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.policy import NAME_LIMIT, VOLUME_GIB_LIMIT, Wanted
 from workloads.queries.offers import Offer, ticked
 
 KINDS = [("notebook", "Notebook"), ("job", "Job")]
+USUAL = [("", "As usual: interactive for a notebook, batch for a job")]
 VOLUME_GIB = 10
 # Where a number has no bounds of its own, this is only against what no column holds.
 MOST = 2**31 - 1
@@ -64,7 +66,7 @@ class LaunchForm(KnownFieldsForm):
     # Under "More": what is left out is as the class has it.
     MORE = (
         *("cpu", "memory_gib", "shared_memory_gib"),
-        *("env", "secrets", "repository", "reference"),
+        *("env", "secrets", "repository", "reference", "priority"),
     )
 
     kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect)
@@ -77,6 +79,12 @@ class LaunchForm(KnownFieldsForm):
     gpu_class = AnyChoice(label="Class", widget=forms.RadioSelect)
     accept_terms = forms.CharField(required=False, max_length=60, label="Terms")
     units = forms.IntegerField(min_value=1, max_value=10_000, initial=1)
+    workers = forms.IntegerField(
+        required=False,
+        max_value=MOST,
+        label="Workers",
+        help_text="Each with so many units; they start together or not at all. Empty: one.",
+    )
     run_hours = forms.IntegerField(
         required=False, max_value=MOST, label="Hours", help_text="From its start. Empty: the class's limit, or no end."
     )
@@ -92,8 +100,31 @@ class LaunchForm(KnownFieldsForm):
         required=False,
         max_length=20_000,
         label="Command",
-        help_text="Jobs only, as in a shell: python train.py --epochs 3. Empty: what the image runs by itself.",
+        help_text="As in a shell: python train.py --epochs 3. Empty: what the image runs by itself.",
         widget=_plain(),
+    )
+    script = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=2 * SCRIPT_LIMIT,
+        label="Script",
+        help_text="Instead of a command. Runs in sh, or in what its first line names: #!/usr/bin/env python3.",
+        widget=forms.Textarea(attrs={"rows": 5, **EXACTLY}),
+    )
+    retries = forms.IntegerField(
+        required=False,
+        max_value=MOST,
+        label="Tries after a crash",
+        help_text="0 to 10. What a lost node or the queue interrupts comes back anyway. Empty: none.",
+    )
+    checkpoints = forms.BooleanField(
+        required=False, label="This job checkpoints: it saves its work and goes on from there"
+    )
+    priority = forms.ChoiceField(
+        required=False,
+        choices=[*USUAL, *((name, name.capitalize()) for name in PRIORITIES)],
+        label="Priority",
+        help_text="What starts first among your team's work. More than usual is for owners and managers.",
     )
     cpu = forms.IntegerField(required=False, max_value=MOST, label="Cores")
     memory_gib = forms.IntegerField(required=False, max_value=MOST, label="Memory (GiB)")
@@ -194,8 +225,10 @@ class LaunchForm(KnownFieldsForm):
         return has_value or (self.is_bound and any(name in self.errors for name in self.MORE))
 
     @property
-    def takes_command(self) -> bool:
-        return self["kind"].value() == JOB or bool(self["command"].value())
+    def is_job(self) -> bool:
+        """Or has something that only a job takes, so that it can be seen and left out."""
+        of_jobs = (self[name] for name in ("command", "script", "workers", "retries"))
+        return self["kind"].value() == JOB or any(one.value() or one.errors for one in of_jobs)
 
     def as_typed(self) -> LaunchForm:
         """As if what it shows were sent now: for what would be made of it."""
@@ -210,6 +243,11 @@ class LaunchForm(KnownFieldsForm):
             return tuple(shlex.split(self.cleaned_data["command"]))
         except ValueError as error:
             raise forms.ValidationError("A quotation mark is not closed.") from error
+
+    def clean_script(self) -> str:
+        """Browsers send both characters for the end of a line."""
+        typed = str(self.cleaned_data["script"]).replace("\r\n", "\n")
+        return typed if typed.strip() else ""
 
     def clean_secrets(self) -> tuple[str, ...]:
         return tuple(sorted(set(self.cleaned_data["secrets"])))
@@ -232,6 +270,7 @@ class LaunchForm(KnownFieldsForm):
         names = (
             *("cpu", "memory_gib", "shared_memory_gib", "mount_path"),
             *("env", "secrets", "repository", "reference", "run_hours"),
+            *("workers", "script", "priority", "retries", "checkpoints"),
         )
         return Options(**{name: self.cleaned_data[name] for name in names})
 

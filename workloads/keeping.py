@@ -8,8 +8,8 @@ from cluster.run_spec import RunSpec
 from workloads import kept, progress, run_secret
 from workloads.ending import Ending
 from workloads.models import Run
-from workloads.phase import Wish
 from workloads.seen import Seen
+from workloads.wish import Wish
 
 
 def kept_of(run: Run, seen: Seen | None, end: Ending) -> dict[str, Any]:

@@ -168,6 +168,8 @@ def _asked(form: LaunchForm) -> offers.Asked:
         image=form.so_far("image_reference") or form.so_far("image"),
         units=_number(form.so_far("units")) or 1,
         hours=_number(form.so_far("run_hours")),
+        workers=_number(form.so_far("workers")) or 1,
+        priority=form.so_far("priority"),
     )
 
 

@@ -90,6 +90,15 @@ class Workload(Due):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def workers(self) -> int:
+        """Pods of one run, each with `units`."""
+        return int(self.options.get("workers") or 1)
+
+    @property
+    def total_units(self) -> int:
+        return self.units * self.workers
+
 
 constraint_sentence(
     "workload_name_once",
@@ -148,6 +157,15 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"run {self.number} of {self.workload_id}"
+
+    @property
+    def workers(self) -> int:
+        return int(self.spec.get("workers", 1))
+
+    @property
+    def total_units(self) -> int:
+        """Of all its workers; `units` of the spec are of one."""
+        return int(self.spec.get("units", 0)) * self.workers
 
 
 class NotebookWatch(Due):

@@ -37,10 +37,12 @@ _REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
 
 @dataclass(frozen=True)
 class Options:
-    """None and "" leave it to the class. cpu (cores) and memory are of the whole workload, shared memory is part of
-    its memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home
-    directory before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: how long a
-    run may take, from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
+    """None and "" leave it to the class. cpu (cores) and memory are of each worker, shared memory is part of its
+    memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home directory
+    before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: how long a run may
+    take, from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
+    `workers`, `script` and `retries` are of jobs: None is one worker, and no try after a crash. `priority`: "" as its
+    kind has it. `checkpoints`: it saves its work, and goes on from there after an interruption.
     """
 
     cpu: int | None = None
@@ -52,10 +54,15 @@ class Options:
     reference: str = ""
     run_hours: int | None = None
     secrets: tuple[str, ...] = ()
+    workers: int | None = None
+    script: str = ""
+    priority: str = ""
+    retries: int | None = None
+    checkpoints: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Only what was said: a later release's defaults hold for what was not."""
-        said = {name: value for name, value in asdict(self).items() if value not in (None, "", ())}
+        said = {name: value for name, value in asdict(self).items() if value and (name, value) != ("workers", 1)}
         if self.env:
             said["env"] = dict(self.env)
         if self.secrets:

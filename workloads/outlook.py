@@ -60,8 +60,9 @@ class Outlook:
     cost: str = ""
 
 
-def sentence(figures: Figures, never: Refusal | None, units: int = 1) -> tuple[str, str]:
-    """(sentence, tone) for so many units more."""
+def sentence(figures: Figures, never: Refusal | None, each: int = 1, workers: int = 1) -> tuple[str, str]:
+    """(sentence, tone) for so many units more for each worker, which all start together."""
+    units = each * workers
     if figures.leaving:
         return f"{figures.leaving} Nothing new starts on it.", BAD
     if never is not None:
@@ -70,7 +71,8 @@ def sentence(figures: Figures, never: Refusal | None, units: int = 1) -> tuple[s
         return f"{figures.held} What you launch waits until it opens.", WAIT
     taken = figures.used + figures.taken_first
     if figures.granted - taken >= units:
-        return _on_own(figures, units, uses=f"uses {taken + units} of {plural(figures.granted, figures.unit)}")
+        uses = f"uses {taken + units} of {plural(figures.granted, figures.unit)}"
+        return _on_own(figures, units, uses=uses) if workers == 1 else _together(figures, each, workers, uses=uses)
     if figures.borrowing_limit:
         limit = figures.borrowing_limit
         more = f"{limit} more" if figures.granted else plural(limit, figures.unit)
@@ -124,6 +126,18 @@ def _on_own(figures: Figures, units: int, *, uses: str) -> tuple[str, str]:
         return f"{uses}; {free} free now on one node; waits{_behind(figures)}", WAIT
     passed = f", before {figures.ahead} of yours that cannot yet" if figures.ahead and not figures.taken_first else ""
     return f"{uses}; {free} free now on one node; starts at once{passed}", GOOD
+
+
+def _together(figures: Figures, each: int, workers: int, *, uses: str) -> tuple[str, str]:
+    """What is free on one node decides only where all of them fit there; of several nodes together nobody counts."""
+    if figures.on_one_node is None:
+        return f"{uses}; what is free is not known, the cluster was not read", WAIT
+    free = figures.on_one_node - figures.taken_first
+    if free >= each * workers:
+        return f"{uses}; {free} free now on one node; starts at once", GOOD
+    if free < each:
+        return f"{uses}; no node has {plural(each, figures.unit)} free now; waits until all {workers} workers fit", WAIT
+    return f"{uses}; starts when all {workers} workers fit on nodes at the same time", WAIT
 
 
 def _own_now(figures: Figures, units: int) -> str:

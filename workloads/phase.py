@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.observed import Container, Pod, Workload
-from workloads import explain
-from workloads.explain import AGAIN, Ended, Explained, Sealed, SignIn
-from workloads.kept import Kept
+from workloads import explain, workers
+from workloads.explain import AGAIN, Ended, Explained
 from workloads.seen import ImageSeen, NodeTrouble, Seen, container, current_container, since
+from workloads.wish import Wish
 
 # Shorter than this, what is missing is most likely on its way.
 PATIENCE = timedelta(seconds=15)
@@ -40,44 +40,6 @@ class Phase(StrEnum):
 
 WAITING = frozenset({Phase.QUEUED, Phase.BLOCKED})
 ON_A_NODE = frozenset({Phase.PREPARING, Phase.STARTING, Phase.READY, Phase.RUNNING, Phase.STOPPING})
-
-
-@dataclass(frozen=True)
-class Wish:
-    """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
-    `sent_text`; `problem` is why the worker could not do its part at its last try, `hold` what is said of its class
-    while that is held; `sealed`: what the worker cannot open of its secrets.
-    """
-
-    kind: str
-    class_name: str
-    class_slug: str
-    units: int
-    image: str
-    number: int
-    requested_at: datetime
-    is_deleting: bool = False
-    has_volume: bool = False
-    has_repository: bool = False
-    sign_in: SignIn | None = None
-    sealed: Sealed | None = None
-    sent: str = ""
-    sent_at: datetime | None = None
-    sent_text: str = ""
-    problem: str = ""
-    hold: str = ""
-    stop_requested_at: datetime | None = None
-    is_followed: bool = False
-    admitted_at: datetime | None = None
-    started_at: datetime | None = None
-    ready_at: datetime | None = None
-    ended_at: datetime | None = None
-    outcome: str = ""
-    reason: str = ""
-    message: str = ""
-    exit_code: int | None = None
-    preemptions: int = 0
-    kept: Kept | None = None
 
 
 @dataclass(frozen=True)
@@ -152,9 +114,9 @@ def _refused(wish: Wish) -> Status:
 def _alive(wish: Wish, seen: Seen, now: datetime) -> Status:
     pod = seen.pod
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
-        return _with_pod(wish, seen, pod, now)
+        return _with_pods(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
-        return _without_pod(wish, seen) if pod is None else _replacing(seen, pod)
+        return _without_pod(seen) if pod is None else _replacing(seen, pod)
     if seen.job is None:
         return _without_job(wish, now)
     if seen.queue is None:
@@ -188,7 +150,8 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     facts: dict[str, Any] = {} if position is None else {"position": position + 1}
     pending = queue.condition("QuotaReserved")
     message = pending.message if pending is not None and not pending.is_true else ""
-    found = explain.pending(message, units=wish.units, class_name=wish.class_name, slug=wish.class_slug)
+    size = {"units": wish.units, "workers": wish.workers}
+    found = explain.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
     facts |= found.facts
     if wish.hold and not found.is_final:
         found = explain.held(wish.hold, message)
@@ -203,7 +166,7 @@ def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
     return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 
-def _without_pod(wish: Wish, seen: Seen) -> Status:
+def _without_pod(seen: Seen) -> Status:
     admitted_at = since(seen.queue, "Admitted")
     refused = seen.warning("FailedCreate", kind="Job")
     if refused is None or (admitted_at is not None and refused.last_at < admitted_at):
@@ -214,13 +177,23 @@ def _without_pod(wish: Wish, seen: Seen) -> Status:
     return Status(phase, found.reason, found.sentence, admitted_at, dict(found.facts), found.actions, found)
 
 
+def _with_pods(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
+    if wish.workers == 1:
+        return _with_pod(wish, seen, pod, now)
+    found = dict.fromkeys(range(wish.workers), _without_pod(seen))
+    for index, theirs in workers.parts(seen).items():
+        if theirs.pod is not None and index in found:
+            found[index] = _with_pod(wish, theirs, theirs.pod, now)
+    return workers.together(found, seen, wish.retries)
+
+
 def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     main = container(pod)
     ended_at = main.ended_at if main else None
     if pod.phase == "Succeeded":
         return Status(Phase.SUCCEEDED, "completed", "It ended well; the portal records it.", ended_at)
     if pod.phase == "Failed":
-        return _failed(seen, pod)
+        return _failed(wish, seen, pod)
     if pod.deleting_since is not None:
         return _replacing(seen, pod)
     if not pod.node:
@@ -231,7 +204,8 @@ def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
         return _on_its_way(wish, seen, pod, now)
     facts = _facts(seen, pod)
     if wish.kind != "notebook":
-        return Status(Phase.RUNNING, "running", f"Runs on {pod.node}.", main.since, facts, ("stop",))
+        text = f"Runs on {pod.node}. {workers.tries(seen.pods, wish.retries)}".rstrip()
+        return Status(Phase.RUNNING, "running", text, main.since, facts, ("stop",))
     if pod.is_ready and wish.ready_at is not None:
         return Status(Phase.READY, "ready", f"Ready on {pod.node}.", since(pod, "Ready"), facts, ("open", "stop"))
     if pod.is_ready:
@@ -280,19 +254,20 @@ def ended_badly(pod: Pod) -> Explained:
     return explain.ended_badly(ended_of(pod))
 
 
-def _failed(seen: Seen, pod: Pod) -> Status:
-    """A disruption, or a refusal of the kubelet: its Job tries again, until it has had enough."""
+def _failed(wish: Wish, seen: Seen, pod: Pod) -> Status:
+    """A disruption, a refusal of the kubelet, or a crash of what may be tried again, until its Job has had enough."""
     told = ended_badly(pod)
     last = _last_container(pod)
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
-    if gave_up or not ended_of(pod).comes_back:
+    tried = workers.tries(seen.pods, wish.retries)
+    if gave_up or not (ended_of(pod).comes_back or tried):
         return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
-    return _again(seen, pod, told, at)
+    return _again(seen, pod, told, at, f"Next: {tried}" if tried else AGAIN)
 
 
-def _again(seen: Seen, pod: Pod, told: Explained, at: datetime | None) -> Status:
-    found = replace(told, sentence=f"{told.sentence} {AGAIN}")
+def _again(seen: Seen, pod: Pod, told: Explained, at: datetime | None, then: str = AGAIN) -> Status:
+    found = replace(told, sentence=f"{told.sentence} {then}")
     facts = {**found.facts, **_facts(seen, pod)}
     return Status(Phase.PREPARING, found.reason, found.sentence, at, facts, found.actions, found)
 

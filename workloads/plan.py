@@ -17,7 +17,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from accounts.actor import Actor
-from cluster.manifests import Manifest
+from cluster.manifests import Manifest, workers
 from cluster.manifests import run as manifests
 from cluster.run_spec import NOTEBOOK, ClaimSpec, RunSpec
 from portal.errors import Refusal, refuse
@@ -105,7 +105,11 @@ def objects(spec: RunSpec, *, volume: Volume | None) -> tuple[Planned, ...]:
     found = []
     if spec.interface == "dra":
         found.append(_planned(manifests.claim_template(spec), "Asks for exactly these devices."))
-    found.append(_planned(manifests.job(spec), "Waits in the team's queue, then runs one pod."))
+    pods = "one pod" if spec.workers == 1 else f"{spec.workers} pods, all or none"
+    found.append(_planned(manifests.job(spec), f"Waits in the team's queue, then runs {pods}."))
+    if spec.workers > 1:
+        service = workers.service(spec, manifests.run_name(spec), job_uid=LEFT_OUT)
+        found.append(_planned(service, "Names by which the workers find each other; it goes with the job."))
     if run_secret.is_needed(spec):
         secret = manifests.token_secret(spec, token="", job_uid=LEFT_OUT, opened=dict.fromkeys(spec.secrets, ""))
         secret["data"] = dict.fromkeys(secret["data"], LEFT_OUT)

@@ -13,6 +13,7 @@ from accounts.policy import scope_refusal
 from cluster import names
 from cluster.run_spec import JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refusal
+from workloads import job_policy
 from workloads import options as launch_options
 from workloads.models import STILL_RUNNING
 from workloads.options import NOTHING_SAID, Bounds, Options
@@ -29,7 +30,8 @@ LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`.
+    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`. `units` are
+    of each worker.
 
     `accept_terms`: the version of the class's terms that was ticked, 0 for none.
     """
@@ -44,6 +46,14 @@ class Wanted:
     volume_gib: int = 10
     accept_terms: int = 0
     options: Options = NOTHING_SAID
+
+    @property
+    def workers(self) -> int:
+        return self.options.workers or 1
+
+    @property
+    def total_units(self) -> int:
+        return self.units * self.workers
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,11 @@ class ClassFacts:
     terms_accepted: bool = False
     run_hours_limit: int | None = None
     is_storage: bool = False
+
+    @property
+    def is_interruptible(self) -> bool:
+        """Its runs may be on borrowed units."""
+        return self.borrowing_limit > 0
 
 
 @dataclass(frozen=True)
@@ -126,8 +141,8 @@ def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | 
     return None if has_class else Refusal("not_granted", "Your team holds no class yet; request quota first.")
 
 
-def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
-    """Numbers only: would the cluster take it, however long it waits?"""
+def may_ever_start(found: ClassFacts, units: int, workers: int = 1) -> Refusal | None:
+    """Numbers only: would the cluster take it, however long it waits? `units` are of each worker."""
     if found.is_storage:
         text = f"{found.name} is storage for volumes: nothing runs on it. Choose another class."
         return Refusal("storage", text, "gpu_class")
@@ -149,7 +164,8 @@ def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
     if units > found.units_per_workload:
         return Refusal(
             "too_many_units",
-            f"{units} units of {found.name} asked, at most {found.units_per_workload} per workload. Ask for fewer.",
+            f"{units} units of {found.name} asked, at most {found.units_per_workload} per "
+            f"{'workload' if workers == 1 else 'worker'}. Ask for fewer.",
             "units",
         )
     possible = found.granted + found.borrowing_limit
@@ -159,18 +175,20 @@ def may_ever_start(found: ClassFacts, units: int) -> Refusal | None:
             f"Your team holds no {found.name} and may not borrow any. Request quota for it, or choose another class.",
             "gpu_class",
         )
-    if units > possible:
+    if units * workers > possible:
+        asked = str(units) if workers == 1 else f"{workers} workers × {units} = {units * workers}"
         borrowing = f"{found.borrowing_limit} by borrowing" if found.borrowing_limit else "no borrowing"
         return Refusal(
             "exceeds_grant",
-            f"{units} of {found.name} asked, at most {possible} possible here ({found.granted} granted, {borrowing}). "
+            f"{asked} of {found.name} asked, at most {possible} possible here ({found.granted} granted, {borrowing}). "
             "Ask for fewer, or request more quota.",
-            "units",
+            "units" if units > possible else "workers",
         )
     if found.node_units is not None and units > found.node_units:
+        each = "" if workers == 1 else " for each worker"
         return Refusal(
             "exceeds_node",
-            f"{units} of {found.name} asked, but no node has more than {found.node_units}. Ask for fewer.",
+            f"{units} of {found.name} asked{each}, but no node has more than {found.node_units}. Ask for fewer.",
             "units",
         )
     return None
@@ -235,7 +253,7 @@ def may_be_called(wanted: Wanted) -> Refusal | None:
             f"A volume has 1 to {VOLUME_GIB_LIMIT} GiB; {wanted.volume_gib} is not possible.",
             "volume_gib",
         )
-    return None
+    return job_policy.may_be_so(wanted)
 
 
 def may_launch(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -> Refusal | None:
@@ -248,7 +266,8 @@ def may_declare(by: Actor, team: TeamFacts, found: ClassFacts, wanted: Wanted) -
     return (
         may_launch_in(by, team)
         or may_be_called(wanted)
-        or may_start_on(found, wanted.kind, wanted.units)
+        or may_start_on(found, wanted.kind, wanted.units, wanted.options)
+        or job_policy.may_go_first(team, wanted)
         or launch_options.refusal(wanted.options, bounds(found, wanted.units), has_volume=bool(wanted.volume))
         or must_accept(found, wanted.accept_terms)
     )
@@ -259,9 +278,14 @@ def bounds(found: ClassFacts, units: int) -> Bounds:
     return Bounds(found.name, units, cpu=cpu, memory_gib=memory_gib, run_hours=found.run_hours_limit)
 
 
-def may_start_on(found: ClassFacts, kind: str, units: int) -> Refusal | None:
+def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Refusal | None:
     """What the class says, whoever asks; terms are the person's (`must_accept`)."""
-    return may_ever_start(found, units) or may_run(found, kind)
+    return (
+        may_ever_start(found, units, said.workers or 1)
+        or may_run(found, kind)
+        or job_policy.may_be_production(found, units, said)
+        or job_policy.must_checkpoint(found, kind, said)
+    )
 
 
 def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:

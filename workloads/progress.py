@@ -11,8 +11,10 @@ from datetime import datetime
 from cluster.observed import Pod
 from workloads.explain.said import in_gib
 from workloads.kept import Reached
-from workloads.phase import Phase, Status, Wish, ended_badly
+from workloads.phase import Phase, Status, ended_badly
 from workloads.seen import Seen, running_since, since
+from workloads.wish import Wish
+from workloads.workers import current, ordinal, slowest
 
 # A kubelet says so when volumes and network are there.
 READY_FOR_CONTAINERS = "PodReadyToStartContainers"
@@ -126,11 +128,16 @@ def _end(status: Status) -> Step:
 
 
 def _stages(wish: Wish, seen: Seen | None) -> list[_Stage]:
-    pod = seen.pod if seen else None
+    pod = slowest(seen.pods) if seen else None
     queue = seen.queue if seen else None
     before = _before(seen, pod)
     # Of a pod that another one went before, its own times.
     ran = (None if before else wish.started_at) or running_since(pod)
+    if wish.workers > 1 and wish.ended_at is None and seen is not None:
+        # It is where the last of them is.
+        ran = running_since(pod)
+        if len(current(seen.pods)) < wish.workers:
+            pod = ran = None
     bound = (since(pod, "PodScheduled") if pod and pod.node else None) or (wish.started_at if ran else None)
     admitted = wish.admitted_at or since(queue, "Admitted")
     # What was preempted is in the queue again, whatever happened before.
@@ -174,7 +181,7 @@ def _node_note(seen: Seen | None, pod: Pod | None) -> str:
         return ""
     before = _before(seen, pod)
     if not before:
-        return pod.node
+        return ", ".join(sorted({one.node for one in current(seen.pods).values() if one.node}))
     return (
         f"{pod.node}{'. ' if pod.node else ''}{ordinal(len(seen.pods))} try; before: {ended_badly(before[-1]).sentence}"
     )
@@ -213,8 +220,3 @@ def image_note(seen: Seen | None) -> str:
         return f"{size}already on {pod.node}"
     count = len(image.nodes)
     return f"{size}already on {count} {'node' if count == 1 else 'nodes'}"
-
-
-def ordinal(number: int) -> str:
-    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"

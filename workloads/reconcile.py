@@ -21,20 +21,33 @@ from cluster import apply, names
 from cluster import queries as mirror
 from cluster.kube import Kube, NotFound
 from cluster.manifests import run as manifests
+from cluster.manifests import workers as worker_manifests
 from cluster.models import AppliedObject
 from cluster.run_spec import JOB, ClaimSpec, RunSpec
 from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
 from portal.sql import columns
 from tenants.models import Namespace
-from workloads import coming_back, ending, idle, keeping, leaving, registry_secret, run_secret, run_time, unrecorded
+from workloads import (
+    coming_back,
+    ending,
+    idle,
+    keeping,
+    leaving,
+    registry_secret,
+    run_secret,
+    run_time,
+    unrecorded,
+    workers,
+)
 from workloads.models import Run, Volume, Workload
 from workloads.queries import KINDS_NEEDED
+from workloads.queries.volumes import volume_of_run
 from workloads.seen import Seen, running_since, since
 
 LifeCycle = GpuClass.LifeCycle
 Result = AppliedObject.Result
-RUN_KINDS = ("Job", "Secret", "ResourceClaimTemplate")
+RUN_KINDS = ("Job", "Service", "Secret", "ResourceClaimTemplate")
 # What the watcher reports wakes the row at once; this is for a wake-up that was lost.
 ALIVE_AGAIN_S = 60.0
 ENDING_AGAIN_S = 1.5
@@ -121,10 +134,9 @@ def _create(work: _Work, run: Run) -> Outcome:
 
 
 def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
-    """What the Job's pod waits for by itself."""
+    """What the Job's pods wait for by themselves."""
     known = work.sent.get(("Secret", job.name))
-    is_to_send = known is None or (known.result != Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN)
-    if run_secret.is_needed(spec) and is_to_send:
+    if run_secret.is_needed(spec) and _is_to_send(known):
         secret = run_secret.manifest(work.workload, run, spec, job_uid=job.uid)
         work.deadline.check()
         if secret is not None:
@@ -132,16 +144,14 @@ def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
     if spec.registry:
         work.deadline.check()
         registry_secret.settle(work.workload, spec, job, work.sent, kube=work.kube)
-    if spec.claim and (volume := _volume(work.workload, spec.claim)) is not None:
+    if spec.workers > 1 and _is_to_send(work.sent.get(("Service", job.name))):
+        _send(work, worker_manifests.service(spec, job.name, job_uid=job.uid))
+    if spec.claim and (volume := volume_of_run(work.workload, spec.claim)) is not None:
         _ensure_claim(work, volume)
 
 
-def _volume(workload: Workload, claim: str) -> Volume | None:
-    """What the run was started with: the workload may have been declared with another volume since."""
-    if workload.volume is not None and workload.volume.name == claim:
-        return workload.volume
-    rows = Volume.objects.filter(namespace=workload.namespace, name=claim, delete_requested_at=None)
-    return rows.first()
+def _is_to_send(known: AppliedObject | None) -> bool:
+    return known is None or (known.result != Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN)
 
 
 def _ensure_claim(work: _Work, volume: Volume) -> None:
@@ -340,7 +350,7 @@ def _record(run: Run, seen: Seen) -> None:
     found = {
         "admitted_at": since(seen.queue, "Admitted"),
         "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
-        "ready_at": min((at for at in (since(pod, "Ready") for pod in seen.pods) if at is not None), default=None),
+        "ready_at": workers.all_ready_since(seen.pods, run.workers),
     }
     # The cluster tells whole seconds: nothing happened before it was asked for.
     new = {

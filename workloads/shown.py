@@ -14,14 +14,16 @@ from accounts.sentences import sentence
 from catalog import references
 from catalog.models import GpuClass
 from catalog.queries import retirement, unit_of
-from cluster.run_spec import HOME, NOTEBOOK
+from cluster.observed import Pod
+from cluster.run_spec import HOME, NOTEBOOK, USUAL_PRIORITY
 from portal.quota_bar import plural
 from tenants.models import Tenant
 from workloads.giving_back import notices, watch_of
 from workloads.models import Run
-from workloads.phase import Phase
-from workloads.progress import Step, ordinal
+from workloads.phase import Phase, ended_badly
+from workloads.progress import Step
 from workloads.queries import WorkloadRow
+from workloads.workers import by_worker, current, ordinal
 
 # Where the word alone does not say enough.
 EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase.UNKNOWN})
@@ -68,6 +70,18 @@ class WorkloadState:
     as_of: datetime | None
     is_stale: bool
     notices: tuple[str, ...] = ()
+    workers: tuple[WorkerLine, ...] = ()
+
+
+@dataclass(frozen=True)
+class WorkerLine:
+    """One of several workers of the last run; `tries`: how many pods it has had."""
+
+    index: int
+    status: str
+    note: str
+    node: str
+    tries: int
 
 
 @dataclass(frozen=True)
@@ -104,13 +118,15 @@ def event_line(event: Event, *, tenant: str, names: Collection[str] = ()) -> Eve
     return EventLine(event.at, event.actor, sentence(event.verb), event.name, href)
 
 
-def size_of(gpu_class: GpuClass, units: int) -> str:
-    return plural(units, unit_of(gpu_class))
+def size_of(gpu_class: GpuClass, units: int, workers: int = 1) -> str:
+    """`units` are of each worker."""
+    each = plural(units, unit_of(gpu_class))
+    return each if workers == 1 else f"{workers} workers × {each}"
 
 
 def list_row(row: WorkloadRow) -> ListRow:
     workload, status = row.workload, row.status
-    units = row.run.spec["units"] if row.run else workload.units
+    units, workers = (row.run.spec["units"], row.run.workers) if row.run else (workload.units, workload.workers)
     position = status.facts.get("position")
     alive = row.run if row.run and row.run.ended_at is None else None
     watch = watch_of(alive) if alive else None
@@ -119,7 +135,7 @@ def list_row(row: WorkloadRow) -> ListRow:
         status=str(status.phase),
         hint=status.sentence if status.phase in EXPLAINED_IN_LISTS else "",
         kind=workload.kind,
-        size=size_of(row.gpu_class, units),
+        size=size_of(row.gpu_class, units, workers),
         gpu_class=row.gpu_class.name,
         who=workload.created_by.name,
         requested_at=row.run.requested_at if row.run else workload.created_at,
@@ -149,7 +165,29 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         notices=notices(row.run),
+        workers=worker_lines(row),
     )
+
+
+def worker_lines(row: WorkloadRow) -> tuple[WorkerLine, ...]:
+    """Of a run of several; those that have no pod as well."""
+    if row.run is None or row.run.workers == 1 or not row.pods:
+        return ()
+    pods = by_worker(row.pods)
+    return tuple(_worker_line(index, pods.get(index, ())) for index in range(row.run.workers))
+
+
+def _worker_line(index: int, pods: tuple[Pod, ...]) -> WorkerLine:
+    pod = current(pods).get(index)
+    if pod is None:
+        return WorkerLine(index, "preparing", "its pod is being created", "", 0)
+    if pod.phase == "Failed":
+        return WorkerLine(index, "failed", ended_badly(pod).sentence, pod.node, len(pods))
+    if pod.phase == "Succeeded":
+        return WorkerLine(index, "succeeded", "", pod.node, len(pods))
+    if pod.deleting_since is not None:
+        return WorkerLine(index, "stopping", "", pod.node, len(pods))
+    return WorkerLine(index, "running" if pod.is_ready else "preparing", "", pod.node, len(pods))
 
 
 def run_line(run: Run) -> RunLine:
@@ -183,33 +221,59 @@ def definitions(row: WorkloadRow) -> list[Definition]:
     volume = workload.volume.name if workload.volume else ""
     declared: dict[str, Any] = {
         "units": workload.units,
+        "workers": workload.workers,
         "image": workload.image,
         "command": list(workload.command),
+        "script": workload.options.get("script", "").replace("\r\n", "\n"),
         "claim": volume,
     }
-    spec = run.spec if run else declared
+    spec = {"workers": 1, "script": "", **run.spec} if run else declared
     found = [
         Definition("Class", row.gpu_class.name),
-        Definition("Size", size_of(row.gpu_class, spec["units"])),
+        Definition("Size", size_of(row.gpu_class, spec["units"], spec["workers"])),
         Definition("Image", spec["image"], code=True),
         Definition("Files", files(spec["claim"], (spec if run else workload.options).get("mount_path") or HOME)),
         Definition("Launched by", workload.created_by.name),
     ]
     if spec["command"]:
         found.insert(3, Definition("Command", " ".join(spec["command"]), code=True))
+    if spec["script"]:
+        found.insert(3, Definition("Script", _first_line(spec["script"]), code=True))
     if end := retirement(row.gpu_class):
         found.insert(1, Definition("Its end", end))
     same = row.gpu_class == workload.gpu_class and all(spec[key] == value for key, value in declared.items())
     if not same:
-        size = size_of(workload.gpu_class, workload.units)
+        size = size_of(workload.gpu_class, workload.units, workload.workers)
         text = f"{size} of {workload.gpu_class.name}, image {workload.image}"
         found.append(Definition("Next run", f"{text}, volume {volume}" if volume else text))
     if spec.get("registry") if run else workload.own_image:
         found.append(Definition("Fits", references.unknown_fit(row.gpu_class.name, workload.kind)))
     if run is not None:
-        found.append(Definition("cpu and memory", f"{plural(spec['cpu'], 'core')}, {spec['memory_gib']} GiB"))
-        if row.pod is not None and row.pod.node:
+        each = " for each worker" if run.workers > 1 else ""
+        cores = plural(spec["cpu"], "core")
+        found.append(Definition("cpu and memory", f"{cores}, {spec['memory_gib']} GiB{each}"))
+        found += _of_jobs(run)
+        if row.pod is not None and row.pod.node and run.workers == 1:
             found.append(Definition("Node", row.pod.node, code=True))
         if run.preemptions:
             found.append(Definition("Interrupted", plural(run.preemptions, "time")))
     return found
+
+
+def _of_jobs(run: Run) -> list[Definition]:
+    """What was said beyond the usual."""
+    spec, found = run.spec, []
+    if (priority := spec.get("priority", "")) and priority != USUAL_PRIORITY[spec["kind"]]:
+        found.append(Definition("Priority", priority))
+    if retries := spec.get("retries", 0):
+        found.append(Definition("After a crash", f"tried again up to {plural(retries, 'time')}"))
+    if spec.get("checkpoints"):
+        found.append(Definition("Interruptions", "it saves its work and goes on from there"))
+    return found
+
+
+def _first_line(script: str) -> str:
+    """The first that does something, and how many there are."""
+    lines = [line for line in script.split("\n") if line.strip()]
+    said = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
+    return said if len(lines) == 1 else f"{said} … ({len(lines)} lines)"

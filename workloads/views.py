@@ -23,6 +23,7 @@ from tenants.models import Namespace
 from workloads import actions, following, policy, queries, shown
 from workloads.giving_back import giving_back
 from workloads.models import Run, Workload
+from workloads.options import Options
 from workloads.phase import Phase
 from workloads.queries import WorkloadRow, launching, offers, own_images, relaunching, volumes
 
@@ -135,7 +136,8 @@ def _buttons(
 
 def _never(by: Actor, namespace: Namespace, workload: Workload) -> Refusal | None:
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
-    return policy.may_start_on(found, workload.kind, workload.units) or own_images.may_start(workload)
+    never = policy.may_start_on(found, workload.kind, workload.units, Options.from_json(workload.options))
+    return never or own_images.may_start(workload)
 
 
 @login_required

@@ -9,6 +9,7 @@ Manifest = dict[str, Any]
 MANAGED_BY = {"app.kubernetes.io/managed-by": "gpu-portal"}
 OWNER_LABEL = "gpu-portal/owner"
 CLASS_LABEL = "gpu-portal/class"
+RUN_LABEL = "gpu-portal/run"
 
 
 def meta(name: str, *, owner: str, namespace: str = "", labels: dict[str, str] | None = None) -> dict[str, Any]:

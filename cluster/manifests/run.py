@@ -2,7 +2,7 @@
 
 A Job is created once and never applied again, and `spec.suspend` is never sent: Kueue's webhook sets it, keeps the Job
 suspended until there is quota, and preempts by suspending it. Nothing here is made from text that tenants type except
-image, command, variables, a repository's address and names, each in a field that can mean nothing else.
+image, command, script, variables, a repository's address and names, each in a field that can mean nothing else.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ import json
 from collections.abc import Mapping
 
 from cluster import names
-from cluster.manifests import CLASS_LABEL, Manifest, meta
+from cluster.manifests import CLASS_LABEL, RUN_LABEL, Manifest, meta, workers
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
-from cluster.run_spec import HOME, JOB, NOTEBOOK, TOKEN_VARIABLE, ClaimSpec, PodSpec, RunSpec
+from cluster.run_spec import HOME, JOB, NOTEBOOK, TOKEN_VARIABLE, USUAL_PRIORITY, ClaimSpec, PodSpec, RunSpec
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ANY_NODE_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
 WORKLOAD_LABEL = "gpu-portal/workload"
-RUN_LABEL = "gpu-portal/run"
 KIND_LABEL = "gpu-portal/kind"
-WORKLOAD_PRIORITIES = {NOTEBOOK: "interactive", JOB: "batch"}
 CONTAINER_NAMES = {NOTEBOOK: "notebook", JOB: "job"}
 TOKEN_KEY = "token"
 # Of the keys of chosen secrets: none can be the token's.
@@ -66,21 +64,12 @@ def job(spec: RunSpec) -> Manifest:
             run_name(spec),
             owner=spec.owner,
             namespace=spec.namespace,
-            labels={**labels, PRIORITY_LABEL: WORKLOAD_PRIORITIES[spec.kind]},
+            labels={**labels, PRIORITY_LABEL: spec.priority or USUAL_PRIORITY[spec.kind]},
         ),
         "spec": {
-            "parallelism": 1,
-            "completions": 1,
-            "backoffLimit": 3,
+            **workers.counts(spec),
             # A replacement starts only when its predecessor is gone: two pods would hold the same units and volume.
             "podReplacementPolicy": "Failed",
-            # A lost node, an eviction or a refusal of the kubelet brings the pod back; a crash is shown.
-            "podFailurePolicy": {
-                "rules": [
-                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                    {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
-                ]
-            },
             "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec)},
         },
     }
@@ -185,6 +174,7 @@ def _pod(spec: RunSpec) -> Manifest:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
+        **workers.subdomain(spec, run_name(spec)),
         "terminationGracePeriodSeconds": 30,
         "priorityClassName": names.PRIORITY_CLASS,
         **placement(spec),
@@ -224,7 +214,7 @@ def _environment(spec: RunSpec) -> Manifest:
     ours = [_sealed(spec, TOKEN_VARIABLE, TOKEN_KEY)] if spec.kind == NOTEBOOK else []
     # Not for what clones the repository: only the work itself sees them.
     chosen = [_sealed(spec, name, SECRET_KEY_PREFIX + name) for name in spec.secrets]
-    found = [*ours, *own, *chosen]
+    found = [*workers.environment(spec, run_name(spec)), *ours, *own, *chosen]
     return {"env": found} if found else {}
 
 
@@ -233,8 +223,8 @@ def _sealed(spec: RunSpec, name: str, key: str) -> Manifest:
 
 
 def _literally(value: str) -> str:
-    """Kubernetes replaces $(NAME) in values; what was typed is meant as it stands."""
-    return value.replace("$(", "$$(")
+    """Kubernetes replaces $(NAME), and $$ by one dollar; what was typed is meant as it stands."""
+    return value.replace("$", "$$")
 
 
 # Its arguments are the repository, the directory and the branch or tag, each a word of its own: the shell never reads
@@ -270,8 +260,19 @@ def _pull_policy(spec: RunSpec) -> str:
 
 
 def _command(spec: RunSpec) -> Manifest:
-    """Without a command the image's own is run."""
+    """Without a command or script the image's own is run."""
+    if spec.script:
+        words = ("sh", "-c", _RUN_SCRIPT, "script", _with_interpreter(spec.script))
+        return {"command": [_literally(word) for word in words]}
     return {"command": list(spec.command)} if spec.command else {}
+
+
+# Its argument is the script, which the shell never reads as text: its own first line says what runs it.
+_RUN_SCRIPT = 'file=$(mktemp) && printf "%s\\n" "$1" > "$file" && chmod 700 "$file" && exec "$file"'
+
+
+def _with_interpreter(script: str) -> str:
+    return script if script.startswith("#!") else f"#!/bin/sh\n{script}"
 
 
 def _notebook(spec: RunSpec) -> Manifest:

@@ -159,7 +159,7 @@ def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]
     for row in rows:
         if row.run is None or row.run.ended_at is not None:
             continue
-        slug, units = row.run.spec["gpu_class"], row.run.spec["units"]
+        slug, units = row.run.spec["gpu_class"], row.run.total_units
         if row.pod is not None and row.pod.node and not row.pod.is_over:
             used[slug] = used.get(slug, 0) + units
         elif row.status.phase in WAITING:

@@ -127,7 +127,7 @@ def work_on(cluster: Cluster, node: Node, devices: Sequence[DeviceLine]) -> Work
                 lost=line.unhealthy if node.ready else line.capacity,
                 teams=tuple(sorted({teams[pod["namespace"]] for pod in pods if _is_of(pod, one, teams)})),
                 only_here=one.pk in only_here,
-                waiting_units=sum(run.spec["units"] for run in waiting if run.spec["gpu_class"] == one.slug),
+                waiting_units=sum(run.total_units for run in waiting if run.spec["gpu_class"] == one.slug),
             )
             for one, line in lines.items()
         ),
@@ -247,6 +247,6 @@ def _waiting_line(run: Run, names: Mapping[str, str]) -> WaitingLine:
         name=run.workload.name,
         href=reverse("workload", args=[tenant.slug, run.workload.name]),
         class_name=names[run.spec["gpu_class"]],
-        units=run.spec["units"],
+        units=run.total_units,
         since=run.requested_at,
     )

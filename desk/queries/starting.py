@@ -56,8 +56,10 @@ def starts_now(by: Actor, namespace: Namespace, holdings: Iterable[Holding]) -> 
     found: dict[tuple[str, int, str], Choice] = {}
     for workload in last.order_by("-id")[:LAST_LOOKED_AT]:
         image = images.get((workload.kind, workload.image.partition("@")[0]))
-        key = (workload.gpu_class.slug, workload.units, workload.image)
-        if image and key not in found and workload.units <= free.get(workload.gpu_class, 0) and _takes(workload):
+        # All workers on one node: whether several nodes together have room is not known.
+        units = workload.total_units
+        key = (workload.gpu_class.slug, units, workload.image)
+        if image and key not in found and units <= free.get(workload.gpu_class, 0) and _takes(workload):
             found[key] = _again(namespace, workload, image)
     named = {slug for slug, _units, _image in found}
     found |= {(one.slug, 0, ""): _any(namespace, one, units) for one, units in free.items() if one.slug not in named}
@@ -89,11 +91,13 @@ def _takes(workload: Workload) -> bool:
 def _again(namespace: Namespace, workload: Workload, image: str) -> Choice:
     """As that one was: all of its choices while it is there, else what a link can say."""
     gpu_class = workload.gpu_class
-    size = plural(workload.units, catalog.unit_of(gpu_class))
+    size = plural(workload.total_units, catalog.unit_of(gpu_class))
     if workload.delete_requested_at is None and workload.deleted_at is None:
         return Choice(
             gpu_class.name, f"{size}, {image}, like {workload.name}", _form(namespace, f"like={workload.name}")
         )
+    # A link says nothing of workers.
+    size = plural(workload.units, catalog.unit_of(gpu_class))
     values = {"gpu_class": gpu_class.slug, "image": image, "units": workload.units, "kind": workload.kind}
     return Choice(gpu_class.name, f"{size}, {image}, as last time", _form(namespace, links.write(values)))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from cluster.manifests import run as manifests
+from cluster.manifests import workers
 from cluster.run_spec import ClaimSpec, RunSpec
 from tests import golden_files
 
@@ -54,6 +56,17 @@ OPTIONS = replace(
     reference="v2",
     clone_into="course",
 )
+WORKERS = replace(
+    JOB,
+    units=2,
+    command=(),
+    claim="",
+    workers=4,
+    retries=3,
+    priority="production",
+    script="#!/usr/bin/env bash\necho $(hostname) $$\ntorchrun train.py",
+    checkpoints=True,
+)
 CPU = replace(JOB, gpu_class="cpu", interface="none", resource="", node_labels={}, tolerations=(), claim="")
 
 
@@ -75,11 +88,62 @@ def test_variables_a_repository_and_a_volume_beside_the_home_directory() -> None
     golden_files.check("run_options", [manifests.job(OPTIONS)])
 
 
+def test_workers_find_each_other_by_a_service_and_are_told_their_place() -> None:
+    service = workers.service(WORKERS, "train-3", job_uid="11111111-2222-3333-4444-555555555555")
+    golden_files.check("run_workers", [manifests.job(WORKERS), service])
+
+
+def tries(spec: RunSpec) -> dict[str, object]:
+    said = manifests.job(spec)["spec"]
+    rules = [rule["action"] for rule in said["podFailurePolicy"]["rules"]]
+    names = ("completionMode", "parallelism", "completions", "backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes")
+    return {**{name: said[name] for name in names if name in said}, "rules": rules}
+
+
+def test_a_crash_ends_a_job_unless_it_may_be_tried_again_and_a_disruption_is_never_counted() -> None:
+    one = {"parallelism": 1, "completions": 1}
+    four = {"completionMode": "Indexed", "parallelism": 4, "completions": 4}
+    assert tries(JOB) == {**one, "backoffLimit": 3, "rules": ["Ignore", "FailJob"]}
+    assert tries(replace(JOB, retries=2)) == {**one, "backoffLimit": 2, "rules": ["Ignore"]}
+    assert tries(replace(JOB, workers=4)) == {**four, "backoffLimit": 3, "rules": ["Ignore", "FailJob"]}
+    again = {"backoffLimitPerIndex": 2, "maxFailedIndexes": 0, "rules": ["Ignore"]}
+    assert tries(replace(JOB, workers=4, retries=2)) == {**four, **again}
+
+
+@pytest.mark.parametrize(("interface", "processes"), [("device-plugin", "2"), ("dra", "2"), ("none", "1")])
+def test_torchrun_starts_a_process_for_each_unit_that_a_process_can_have(interface: str, processes: str) -> None:
+    found = {one["name"]: one.get("value") for one in workers.environment(replace(WORKERS, interface=interface), "x-1")}
+    assert found["PET_NPROC_PER_NODE"] == processes
+    assert found.keys() == workers.SET_FOR_WORKERS
+    assert workers.environment(JOB, "x-1") == []
+
+
+def test_a_script_arrives_as_it_was_typed_and_chooses_what_runs_it() -> None:
+    def run(script: str) -> str:
+        pod = manifests.job(replace(JOB, script=script))["spec"]["template"]["spec"]
+        # As a kubelet reads it.
+        words = [word.replace("$$", "$") for word in pod["containers"][0]["command"]]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    assert run('echo "it\'s $((1 + 1))" \'$(HOME)\' "$0" | cut -c1-19') == "it's 2 $(HOME) /tmp\n"
+    assert run("#!/usr/bin/env python3\nprint('a' + \"'b'\")") == "a'b'\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "priority", "label"),
+    [("notebook", "", "interactive"), ("job", "", "batch"), ("job", "production", "production")],
+)
+def test_the_priority_is_the_jobs_label_alone(kind: str, priority: str, label: str) -> None:
+    job = manifests.job(replace(NOTEBOOK, kind=kind, priority=priority))
+    assert job["metadata"]["labels"][manifests.PRIORITY_LABEL] == label
+    assert manifests.PRIORITY_LABEL not in job["spec"]["template"]["metadata"]["labels"]
+
+
 def test_without_a_gpu_it_stays_off_nodes_that_have_some() -> None:
     golden_files.check("run_cpu", [manifests.job(CPU)])
 
 
-@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS])
+@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS, WORKERS])
 def test_nothing_is_sent_that_kueue_or_the_cluster_decides(spec: RunSpec) -> None:
     job = manifests.job(spec)
     pod = job["spec"]["template"]["spec"]
@@ -87,7 +151,7 @@ def test_nothing_is_sent_that_kueue_or_the_cluster_decides(spec: RunSpec) -> Non
     assert not {"nodeName", "schedulerName", "priority", "hostNetwork", "hostPID"} & pod.keys()
 
 
-@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS])
+@pytest.mark.parametrize("spec", [NOTEBOOK, JOB, DRA, CPU, OPTIONS, WORKERS])
 def test_a_spec_survives_its_json(spec: RunSpec) -> None:
     assert RunSpec.from_json(spec.to_json()) == spec
     assert RunSpec.from_json({**spec.to_json(), "of_a_newer_release": 1}) == spec

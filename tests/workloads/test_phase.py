@@ -10,8 +10,9 @@ import pytest
 
 from cluster.observed import Condition, Container, Job, Pod, Warning, Workload
 from workloads import ending
-from workloads.phase import Phase, Status, Wish, status
+from workloads.phase import Phase, Status, status
 from workloads.seen import Seen
+from workloads.wish import Wish
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 AGO = NOW - timedelta(minutes=2)

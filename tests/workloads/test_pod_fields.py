@@ -16,7 +16,7 @@ import copy
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -26,11 +26,13 @@ from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from cluster.manifests import namespace as walls
 from cluster.manifests import run as manifests
+from cluster.manifests import workers
 from cluster.run_spec import RunSpec
 from cluster.specs import NamespaceSpec, QuotaSpec
-from devcluster.api import Api, path_of
+from devcluster.api import Api, ApiError, path_of
 from tenants.models import Tenant
 from tests.deploy.conftest import Impersonating, wait_for_default_account
+from tests.waiting import wait_until
 from workloads.models import Workload
 
 Json = dict[str, Any]
@@ -308,6 +310,8 @@ FIELDS: dict[str, Field] = {
     "elastic-job": Field("annotations", annotation("kueue.x-k8s.io/elastic-job", "true"), "beside its accounting"),
 }
 KEYS = sorted({one.key for one in FIELDS.values()})
+# A word of ours too: the queue's priority, which reaches a label of the Job alone.
+OURS = frozenset({"priority"})
 
 
 def test_the_table_is_as_long_as_it_has_to_be() -> None:
@@ -348,7 +352,7 @@ def test_the_api_refuses_each_with_its_name(alices: Client, body: Json) -> None:
         assert sent(alices, "POST", "", {**body, key: "x"}) == unknown
         assert sent(alices, "PUT", "/one", {**declared, key: "x"}) == unknown
         assert sent(alices, "POST", "/one/runs", {key: "x"}) == unknown
-        within = (422, "unknown_field", f"options.{key}")
+        within = (422, "bad_priority", key) if key in OURS else (422, "unknown_field", f"options.{key}")
         assert sent(alices, "POST", "", {**body, "options": {key: "x"}}) == within
     assert nothing_happened()
 
@@ -385,6 +389,9 @@ def test_the_form_refuses_each_with_its_name(alices: Client, body: Json) -> None
     for key in KEYS:
         answer = alices.post("/teams/team-a/launch", {**body, key: "x"})
         assert answer.status_code == 422, key
+        if key in OURS:
+            assert "Select a valid choice" in answer.context["form"].errors[key][0]
+            continue
         assert answer.context["form"].non_field_errors()[0].startswith(f"There is no field '{key}'"), key
     assert nothing_happened()
     assert alices.post("/teams/team-a/launch", body).status_code == 302
@@ -425,33 +432,34 @@ def place(services: Json, admin: Api) -> Iterator[Place]:
     admin.delete("v1/namespaces", name)
 
 
-def job_of(place: Place, change: Change | None = None) -> Json:
+PROBE = RunSpec(
+    owner="workloads.workload.7",
+    namespace="",
+    workload="probe",
+    number=1,
+    kind="notebook",
+    gpu_class="a100",
+    units=1,
+    interface="device-plugin",
+    resource=PLUGIN,
+    device_class="",
+    device_selector="",
+    node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+    tolerations=({"key": PLUGIN, "operator": "Exists", "effect": "NoSchedule"},),
+    weight="1.0000",
+    price_per_unit_hour="2.5000",
+    image="quay.io/jupyter/minimal-notebook:2026-09-01",
+    command=(),
+    cpu=8,
+    memory_gib=32,
+    shared_memory_gib=8,
+    claim="",
+)
+
+
+def job_of(place: Place, change: Change | None = None, **said: Any) -> Json:
     """As the worker makes it from what a person may say, and then changed."""
-    job = manifests.job(
-        RunSpec(
-            owner="workloads.workload.7",
-            namespace=place.name,
-            workload="probe",
-            number=1,
-            kind="notebook",
-            gpu_class="a100",
-            units=1,
-            interface="device-plugin",
-            resource=PLUGIN,
-            device_class="",
-            device_selector="",
-            node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
-            tolerations=({"key": PLUGIN, "operator": "Exists", "effect": "NoSchedule"},),
-            weight="1.0000",
-            price_per_unit_hour="2.5000",
-            image="quay.io/jupyter/minimal-notebook:2026-09-01",
-            command=(),
-            cpu=8,
-            memory_gib=32,
-            shared_memory_gib=8,
-            claim="",
-        )
-    )
+    job = manifests.job(replace(PROBE, namespace=place.name, **said))
     job = copy.deepcopy(job)
     if change is not None:
         change(job["spec"]["template"])
@@ -518,3 +526,41 @@ def test_a_container_that_is_put_into_a_pod_later_is_held_to_the_same(place: Pla
         assert words in text
     for nobody in (place.tenant, place.worker):
         assert put(nobody)[0] == 403
+
+
+# ---- several workers, and who goes first -------------------------------------------------------------------------
+
+
+GANG = {"kind": "job", "workers": 4, "units": 2, "retries": 3, "script": "torchrun train.py"}
+
+
+def test_several_workers_pass_with_their_service_and_bring_no_other_field(place: Place) -> None:
+    job = job_of(place, **GANG)
+    # 409 while the quota that counts it is written by somebody else.
+    wait_until(lambda: try_out(place.controller, "v1/pods", pod_of(job))[0] == 201)
+    one = job_of(place, **{**GANG, "workers": 1})
+    assert job["spec"]["template"]["spec"].keys() - one["spec"]["template"]["spec"].keys() == {"subdomain"}
+    assert job["spec"].keys() - one["spec"].keys() == {"completionMode", "backoffLimitPerIndex", "maxFailedIndexes"}
+
+    # The fence refuses dry runs of the worker: they would be a way to read.
+    made = place.worker.create(job)
+    service = workers.service(replace(PROBE, namespace=place.name), "probe-1", job_uid=made["metadata"]["uid"])
+    assert place.worker.create(service)["spec"]["clusterIP"] == "None"
+    place.worker.delete("batch/v1/jobs", "probe-1", namespace=place.name)
+
+
+def test_production_is_the_portals_to_give(place: Place, admin: Api) -> None:
+    """Whatever else may make a Job there, and whoever changes one."""
+    job = job_of(place, kind="job", workload="first", priority="production")
+    code, text = try_out(admin, "batch/v1/jobs", job)
+    assert (code, "production is the portal's to give" in text) == (422, True)
+    assert try_out(admin, "batch/v1/jobs", job_of(place, kind="job", priority="interactive"))[0] == 201
+
+    place.worker.create(job)
+    label = "kueue.x-k8s.io/priority-class"
+    admin.patch("batch/v1/jobs", "first-1", {"spec": {"activeDeadlineSeconds": 60}}, namespace=place.name)
+    place.worker.create(job_of(place, kind="job", workload="second"))
+    with pytest.raises(ApiError, match="production is the portal's to give"):
+        admin.patch("batch/v1/jobs", "second-1", {"metadata": {"labels": {label: "production"}}}, namespace=place.name)
+    for name in ("first-1", "second-1"):
+        place.worker.delete("batch/v1/jobs", name, namespace=place.name)

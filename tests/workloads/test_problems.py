@@ -10,7 +10,8 @@ import pytest
 from tests.workloads.problems import NOW, PROBLEMS, WISH, Problem
 from workloads import progress
 from workloads.explain.said import FACTS
-from workloads.phase import Status, Wish, status
+from workloads.phase import Status, status
+from workloads.wish import Wish
 
 BY_NAME = {problem.name: problem for problem in PROBLEMS}
 

@@ -23,8 +23,9 @@ from tests.workloads.test_phase import (
     pod,
 )
 from workloads import progress
-from workloads.phase import Wish, status
+from workloads.phase import status
 from workloads.seen import ImageSeen, NodeTrouble, Seen
+from workloads.wish import Wish
 
 
 def titles(wish: Wish, seen: Seen | None) -> list[tuple[str, str]]:

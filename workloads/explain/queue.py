@@ -17,20 +17,22 @@ _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
 
 
-def pending(message: str, *, units: int, class_name: str, slug: str) -> Explained:
+def pending(message: str, *, units: int, class_name: str, slug: str, workers: int = 1) -> Explained:
     """Kueue's condition QuotaReserved=False. It lists every flavor of the resource; those of other classes are ruled
-    out by their taint, so that a sentence about quota or topology is about the class's own.
+    out by their taint, so that a sentence about quota or topology is about the class's own. `units` are of each worker.
     """
-    return replace(_pending(message, units, class_name, slug), raw=message, raw_from="Kueue")
+    return replace(_pending(message, (units, workers), class_name, slug), raw=message, raw_from="Kueue")
 
 
-def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
+def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) -> Explained:
+    units, workers = size
     if "LimitRange constraints" in message:
         return _limit_range(message)
     if found := _OVER_MAXIMUM.search(message):
         return Explained(
             "exceeds_maximum",
-            f"{units_of(units, class_name)} cannot start with what your team may use now: {found[3]} at most.",
+            f"{units_of(units * workers, class_name)} cannot start with what your team may use now: "
+            f"{found[3]} at most.",
             "It starts by itself once a grant allows it. Otherwise ask for fewer units, or request more quota.",
             is_final=True,
             actions=STOP_OR_CHANGE,
@@ -45,6 +47,8 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
     if found := _TOPOLOGY.search(message):
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
         lacking = f": too little {', '.join(short)} is left" if short else ""
+        if workers > 1:
+            return _gang(int(found[1] or 0), size, class_name, lacking)
         return Explained(
             "no_node_fits",
             f"No single node has {units_of(units, class_name)} free right now{lacking}.",
@@ -70,6 +74,17 @@ def _pending(message: str, units: int, class_name: str, slug: str) -> Explained:
     if not message:
         return Explained("queued", "Waits in your team's queue.")
     return Explained("queued", f"Waits in your team's queue. Kueue says: {message[:300]}")
+
+
+def _gang(fit: int, size: tuple[int, int], class_name: str, lacking: str) -> Explained:
+    units, workers = size
+    return Explained(
+        "gang_fits_in_part",
+        f"Only {fit} of {workers} workers with {units_of(units, class_name)} each fit on nodes right now{lacking}. "
+        "They start together or not at all.",
+        "It starts when all of them fit; fewer workers may start sooner.",
+        facts={"workers": workers, "fit": fit},
+    )
 
 
 def _limit_range(message: str) -> Explained:

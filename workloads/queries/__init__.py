@@ -26,12 +26,13 @@ from tenants import promises
 from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
-from workloads import kept, policy, progress
+from workloads import kept, policy, progress, workers
 from workloads.explain import Sealed, SignIn
 from workloads.models import Run, Workload
-from workloads.phase import Status, Wish, status
+from workloads.phase import Status, status
 from workloads.queries.seeing import WantedImage, see
 from workloads.seen import Seen, log_container
+from workloads.wish import Wish
 
 KINDS_NEEDED = ("Job", "Pod")
 
@@ -171,6 +172,7 @@ class WorkloadRow:
     steps: tuple[progress.Step, ...]
     pod: Pod | None
     as_of: AsOf
+    pods: tuple[Pod, ...] = ()
 
 
 def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
@@ -207,7 +209,8 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
         theirs = None if seen is None else seen.get(workload.pk, Seen())
         told = status(wish, theirs, now=now)
         pod = theirs.pod if theirs else None
-        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of))
+        pods = theirs.pods if theirs else ()
+        shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of, pods))
     return shown
 
 
@@ -272,6 +275,8 @@ def _wish(
         exit_code=run.exit_code,
         preemptions=run.preemptions,
         kept=kept.from_json(run.kept),
+        workers=run.workers,
+        retries=run.spec.get("retries", 0),
     )
 
 
@@ -311,8 +316,11 @@ class LogSource:
     container: str
 
 
-def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None]:
-    """The namespace, and where the last run writes; None when it has no pod. Raises Refused (404)."""
+def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> tuple[str, LogSource | None]:
+    """The namespace, and where this worker of the last run writes; None when it has no pod. Raises Refused (404).
+
+    Nobody said which: the one by whose end the run failed, else the first.
+    """
     rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
     workload = get_or_refuse(rows_, name=name)
     run = last_run(workload)
@@ -321,7 +329,10 @@ def log_source(by: Actor, tenant: str, name: str) -> tuple[str, LogSource | None
         return namespace.name, None
     owner = f"{label(Workload)}.{workload.pk}"
     pods = mirror.pods(namespace.cluster_id, namespace=namespace.name, owner=owner, run=job_name(workload, run))
-    started = [(pod.name, container) for pod in pods if (container := log_container(pod))]
+    if worker is None:
+        worker = workers.asked_first(pods)
+    theirs = workers.by_worker(pods).get(worker, ())
+    started = [(pod.name, container) for pod in theirs if (container := log_container(pod))]
     if not started:
         return namespace.name, None
     return namespace.name, LogSource(namespace.name, *started[-1])
@@ -332,9 +343,10 @@ def has_reached(namespace: str, name: str, until: str) -> bool:
     run = Run.objects.filter(
         workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None
     ).order_by("-number")[:1]
-    found = run.values("admitted_at", "started_at", "ready_at", "ended_at", "spec__kind").first()
+    found = run.values("admitted_at", "started_at", "ready_at", "ended_at", "spec__kind", "spec__workers").first()
     if found is None:
         return True
-    ready = found["ready_at"] if found["spec__kind"] == "notebook" else found["started_at"]
+    is_waited_for = found["spec__kind"] == "notebook" or (found["spec__workers"] or 1) > 1
+    ready = found["ready_at"] if is_waited_for else found["started_at"]
     reached = {"admitted": found["admitted_at"], "ready": ready, "finished": None}[until]
     return reached is not None or found["ended_at"] is not None

@@ -16,7 +16,7 @@ def inside(namespace_id: int) -> Inside:
             name=run.workload.name,
             kind=run.workload.kind,
             gpu_class=str(run.spec.get("gpu_class", "")),
-            units=int(run.spec.get("units", 0)),
+            units=run.total_units,
             who=run.requested_by.name,
             since=run.requested_at,
         )

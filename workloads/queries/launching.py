@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import IntegerField, Q, Sum
+from django.db.models import Q, Sum
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -25,6 +24,7 @@ from tenants.queries.visibility import usable_by
 from workloads import policy
 from workloads.models import Run
 from workloads.queries import facts_of, most_promised, peak
+from workloads.queries.sizes import total_units
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def price_of(gpu_class: GpuClass) -> str:
 
 def units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
     """By class slug: units of runs that were admitted, and of those that were not yet. One query."""
-    units = Cast(KT("spec__units"), IntegerField())
+    units = total_units()
     rows = (
         Run.objects.filter(workload__namespace=namespace, ended_at=None)
         .order_by()

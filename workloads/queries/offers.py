@@ -35,6 +35,7 @@ class ClassChoice:
     most_units: int
     run_hours_limit: int | None
     outlook: Outlook
+    is_interruptible: bool
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class Asked:
     units: int = 1
     hours: int | None = None
     instead_of: int | None = None
+    workers: int = 1
+    priority: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,12 +126,13 @@ def offer(by: Actor, namespace: Namespace, asked: Asked) -> Offer:
     kind = asked.kind if asked.kind in (NOTEBOOK, JOB) else _kind(asked, active, rows)
     fitting = [(one, facts) for one, facts in found if one in active and policy.may_run(facts, kind) is None]
     gpu_class = next((one for one, _ in fitting if one.slug == asked.gpu_class), fitting[0][0] if fitting else None)
-    shown = outlooks(namespace, found, Size(asked.units, asked.hours, kind, asked.instead_of))
+    workers = asked.workers if kind == JOB else 1
+    shown = outlooks(namespace, found, Size(asked.units, asked.hours, kind, asked.instead_of, workers, asked.priority))
     return Offer(
         kind=kind,
         chosen=gpu_class.slug if gpu_class else "",
         has_class=bool(active),
-        classes=tuple(_class(one, shown[one.slug]) for one, _ in fitting),
+        classes=tuple(_class(one, shown[one.slug], facts) for one, facts in fitting),
         leaving=tuple(shown[one.slug] for one, _ in found if one not in active),
         images=tuple(_images(namespace, gpu_class, kind, rows)),
         terms=terms_to_accept(by, gpu_class) if gpu_class else None,
@@ -143,7 +147,7 @@ def _kind(asked: Asked, active: list[GpuClass], rows: list[Image]) -> str:
     return JOB if kinds == {GpuClass.Kinds.JOB} or of_image == {JOB} else NOTEBOOK
 
 
-def _class(one: GpuClass, outlook: Outlook) -> ClassChoice:
+def _class(one: GpuClass, outlook: Outlook, facts: policy.ClassFacts) -> ClassChoice:
     return ClassChoice(
         slug=one.slug,
         label=_label(one),
@@ -153,6 +157,7 @@ def _class(one: GpuClass, outlook: Outlook) -> ClassChoice:
         most_units=one.units_per_workload,
         run_hours_limit=one.run_hours_limit,
         outlook=outlook,
+        is_interruptible=facts.is_interruptible,
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
-from django.db.models import Count, F, IntegerField, Q, Sum
+from django.db.models import Count, F, Q, Sum
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from catalog import life_cycle, weights
@@ -17,25 +17,33 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster import queries as mirror
 from cluster.models import MirrorNode
-from cluster.run_spec import JOB, NOTEBOOK
+from cluster.run_spec import JOB, PRIORITIES, USUAL_PRIORITY
 from tenants.models import Namespace
 from tenants.queries import units_in_force
 from workloads import policy
 from workloads.models import Run
 from workloads.outlook import Figures, Outlook, cost, sentence
 from workloads.queries.launching import price_of
+from workloads.queries.sizes import goes_before, total_units
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is asked about: so many units of any class, for so many hours (None: nobody said), for this kind of work.
-    `instead_of`: a workload's id, whose present run ends before.
+    """What is asked about: so many units of any class for each of so many workers, for so many hours (None: nobody
+    said), for this kind of work; `priority`: "" as the kind has it. `instead_of`: a workload's id, whose present run
+    ends before.
     """
 
     units: int = 1
     hours: int | None = None
     kind: str = JOB
     instead_of: int | None = None
+    workers: int = 1
+    priority: str = ""
+
+    @property
+    def total_units(self) -> int:
+        return self.units * self.workers
 
 
 @dataclass(frozen=True)
@@ -76,11 +84,11 @@ def outlooks(
             waiting=theirs.waiting,
             ahead=theirs.ahead,
         )
-        never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units)
-        text, tone = sentence(figures, never, size.units)
+        never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units, size.workers)
+        text, tone = sentence(figures, never, size.units, size.workers)
         kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
         total = cost(
-            size.units,
+            size.total_units,
             size.hours or one.run_hours_limit,
             unit=figures.unit,
             weight=weights.exact(one.weight, one.replicas),
@@ -91,10 +99,10 @@ def outlooks(
 
 
 def _runs(namespace: Namespace, size: Size) -> dict[str, Runs]:
-    """By class slug. Notebooks go before jobs, so that only notebooks are ahead of one. One query."""
-    units = Cast(KT("spec__units"), IntegerField())
+    """By class slug. Notebooks go before jobs, so that only they and production work are ahead of one. One query."""
+    units = total_units()
     waits = Q(admitted_at=None)
-    ahead = waits & Q(workload__kind=NOTEBOOK) if size.kind == NOTEBOOK else waits
+    ahead = waits & goes_before(size.priority if size.priority in PRIORITIES else USUAL_PRIORITY[size.kind])
     rows = (
         Run.objects.filter(~Q(workload_id=size.instead_of or 0), workload__namespace=namespace, ended_at=None)
         .order_by()

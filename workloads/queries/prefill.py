@@ -49,7 +49,9 @@ def same(workload: Workload) -> Choices:
     """All that the workload is declared with, its volume too, whoever uses that now. One query."""
     values, said = _values(workload)
     volume = {"volume": workload.volume.name} if workload.volume else {}
-    return Choices(workload.name, {**values, **volume, "name": workload.name}, tuple(said))
+    # Of another job nobody has said it yet.
+    checkpoints = {"checkpoints": True} if workload.options.get("checkpoints") else {}
+    return Choices(workload.name, {**values, **volume, **checkpoints, "name": workload.name}, tuple(said))
 
 
 def free_name(namespace: Namespace, wish: str) -> str:
@@ -104,6 +106,10 @@ def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
         "repository": options.repository,
         "reference": options.reference,
         "secrets": list(options.secrets),
+        "workers": options.workers,
+        "script": options.script,
+        "priority": options.priority,
+        "retries": options.retries,
     }
     return {name: value for name, value in values.items() if value not in (None, "", [])}, said
 

@@ -10,6 +10,7 @@ from tenants.models import Namespace
 from tenants.queries.image_prefixes import prefixes
 from workloads import policy
 from workloads.models import Volume
+from workloads.options import Options
 from workloads.queries import WorkloadRow, accepted, run_facts
 from workloads.queries.launching import reachable
 from workloads.queries.volumes import deletes_at, holders
@@ -32,7 +33,7 @@ def at_once(by: Actor, namespace: Namespace, team: policy.TeamFacts, rows: Colle
         workload.name
         for workload in over
         if (found := facts.get(workload.gpu_class_id)) is not None
-        and policy.may_start_on(found, workload.kind, workload.units) is None
+        and policy.may_start_on(found, workload.kind, workload.units, Options.from_json(workload.options)) is None
         and (not found.terms_version or workload.gpu_class_id in signed)
         and _may_take(workload.volume, users)
         and (not workload.own_image or is_below(workload.image, allowed))

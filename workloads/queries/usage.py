@@ -16,6 +16,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Tenant
 from workloads.models import Run, UsageHour, UsageSample, Workload
+from workloads.queries.sizes import TOTAL_UNITS
 
 # What is looked back on.
 PERIOD = timedelta(days=30)
@@ -147,7 +148,7 @@ SELECT tenant_id, slug, count(*),
 _HOURS = f"""
 SELECT person.id, person.name, sum(spent.hours)
   FROM (
-    SELECT run.requested_by_id, (run.spec ->> 'weight')::numeric * (run.spec ->> 'units')::numeric
+    SELECT run.requested_by_id, (run.spec ->> 'weight')::numeric * {TOTAL_UNITS}
            * extract(epoch FROM least(coalesce(run.ended_at, %(at)s), %(at)s) - greatest(run.started_at, %(since)s))
            / 3600 AS hours
       FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id

@@ -159,3 +159,13 @@ def _state(volume: Volume, claim: Object | None, sent: AppliedObject | None, as_
         "Its claim was deleted in the cluster, not by the portal, and what was on it with it. What starts with it "
         "waits in vain; delete it here to use its name again."
     )
+
+
+def volume_of_run(workload: Workload, claim: str) -> Volume | None:
+    """What the run was started with: the workload may have been declared with another volume since. A query where it
+    was.
+    """
+    if workload.volume is not None and workload.volume.name == claim:
+        return workload.volume
+    rows = Volume.objects.filter(namespace=workload.namespace, name=claim, delete_requested_at=None)
+    return rows.first()

@@ -7,6 +7,7 @@ from django.db import connection
 from cluster import queries as mirror
 from cluster.models import Cluster, MirrorJob, MirrorWorkload
 from workloads.models import Run, Workload
+from workloads.queries.sizes import TOTAL_UNITS
 
 
 def waiting_units(cluster: Cluster) -> dict[str, int] | None:
@@ -25,7 +26,7 @@ def waiting_units(cluster: Cluster) -> dict[str, int] | None:
 
 # A workload has one run that has not ended; Kueue's Workload has no owner label, its Job does.
 _WAITING = f"""
-SELECT run.spec ->> 'gpu_class', sum((run.spec ->> 'units')::bigint)
+SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
   FROM {MirrorWorkload._meta.db_table} queued
   JOIN {MirrorJob._meta.db_table} job ON job.cluster_id = queued.cluster_id AND job.uid = queued.job_uid
   JOIN {Workload._meta.db_table} workload ON job.owner = 'workloads.workload.' || workload.id

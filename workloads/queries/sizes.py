@@ -1,0 +1,26 @@
+"""How much a run is, as SQL: what sums over runs add up. Units of the spec are of each of its workers."""
+
+from __future__ import annotations
+
+from django.db.models import IntegerField, Q, Value
+from django.db.models.expressions import Combinable
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce
+
+from cluster.run_spec import PRIORITIES, USUAL_PRIORITY
+
+# Of a table or alias `run`. What an older release froze has one worker.
+TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
+
+
+def total_units() -> Combinable:
+    """The same for a queryset of runs."""
+    workers = Coalesce(Cast(KT("spec__workers"), IntegerField()), Value(1))
+    return Cast(KT("spec__units"), IntegerField()) * workers
+
+
+def goes_before(priority: str) -> Q:
+    """Of runs that wait: those of at least this priority. The later of two that are alike comes second."""
+    names = PRIORITIES[: PRIORITIES.index(priority) + 1]
+    kinds = [kind for kind, usual in USUAL_PRIORITY.items() if usual in names]
+    return Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
