@@ -11,6 +11,7 @@ import pytest
 from cluster.observed import Job, Pod
 from tests.workloads.test_phase import ADMITTED, AGO, BOUND, NOW, WISH, condition, job, pending, pod, warning
 from workloads import ending, progress, workers
+from workloads.kept import Kept
 from workloads.phase import Phase, Status, status
 from workloads.seen import NodeTrouble, Seen
 from workloads.wish import Wish
@@ -136,7 +137,9 @@ def test_who_failed_is_who_crashed_and_not_who_was_taken_along() -> None:
     early = replace(ended(3, 9), containers=(replace(ended(3, 9).containers[0], ended_at=NOW - timedelta(seconds=9)),))
     assert workers.culprit((ended(0, 1), early)) == early
 
-    told = status(replace(GANG, ended_at=NOW, outcome="failed", message="Worker 2: x"), Seen(pods=pods), now=NOW)
+    assert found.told is not None
+    over = replace(GANG, ended_at=NOW, outcome="failed", message="Worker 2: x", kept=Kept(found.told))
+    told = status(over, Seen(pods=pods), now=NOW)
     assert told.facts["exit_code"] == 3
 
 
