@@ -238,7 +238,7 @@ def test_by_keyboard_alone_from_the_team_to_the_notebook(person: Callable[..., P
     charlie.goto("/teams/team-c")
     tab_to(charlie, charlie.get_by_role("link", name="Launch notebook"))
     charlie.keyboard.press("Enter")
-    charlie.wait_for_url("**/teams/team-c/launch")
+    charlie.wait_for_url("**/teams/team-c/launch?kind=notebook")
     tab_to(charlie, charlie.locator("[name=name]"))
     charlie.keyboard.press("ControlOrMeta+A")
     charlie.keyboard.type("typed")
