@@ -20,8 +20,9 @@ from workloads import queries as workloads
 from workloads.models import Run, Workload
 from workloads.shown import workload_state
 
-HOME = ("desk/_state_summary.html", "desk/_state_holdings.html", "desk/_state_waiting.html",
-        "desk/_state_running.html", "desk/_state_events.html")  # fmt: skip
+HOME = ("desk/_state_summary.html", "desk/_state_attention.html", "desk/_state_holdings.html",
+        "desk/_state_waiting.html", "desk/_state_running.html", "desk/_state_events.html",
+        "desk/_state_month.html", "desk/_state_ends.html")  # fmt: skip
 WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
 
 

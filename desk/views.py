@@ -52,7 +52,6 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_open": policy.may_open_any(team),
         "may_request": tenants_policy.may_file(by, tenants.standing(by, namespace.tenant)),
         "starts_now": [] if may_launch else starts_now(by, namespace, state.holdings),
-        "advice": None,
     }
     return render(request, "desk/home.html", context)
 

@@ -91,9 +91,20 @@ def status(name: Any, label: str = "") -> dict[str, object]:
 
 @register.inclusion_tag("components/_quota_bar.html")
 def quota_bar(
-    granted: float, used: float | None, borrowed: float = 0, queued: float = 0, unit: str = "unit"
+    granted: float,
+    used: float | None,
+    borrowed: float | None = 0,
+    queued: float | None = 0,
+    unit: str = "unit",
+    lent: Any = None,
 ) -> dict[str, QuotaBar]:
-    return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
+    """`lent` has most and text; None: nobody knows, and nothing is drawn of it."""
+    most, words = (lent.most, lent.text) if lent and lent.most else (0, "")
+    return {
+        "bar": geometry(
+            granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit, lent=most, lent_words=words
+        )
+    }
 
 
 @register.simple_tag
