@@ -7,7 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
-from desk import api_catalog, api_inbox, api_usage
+from desk import api_catalog, api_inbox, api_live, api_usage
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
@@ -92,6 +92,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/team-requests/<int:pk>/withdraw", founding_api.TeamRequestWithdraw.as_view(), name="api-team-drop"),
     path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
     path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
+    path("api/v1/tenants/<slug:tenant>/live", api_live.TenantLive.as_view(), name="api-tenant-live"),
     path("api/v1/tenants/<slug:tenant>/usage", api_usage.TenantUsage.as_view(), name="api-tenant-usage"),
     path("api/v1/tenants/<slug:tenant>/grants", api_grants.TeamGrants.as_view(), name="api-tenant-grants"),
     path(
