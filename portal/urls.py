@@ -45,6 +45,7 @@ from workloads import (
 )
 from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
+from workloads import next_steps_views as next_steps
 from workloads import views as workloads
 from workloads.queries.inside import inside
 
@@ -170,6 +171,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="registry-delete",
     ),
     path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
+    path("teams/<slug:tenant>/next-steps", next_steps.of_team, name="next-steps"),
     path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
     path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),
     path("teams/<slug:tenant>/volumes", volume_views.volume_list, name="volumes"),
@@ -187,6 +189,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="workload-giving-back",
     ),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", giving_back.keep, name="workload-keep"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/next-steps", next_steps.of_workload, name="workload-next-steps"),
     path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
     path("teams/<slug:tenant>/workloads/<slug:name>/restart", workloads.restart, name="workload-restart"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),

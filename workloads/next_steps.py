@@ -87,6 +87,8 @@ def advice(told: Status, facts: Facts) -> Advice | None:
         if part is Part.WAIT and never:
             continue
         steps += _STEPS[part](told, facts)
+    if not steps:
+        return None
     verdict = _verdict(told, steps, never=never)
     findings = around(facts.around) if facts.around is not None and Part.OTHER_CLASS in parts else ()
     return Advice(verdict, _SAID[verdict], tuple(steps), findings)
@@ -276,7 +278,9 @@ def _sizes(told: Status, facts: Facts) -> list[NextStep]:
     return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
 
 
-def _log(_told: Status, facts: Facts) -> list[NextStep]:
+def _log(told: Status, facts: Facts) -> list[NextStep]:
+    if "log" not in told.actions:
+        return []
     return [NextStep("read_log", "Read its log", "Its last lines say most.", Way("workload-log", facts.name))]
 
 

@@ -27,6 +27,10 @@ class Part(Enum):
 
 
 Plan = tuple[Part, ...]
+# What is worked out from the class, the team's quota and the nodes; all else from the status alone.
+_BY_CLASS = frozenset(
+    {Part.OTHER_CLASS, Part.FEWER_NOW, Part.FEWER_LATER, Part.STOP_IDLE, Part.REQUEST, Part.STOP_BUSY, Part.SIZES}
+)
 
 # What costs nobody anything goes first, what ends somebody's work last.
 _QUOTA = (
@@ -156,3 +160,7 @@ def plan_of(told: Status) -> Plan:
         # Kueue says something that nobody here knows.
         return _TELL
     return found if told.phase not in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED) else ()
+
+
+def needs_class(told: Status) -> bool:
+    return not _BY_CLASS.isdisjoint(plan_of(told))

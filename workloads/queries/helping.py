@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import IntegerField, Sum
@@ -24,15 +24,15 @@ from portal.due import owner_label
 from tenants import policy as tenants_policy
 from tenants.models import Namespace
 from tenants.queries import units_in_force
-from workloads import options, policy
+from workloads import options, policy, queries
 from workloads.explain.around import Around
 from workloads.giving_back import watch_of
-from workloads.models import NotebookWatch, Run, Workload
+from workloads.models import Run, Workload
 from workloads.next_facts import Facts, Option, Other
 from workloads.next_steps import Advice, advice
 from workloads.options import Options
 from workloads.outlook import Figures
-from workloads.plans import plan_of
+from workloads.plans import needs_class, plan_of
 from workloads.policy import ClassFacts, TeamFacts
 from workloads.queries import WorkloadRow, accepted, job_name, run_facts
 from workloads.queries.launching import reachable
@@ -57,15 +57,30 @@ class _Read:
 
 
 def advices(by: Actor, namespace: Namespace, team: TeamFacts, rows: Iterable[WorkloadRow]) -> dict[str, Advice]:
-    """By name of the workload; without those that nothing stands in the way of. No query where that is so of all, else
-    14, whatever their number and that of classes: three more with a class of claimed devices, one with terms.
+    """By name of the workload; without those that nothing stands in the way of. No query where the status of each
+    tells all, else 11, whatever their number and that of classes: a few more with a class of claimed devices or terms.
     """
     stuck = [row for row in rows if plan_of(row.status)]
     if not stuck:
         return {}
-    read = _read(by, namespace, team, stuck)
-    found = {row.workload.name: advice(row.status, _facts(read, row)) for row in stuck}
-    return {name: one for name, one in found.items() if one is not None}
+    by_class = [row for row in stuck if needs_class(row.status)]
+    read = _read(by, namespace, team, by_class) if by_class else None
+    found = {}
+    for row in stuck:
+        facts = _plain(by, team, row)
+        if read is not None and row in by_class:
+            facts = _facts(read, row, facts)
+        if (one := advice(row.status, facts)) is not None:
+            found[row.workload.name] = one
+    return found
+
+
+def advices_for(by: Actor, rows: Sequence[WorkloadRow]) -> dict[str, Advice]:
+    """As `advices`, of rows of one team that the actor may see; one query more for what the actor is there."""
+    if not any(plan_of(row.status) for row in rows):
+        return {}
+    namespace, team = queries.team(by, rows[0].workload.tenant.slug)
+    return advices(by, namespace, team, rows)
 
 
 def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[WorkloadRow]) -> _Read:
@@ -109,31 +124,39 @@ def _units(gpu_class: GpuClass, requests: Mapping[str, int]) -> int:
 
 def _idle(cluster_id: int) -> dict[str, int]:
     """By class slug: units of notebooks of all teams whose watch says that nobody uses them. One query."""
-    units = Cast(KT("run__spec__units"), IntegerField())
-    rows = NotebookWatch.objects.filter(run__ended_at=None, run__workload__namespace__cluster_id=cluster_id)
-    rows = rows.filter(idle_since__isnull=False, run__stop_requested_at=None).order_by()
-    summed = rows.values(slug=KT("run__spec__gpu_class")).annotate(units=Sum(units))
+    units = Cast(KT("spec__units"), IntegerField())
+    rows = Run.objects.filter(ended_at=None, stop_requested_at=None, watch__idle_since__isnull=False)
+    rows = rows.filter(workload__namespace__cluster_id=cluster_id).order_by()
+    summed = rows.values(slug=KT("spec__gpu_class")).annotate(units=Sum(units))
     return {row["slug"]: row["units"] for row in summed}
 
 
 # ---- around one run --------------------------------------------------------------------------------------------------
 
 
-def _facts(read: _Read, row: WorkloadRow) -> Facts:
-    workload, slug = row.workload, row.gpu_class.slug
-    units = row.run.spec["units"] if row.run else workload.units
+def _plain(by: Actor, team: TeamFacts, row: WorkloadRow) -> Facts:
+    """What the row and the person tell."""
+    run = run_facts(row.workload, row.run)
+    standing = tenants_policy.Standing(role=team.role, wanted=team.namespace_wanted)
+    return Facts(
+        name=row.workload.name,
+        kind=row.workload.kind,
+        units=row.run.spec["units"] if row.run else row.workload.units,
+        own=None,
+        may_change=(policy.may_delete(by, team, run) or policy.may_launch_in(by, team)) is None,
+        may_request=tenants_policy.may_file(by, standing) is None,
+    )
+
+
+def _facts(read: _Read, row: WorkloadRow, plain: Facts) -> Facts:
+    workload, slug, units = row.workload, row.gpu_class.slug, plain.units
     known = {one.slug: (one, facts) for one, facts in read.classes}
     own = _option(read, workload, *known[slug], units=units, of=row.gpu_class) if slug in known else None
     capacity = read.capacities.get(row.gpu_class.pk) or Capacity()
     nodes = {one.name: one.free for one in capacity.nodes}
-    facts = run_facts(workload, row.run)
-    may_change = policy.may_delete(read.by, read.team, facts) or policy.may_launch_in(read.by, read.team)
-    standing = tenants_policy.Standing(role=read.team.role, wanted=read.team.namespace_wanted)
     ending = [held for (of, node), held in read.ending.items() if of == slug and node in nodes]
-    return Facts(
-        name=workload.name,
-        kind=workload.kind,
-        units=units,
+    return dataclasses.replace(
+        plain,
         own=own,
         options=tuple(
             _option(read, workload, one, theirs, units=units, of=row.gpu_class)
@@ -145,8 +168,6 @@ def _facts(read: _Read, row: WorkloadRow) -> Facts:
         free_on=nodes,
         ending=max(ending, default=0),
         around=_around(read, row.gpu_class, capacity),
-        may_change=may_change is None,
-        may_request=tenants_policy.may_file(read.by, standing) is None,
     )
 
 
