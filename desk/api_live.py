@@ -14,6 +14,7 @@ from accounts.edge import actor
 from accounts.models import Scope
 from desk import queries
 from workloads import queries as workloads
+from workloads.estimate_api import EstimateSerializer
 
 
 class LentSerializer(serializers.Serializer[Any]):
@@ -48,8 +49,7 @@ class LiveWaitingSerializer(serializers.Serializer[Any]):
     requested_at = serializers.DateTimeField()
     position = serializers.CharField(allow_blank=True, help_text="In the team's queue; blank where there is none.")
     reason = serializers.CharField()
-    start = serializers.CharField()
-    basis = serializers.CharField()
+    estimate = EstimateSerializer(allow_null=True)
 
 
 class LiveWaitingGroupSerializer(serializers.Serializer[Any]):

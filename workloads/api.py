@@ -23,6 +23,7 @@ from cluster.run_spec import HOME, JOB, NOTEBOOK
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
+from workloads.estimate_api import EstimateSerializer
 from workloads.models import Workload
 from workloads.next_steps import Advice
 from workloads.next_steps_api import AdviceSerializer, told
@@ -183,6 +184,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
     steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
     image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
+    estimate = EstimateSerializer(allow_null=True, help_text="When it may start. null: it does not wait for a start.")
 
 
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
@@ -211,6 +213,7 @@ def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> dict[str, Any]:
             "run": row.run,
             "steps": row.steps,
             "image_note": unknown_fit(workload.gpu_class.name, workload.kind) if workload.own_image else "",
+            "estimate": row.estimate,
         }
     ).data
 

@@ -157,7 +157,8 @@ def unit_label(unit: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def when(context: Context, at: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
-    """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), date ("5 Dec 2026"), countdown ("in 4 min").
+    """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), minute
+    ("10:42", with the day where it is not today), date ("5 Dec 2026"), countdown ("in 4 min").
 
     The text is complete without script, in the server's zone; portal.js turns it into the person's and keeps it fresh.
     """
@@ -166,7 +167,7 @@ def when(context: Context, at: datetime | None, style: str = "relative", missing
     absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
     # A fragment of a stream has no request. It is sent again when its bytes change, which "3 minutes ago" always does;
     # whoever has a stream has the script that makes it relative.
-    words = {"clock": _clock, "date": _date}.get(style, relative if is_page(context) else _moment)
+    words = {"clock": _clock, "date": _date, "minute": _minute}.get(style, relative if is_page(context) else _moment)
     text = words(at)
     return format_html(
         '<time datetime="{}" title="{}" data-when="{}">{}</time>',
@@ -195,6 +196,11 @@ def _moment(at: datetime) -> str:
 
 def _clock(at: datetime) -> str:
     return f"{timezone.localtime(at):%H:%M:%S}"
+
+
+def _minute(at: datetime) -> str:
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else _moment(at)
 
 
 def _date(at: datetime) -> str:
