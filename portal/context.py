@@ -56,6 +56,7 @@ SECTIONS = {
     "team-decide": "Inbox",
     "history": "History",
     "health": "Health",
+    "queue": "Queue",
     "nodes": "Nodes",
     "node": "Nodes",
 }
@@ -135,6 +136,8 @@ def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy
         pages.append(("Inbox", reverse("inbox"), requests.inbox(mine).count() + founding.waiting(mine).count()))
     if user.roles:
         pages.append(("History", reverse("history"), None))
+    if any(user.has_role(role) for role in (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)):
+        pages.append(("Queue", reverse("queue"), None))
     if user.has_role(Role.OPERATOR):
         pages.append(("Health", reverse("health"), None))
         pages.append(("Nodes", reverse("nodes"), None))

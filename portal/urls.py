@@ -7,7 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
-from desk import api_catalog, api_inbox, api_live, api_usage
+from desk import api_catalog, api_inbox, api_live, api_queue, api_usage, queue_views
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
@@ -79,6 +79,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
+    path("api/v1/queue", api_queue.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),
     path("api/v1/requests", tenants_api.Requests.as_view(**MEASURE), name="api-requests"),
@@ -157,6 +158,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("inbox/deny", inbox.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", hardware.node_list, name="nodes"),
     path("nodes/<str:name>", hardware.node_page, name="node"),
+    path("queue", queue_views.queue, name="queue"),
+    path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
+    path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
     path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
     # workloads
