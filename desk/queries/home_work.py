@@ -46,6 +46,10 @@ class RunningRow(ListRow):
     label: str = ""
     verb_href: str = ""
 
+    @property
+    def is_borrowed(self) -> bool:
+        return self.can_be_interrupted == BORROWED
+
 
 @dataclass(frozen=True)
 class RunningGroup:
@@ -237,7 +241,9 @@ def attention(rows: Sequence[WorkloadRow], waiting: Iterable[WorkloadRow]) -> At
         watch = watch_of(row.run) if row.run else None
         if watch and watch.idle_since and is_on_a_node(row) and _slug(row) in wanted:
             size = list_row(row).size
-            idle.append(Concern(row.workload.name, f"holds {size} of what others wait for; idle", watch.idle_since))
+            idle.append(
+                Concern(row.workload.name, f"holds {size} that other work waits for; last used", watch.idle_since)
+            )
     if not blocked and not idle:
         return None
     said = []

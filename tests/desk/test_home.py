@@ -37,15 +37,15 @@ def team_b(team_a: Tenant) -> Namespace:
 def ready(namespace: Namespace, gpu_class: GpuClass, name: str, by: User, *, minutes_ago: int = 0, **more: Any) -> Run:
     found = running.workload(namespace, gpu_class, name=name, by=by, **more)
     running.make_ready(found)
-    MirrorPod.objects.filter(run=f"{name}-1").update(record=_with_units(name, found.units))
+    MirrorPod.objects.filter(run=f"{name}-1").update(record=_with_units(name, gpu_class, found.units))
     at = timezone.now() - timedelta(minutes=minutes_ago)
     found.runs.update(admitted_at=at, started_at=at)
     return found.runs.get()
 
 
-def _with_units(name: str, units: int) -> dict[str, Any]:
+def _with_units(name: str, gpu_class: GpuClass, units: int) -> dict[str, Any]:
     record: dict[str, Any] = MirrorPod.objects.get(run=f"{name}-1").record
-    return {**record, "requests": {"nvidia.com/gpu": units}}
+    return {**record, "requests": {gpu_class.resource: units}}
 
 
 def cohort(namespace: Namespace, gpu_class: GpuClass, spare: int) -> None:
