@@ -214,6 +214,11 @@ def _wait(told: Status, facts: Facts) -> list[NextStep]:
     if _ending_is_enough(facts) and own is not None:
         held = plural(facts.ending, own.figures.unit)
         why = f"{held} of {own.name} are still held by work that is ending; it starts when that is gone."
+    elif own is not None and facts.units > own.figures.granted and told.reason in ("waiting_for_quota", "preempted"):
+        lent = several(own.figures.unit)
+        why = (
+            f"It waits for {lent} that other teams leave idle: its place in your team's queue says nothing about them."
+        )
     elif facts.ahead:
         verb = "goes" if len(facts.ahead) == 1 else "go"
         why = f"{len(facts.ahead)} of your team's {verb} first. {why}"

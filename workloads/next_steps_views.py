@@ -35,6 +35,7 @@ def of_team(request: HttpRequest, tenant: str) -> HttpResponse:
     namespace, team = queries.team(by, tenant)
     alive = Workload.objects.filter(namespace=namespace, deleted_at=None, runs__ended_at=None, runs__isnull=False)
     rows = queries.rows(queries.with_names(alive.order_by("-id"))[:500])
-    rows = [row for row in rows if row.status.phase in WAITING]
+    # What is blocked on a node is in the other list.
+    rows = [row for row in rows if row.status.phase in WAITING and (row.pod is None or not row.pod.node)]
     found = [helps(name, one, tenant) for name, one in advices(by, namespace, team, rows).items()]
     return render(request, "workloads/_next_steps_waiting.html", {"waiting": found})

@@ -126,6 +126,16 @@ CASES = [
         replace(FULL, others=(replace(IDLE, units=1), replace(IDLE, name="more", units=1, node="n2"))), NOT_YET,
         "wait", "", "",
     ),
+    Case(
+        "waits for what others leave idle", "quota in use, nothing else", QUOTA,
+        with_own(replace(FULL, units=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
+        "wait", "", "cards that other teams leave idle",
+    ),
+    Case(
+        "quota in use, nothing else", "waits for what others leave idle", QUOTA,
+        with_own(replace(FULL, units=4, ahead=(1,)), borrowing_limit=4), NOT_YET,
+        "wait", "", "1 of your team's goes first",
+    ),
     # ---- never ----
     Case(
         "more than the team may have, fewer fit now", "more than the team may have, nothing is free", MAXIMUM,

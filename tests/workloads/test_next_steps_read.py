@@ -172,6 +172,18 @@ def test_pods_that_were_not_started_here_are_told_of(
     assert finding.startswith("3 cards of A100 80GB whole card are held by work of your team that was not started here")
 
 
+def test_a_place_in_the_queue_counts_only_what_could_be_admitted(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    never = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (9) > maximum capacity (4)"
+    waits(namespace_a, a100, alice, name="never", text=never)
+    waits(namespace_a, a100, alice, name="first")
+    waits(namespace_a, a100, alice, name="second")
+    rows = queries.rows(queries.with_names(Workload.objects.all()))
+    places = {row.workload.name: row.status.facts.get("position") for row in rows}
+    assert places == {"never": None, "first": 1, "second": 2}
+
+
 def test_however_many_wait_the_number_of_queries_is_the_same(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
