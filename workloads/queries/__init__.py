@@ -30,7 +30,7 @@ from workloads import kept, policy, progress, unheard
 from workloads.explain import Sealed, SignIn
 from workloads.models import Run, Workload
 from workloads.phase import Status, Wish, status
-from workloads.queries.estimates import Told, estimates
+from workloads.queries.estimates import Told, estimates_of
 from workloads.queries.seeing import WantedImage, see
 from workloads.seen import Seen, log_container
 
@@ -212,7 +212,7 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
             unheard.count(told.explained, run_id=run.pk)
         pod = theirs.pod if theirs else None
         shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of))
-    starts = estimates(namespace, shown)
+    starts = estimates_of(namespace, shown)
     return [replace(row, estimate=starts.get(row.workload.pk)) for row in shown] if starts else shown
 
 

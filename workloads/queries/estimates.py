@@ -56,7 +56,7 @@ def wait_of(status: Status) -> Wait | None:
     return WAITS.get(status.reason, Wait.UNSEEN)
 
 
-def estimates(namespace: Namespace, rows: Iterable[WorkloadRow]) -> dict[int, Told]:
+def estimates_of(namespace: Namespace, rows: Iterable[WorkloadRow]) -> dict[int, Told]:
     """By workload id, of those rows of the namespace that wait. No query when no figures are needed, else five."""
     found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_of(row.status)) is not None}
     classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in WITH_FIGURES}
