@@ -57,6 +57,7 @@ SECTIONS = {
     "history": "History",
     "health": "Health",
     "queue": "Queue",
+    "cluster": "Cluster",
     "nodes": "Nodes",
     "node": "Nodes",
 }
@@ -127,6 +128,7 @@ def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy
     if team:
         pages.append(("Home", team.href, None))
     pages.append(("Catalog", reverse("catalog"), None))
+    pages.append(("Cluster", reverse("cluster"), None))
     if team:
         pages.append(("Workloads", reverse("workloads", args=[team.slug]), None))
         pages.append(("Requests", reverse("requests", args=[team.slug]), None))

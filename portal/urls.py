@@ -7,7 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
-from desk import api_catalog, api_inbox, api_live, api_queue, api_usage, queue_views
+from desk import api_catalog, api_cluster, api_inbox, api_live, api_queue, api_usage, cluster_views, queue_views
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
@@ -67,6 +67,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/cluster", api_cluster.ClusterView.as_view(), name="api-cluster"),
     path("api/v1/deputies", api_deputies.Deputies.as_view(), name="api-deputies"),
     path("api/v1/deputies/<int:pk>/end", api_deputies.DeputyEnd.as_view(), name="api-deputy-end"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
@@ -151,6 +152,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/compare", desk.compare, name="catalog-compare"),
     path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
+    path("cluster", cluster_views.cluster, name="cluster"),
+    path("cluster/banner", cluster_views.banner_set, name="banner-set"),
     path("health", desk.health, name="health"),
     path("history", history.everything, name="history"),
     path("inbox", inbox.inbox, name="inbox"),

@@ -116,6 +116,13 @@ def queue(cluster: Cluster, chosen: Filter, *, cursor: str | None = None, limit:
     )
 
 
+def waiting_runs(cluster: Cluster, teams: Collection[str]) -> dict[str, tuple[int, int]]:
+    """By class slug: how many runs wait, and how many of them are of these teams. One query."""
+    with connection.cursor() as found:
+        found.execute(_COUNTS, {"cluster": cluster.pk, "teams": list(teams)})
+        return {slug: (total, own) for slug, total, own in found.fetchall()}
+
+
 # ---- one page ----------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +253,8 @@ WITH waiting AS (
                  AND NOT queued.record -> 'conditions' @> '[{{"type": "Finished", "status": "True"}}]' END
 )"""
 _SUMS = f"{_WAITING} SELECT gpu_class, count(*), sum(units), min(requested_at) FROM waiting GROUP BY 1"
+_COUNTS = f"""{_WAITING}
+SELECT gpu_class, count(*), count(*) FILTER (WHERE team = ANY(%(teams)s)) FROM waiting GROUP BY 1"""
 _KEYS = "gpu_class, team, is_outside, lower, since, run"
 _AFTER = f"AND ({_KEYS}) > (%(k0)s, %(k1)s, %(k2)s, %(k3)s, %(k4)s, %(k5)s)"
 _PAGE = f"""{_WAITING.replace("{", "{{").replace("}", "}}")}, placed AS (
