@@ -35,7 +35,7 @@ class WaitingSerializer(serializers.Serializer[Any]):
     is_suspended = serializers.BooleanField(help_text="Whether its team is.")
 
 
-class LineSerializer(serializers.Serializer[Any]):
+class QueueLineSerializer(serializers.Serializer[Any]):
     slug = serializers.CharField()
     runs = serializers.IntegerField()
     units = serializers.IntegerField()
@@ -46,7 +46,7 @@ class LineSerializer(serializers.Serializer[Any]):
 class QueueSerializer(serializers.Serializer[Any]):
     items = WaitingSerializer(many=True)
     next = serializers.URLField(allow_null=True)
-    classes = LineSerializer(many=True, help_text="All that waits for each class, whatever the filters say.")
+    classes = QueueLineSerializer(many=True, help_text="All that waits for each class, whatever the filters say.")
     as_of = serializers.DateTimeField(allow_null=True)
     is_current = serializers.BooleanField()
     problem = serializers.CharField(allow_blank=True)
@@ -56,7 +56,7 @@ class QueueView(APIView):
     required_scope = Scope.READ
 
     @extend_schema(
-        operation_id="queue_list",
+        operation_id="queue_get",
         summary="For operators and auditors: every run that waits, by class and team in Kueue's order",
         description="`reason` is found page by page: with it a page may hold fewer runs, and `next` goes on.",
         parameters=[
