@@ -17,7 +17,7 @@ from accounts.models import Role, User
 from catalog.models import GpuClass
 from catalog.queries import flavor_name
 from cluster.models import Cluster, MirrorWorkload
-from tenants.models import Namespace, Tenant
+from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
 from tests.workloads.test_next_steps_read import NEEDED, mirror_wait
@@ -144,6 +144,21 @@ def test_the_line_is_kueues_own_and_of_the_class(
     assert isinstance(found, Estimate)
     assert found.basis.startswith("2nd in your team's queue")
     assert minutes_until(found)[1] in (100, 101)
+
+
+def test_a_grant_that_begins_later_lets_start_what_is_too_large_now_behind_those_before_it(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    ends(holds(namespace_a, a100, alice, units=4), 600)
+    waits(namespace_a, a100, alice, "first")
+    most = "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset request (6) > maximum capacity (4)"  # noqa: E501
+    waits(namespace_a, a100, alice, text=most, units=6)
+    assert told() == CannotTell("it asks for 6 cards, and your team may use 4 cards at most")
+    begins = timezone.now() + timedelta(minutes=30)
+    boost = make.grant(house, a100, units=6, kind=Grant.Kind.BOOST, since=begins)
+    assert minutes_until(told())[1] in (605, 606)
+    Grant.objects.filter(pk=boost.pk).update(units=7)
+    assert minutes_until(told())[1] in (35, 36)
 
 
 def test_work_that_was_not_started_here_holds_units_without_an_end(

@@ -121,6 +121,8 @@ class _There:
         line = self.line.get(one.pk, ())
         place = next((place for place, other in enumerate(line) if other.pk == run.pk), None)
         queued = self.queued.get(run.pk)
+        # What cannot be admitted yet has no place, but some go before it once it can.
+        before = place if place is not None else self._before(queued, line)
         reserved = queued.condition("QuotaReserved") if queued is not None and run.admitted_at else None
         return Facts(
             wait=wait,
@@ -133,11 +135,17 @@ class _There:
             borrowing=one.borrowing_limit,
             changes=self.changes.get(one.pk, ()),
             running=self.running[one.pk],
-            ahead=tuple(Ahead(units_of(other), _minutes(other)) for other in line[: place or 0]),
-            behind=() if place is None else tuple(units_of(other) for other in line[place + 1 :]),
+            ahead=tuple(Ahead(units_of(other), _minutes(other)) for other in line[:before]),
+            behind=tuple(units_of(other) for other in line[before:] if other.pk != run.pk),
             held_until=one.held_until,
             starts=self.starts.get(one.pk, ()),
         )
+
+    def _before(self, queued: Queued | None, line: Sequence[Run]) -> int:
+        if queued is None:
+            return len(line)
+        theirs = [self.queued[other.pk] for other in line]
+        return sum((-one.priority, one.created_at) < (-queued.priority, queued.created_at) for one in theirs)
 
 
 def _running(
