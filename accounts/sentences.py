@@ -57,6 +57,8 @@ SENTENCES = {
     "class.moved": "changed the state of",
     "class.held": "held",
     "class.released": "released",
+    "banner.put": "put up",
+    "banner.removed": "took down",
     "proposal.dismissed": "dismissed the proposal",
     "proposal.restored": "restored the proposal",
     "tenant.created": "founded",

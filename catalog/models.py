@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+# A row of its own module, for those who look for it here.
+from catalog.banner_models import Banner as Banner
 from catalog.run_limits import IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST, RUN_HOURS_MOST
 from cluster.models import Cluster
 from portal.due import Due

@@ -102,6 +102,15 @@ def workloads(cluster_id: int, *, owner: str = "", namespace: str = "", job_uid:
     ]
 
 
+def jobs_of(cluster_id: int, uids: Collection[str]) -> list[Job]:
+    return [_job(row) for row in MirrorJob.objects.filter(cluster_id=cluster_id, uid__in=list(uids))]
+
+
+def workloads_of(cluster_id: int, job_uids: Collection[str]) -> list[Workload]:
+    """Of these Jobs, in whichever namespaces."""
+    return [_workload(row) for row in MirrorWorkload.objects.filter(cluster_id=cluster_id, job_uid__in=list(job_uids))]
+
+
 def objects(cluster_id: int, *, kind: str = "", owner: str = "", namespace: str = "") -> list[Object]:
     return [_object(row) for row in _rows(MirrorObject, cluster_id, kind=kind, owner=owner, namespace=namespace)]
 

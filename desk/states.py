@@ -9,19 +9,23 @@ from collections.abc import Collection, Hashable, Mapping
 
 from django.db import connection
 from django.template.loader import get_template
+from django.utils import timezone
 
 from accounts.models import Event
+from catalog.models import GpuClass
 from cluster import queries as mirror
-from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod, MirrorWarning, MirrorWorkload
+from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorObject, MirrorPod, MirrorWarning, MirrorWorkload
 from desk import queries
+from desk.queries.lending import others_of
 from portal.live import Fragments, Topic
 from tenants.models import Grant, Namespace, Tenant
 from workloads import queries as workloads
-from workloads.models import Run, Workload
+from workloads.models import NotebookWatch, Run, Workload
 from workloads.shown import workload_state
 
-HOME = ("desk/_state_summary.html", "desk/_state_holdings.html", "desk/_state_waiting.html",
-        "desk/_state_running.html", "desk/_state_events.html")  # fmt: skip
+HOME = ("desk/_state_summary.html", "desk/_state_attention.html", "desk/_state_holdings.html",
+        "desk/_state_waiting.html", "desk/_state_running.html", "desk/_state_events.html",
+        "desk/_state_month.html", "desk/_state_ends.html")  # fmt: skip
 WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
 
 
@@ -48,13 +52,26 @@ def _event(template: str) -> str:
 
 
 def versions(channels: Collection[str]) -> Mapping[str, Hashable]:
-    """Namespace → something that differs whenever its pages may. One query, and one for the age of the mirror."""
+    """Namespace → something that differs whenever its pages may. One query, one for the age of the mirror, and up to
+    three for what is borrowed of classes that may be: other teams do that, and no hint about this one tells it.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_VERSIONS, [list(channels)])
         found = {row[0]: row[1:] for row in cursor.fetchall()}
     cluster_ids = {row[0] for row in found.values()}
     current = {pk: mirror.as_of(pk, *workloads.KINDS_NEEDED).is_current for pk in cluster_ids}
-    return {name: (*row, current[row[0]]) for name, row in found.items()}
+    borrowed = {pk: _borrowed(pk) for pk in cluster_ids}
+    return {
+        name: (*row[:-1], current[row[0]], tuple(borrowed[row[0]].get(pk, 0) for pk in row[-1] or ()))
+        for name, row in found.items()
+    }
+
+
+def _borrowed(cluster_id: int) -> dict[int, int]:
+    """Units by class id, of all teams."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    classes = list(GpuClass.objects.filter(cluster=cluster, borrowing_limit__gt=0))
+    return {pk: others.borrowed for pk, others in others_of(cluster, classes, timezone.now()).items()}
 
 
 def _seen(model: type, which: str = "true") -> str:
@@ -80,7 +97,14 @@ SELECT namespace.name, namespace.cluster_id, namespace.wanted, namespace.error_c
          WHERE sent.cluster_id = namespace.cluster_id AND sent.namespace = namespace.name),
        (SELECT (count(nullif(workload.error_code, '')), max(workload.error_code), count(workload.deleted_at))::text
           FROM {Workload._meta.db_table} workload WHERE workload.namespace_id = namespace.id),
-       (SELECT sum(granted.units) FROM {Grant._meta.db_table} granted
+       (SELECT (sum(granted.units), max(upper(granted.period)))::text FROM {Grant._meta.db_table} granted
+         WHERE granted.tenant_id = tenant.id AND granted.period @> now()),
+       (SELECT (count(watch.idle_since), max(watch.stops_at), max(run.ends_at))::text
+          FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+          LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
+         WHERE workload.namespace_id = namespace.id AND run.ended_at IS NULL),
+       {_seen(MirrorObject, "seen.kind = 'ResourceClaim'")},
+       (SELECT array_agg(DISTINCT granted.gpu_class_id) FROM {Grant._meta.db_table} granted
          WHERE granted.tenant_id = tenant.id AND granted.period @> now())
   FROM {Namespace._meta.db_table} namespace JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id
  WHERE namespace.name = ANY(%s)"""

@@ -12,6 +12,7 @@ from django_htmx.http import reswap
 from accounts.edge import actor, operator
 from accounts.models import Role
 from catalog import queries as catalog
+from catalog.queries.banner import banner
 from desk import catalog_pages, queries
 from desk.queries.catalog_checks import catalog_checks
 from desk.queries.health import health as health_of
@@ -52,7 +53,7 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_open": policy.may_open_any(team),
         "may_request": tenants_policy.may_file(by, tenants.standing(by, namespace.tenant)),
         "starts_now": [] if may_launch else starts_now(by, namespace, state.holdings),
-        "advice": None,
+        "banner": banner(namespace.cluster_id),
     }
     return render(request, "desk/home.html", context)
 

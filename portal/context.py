@@ -56,6 +56,8 @@ SECTIONS = {
     "team-decide": "Inbox",
     "history": "History",
     "health": "Health",
+    "queue": "Queue",
+    "cluster": "Cluster",
     "nodes": "Nodes",
     "node": "Nodes",
 }
@@ -126,6 +128,7 @@ def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy
     if team:
         pages.append(("Home", team.href, None))
     pages.append(("Catalog", reverse("catalog"), None))
+    pages.append(("Cluster", reverse("cluster"), None))
     if team:
         pages.append(("Workloads", reverse("workloads", args=[team.slug]), None))
         pages.append(("Requests", reverse("requests", args=[team.slug]), None))
@@ -135,6 +138,8 @@ def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy
         pages.append(("Inbox", reverse("inbox"), requests.inbox(mine).count() + founding.waiting(mine).count()))
     if user.roles:
         pages.append(("History", reverse("history"), None))
+    if any(user.has_role(role) for role in (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)):
+        pages.append(("Queue", reverse("queue"), None))
     if user.has_role(Role.OPERATOR):
         pages.append(("Health", reverse("health"), None))
         pages.append(("Nodes", reverse("nodes"), None))

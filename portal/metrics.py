@@ -9,7 +9,7 @@ import math
 import os
 import time
 from collections import Counter as Counted
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import structlog
 from django.db import DatabaseError, InterfaceError
@@ -17,7 +17,7 @@ from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, V
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -32,6 +32,15 @@ ORPHANS_COUNTED = 1000
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 REQUESTS = Counter("portal_http_requests_total", "Requests answered.", ["method", "route", "status"])
 DURATIONS = Histogram("portal_http_request_duration_seconds", "Time to the answer.", ["method", "route"])
+
+Families = Callable[[], Iterable[Metric]]
+_more: list[Families] = []
+
+
+def also_show(families: Families) -> None:
+    """Figures from rows of apps that this module does not know; called at every scrape, once for each start."""
+    if families not in _more:
+        _more.append(families)
 
 
 class MetricsMiddleware:
@@ -51,10 +60,12 @@ class MetricsMiddleware:
 
 
 class RowsCollector(Collector):
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("portal_database_up", "Whether the figures that are rows could be read.")
         try:
             yield from [_overdue(), _mirror_age(), _objects()]
+            for families in _more:
+                yield from list(families())
         except (DatabaseError, InterfaceError) as error:
             log.warning("metrics_without_rows", error=type(error).__name__)
             up.add_metric([], 0)

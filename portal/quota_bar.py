@@ -1,7 +1,8 @@
 """The geometry of a quota bar: numbers in, rectangles in percent out. No template computes anything.
 
-A bar shows one class for one team: used (solid), borrowed (hatched), granted but unused (track), queued (dashed),
-and a mark where the grant ends. Up to CELLS units one cell is one unit; above, the bar is continuous.
+A bar shows one class for one team: used (solid), borrowed (hatched), granted but unused (track), of these lent (a band
+below), queued (dashed), and a mark where the grant ends. Up to CELLS units one cell is one unit; above, the bar is
+continuous.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class QuotaBar:
     track: Span
     used: Span
     borrowed: Span
+    lent: Span
     queued: Span
     cuts: tuple[float, ...]
     mark: float
@@ -49,11 +51,19 @@ def sentence(*, granted: float, used: float | None, borrowed: float, queued: flo
 
 
 def quota_bar(
-    *, granted: float, used: float | None, borrowed: float = 0, queued: float = 0, unit: str = "unit"
+    *,
+    granted: float,
+    used: float | None,
+    borrowed: float | None = 0,
+    queued: float | None = 0,
+    unit: str = "unit",
+    lent: float = 0,
+    lent_words: str = "",
 ) -> QuotaBar:
     """Geometry in percent of the bar's width. `used` includes `borrowed`; bars of one page share no scale. None: it is
-    not known and not drawn.
+    not known and not drawn. `lent`: the most that it can be, at the end of what is granted.
     """
+    borrowed, queued = borrowed or 0, queued or 0
     own = max(0.0, (used or 0) - borrowed)
     held = max(granted, own)  # after a lowered grant more may run than is granted; it is still drawn, past the mark
     filled = held + borrowed
@@ -73,8 +83,10 @@ def quota_bar(
         track=span(0, held),
         used=span(0, own),
         borrowed=span(held, borrowed),
+        lent=span(held - lent, lent),
         queued=span(queue_from, queued),
         cuts=tuple(percent(unit_number) for unit_number in range(1, last) if unit_number != granted) if cells else (),
         mark=percent(granted),
-        sentence=sentence(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit),
+        sentence=sentence(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)
+        + (f", {lent_words} lent" if lent_words else ""),
     )

@@ -252,6 +252,11 @@ CELERY_BEAT_SCHEDULE = {
     "leaving": {"task": "workloads.leaving.wake", "schedule": 5.0, "options": {"queue": "background", "expires": 5}},
     # A minute that nobody counted is missing from both sides of a mean; one that is counted twice is counted once.
     "usage": {"task": "workloads.usage.sample", "schedule": 60.0, "options": {"queue": "background", "expires": 60}},
+    "starts": {
+        "task": "workloads.predicting.predict",
+        "schedule": 60.0,
+        "options": {"queue": "background", "expires": 60},
+    },
 }
 # Beat's memory of the last run is a hint as well; nothing is lost when the file is.
 CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_DIR / ".run" / "beat"))

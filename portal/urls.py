@@ -7,7 +7,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
-from desk import api_catalog, api_inbox, api_usage
+from desk import api_catalog, api_cluster, api_inbox, api_live, api_queue, api_usage, cluster_views, queue_views
 from desk import change_views as changes
 from desk import hardware_views as hardware
 from desk import history_views as history
@@ -45,6 +45,7 @@ from workloads import (
 )
 from workloads import giving_back_views as giving_back
 from workloads import launch_views as launch
+from workloads import next_steps_views as next_steps
 from workloads import views as workloads
 from workloads.queries.inside import inside
 
@@ -66,6 +67,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/cluster", api_cluster.ClusterView.as_view(), name="api-cluster"),
     path("api/v1/deputies", api_deputies.Deputies.as_view(), name="api-deputies"),
     path("api/v1/deputies/<int:pk>/end", api_deputies.DeputyEnd.as_view(), name="api-deputy-end"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
@@ -78,6 +80,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
+    path("api/v1/queue", api_queue.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),
     path("api/v1/requests", tenants_api.Requests.as_view(**MEASURE), name="api-requests"),
@@ -92,6 +95,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/team-requests/<int:pk>/withdraw", founding_api.TeamRequestWithdraw.as_view(), name="api-team-drop"),
     path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
     path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
+    path("api/v1/tenants/<slug:tenant>/live", api_live.TenantLive.as_view(), name="api-tenant-live"),
     path("api/v1/tenants/<slug:tenant>/usage", api_usage.TenantUsage.as_view(), name="api-tenant-usage"),
     path("api/v1/tenants/<slug:tenant>/grants", api_grants.TeamGrants.as_view(), name="api-tenant-grants"),
     path(
@@ -148,6 +152,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("catalog/compare", desk.compare, name="catalog-compare"),
     path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
+    path("cluster", cluster_views.cluster, name="cluster"),
+    path("cluster/banner", cluster_views.banner_set, name="banner-set"),
     path("health", desk.health, name="health"),
     path("history", history.everything, name="history"),
     path("inbox", inbox.inbox, name="inbox"),
@@ -155,6 +161,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("inbox/deny", inbox.decide, {"approve": False}, name="inbox-deny"),
     path("nodes", hardware.node_list, name="nodes"),
     path("nodes/<str:name>", hardware.node_page, name="node"),
+    path("queue", queue_views.queue, name="queue"),
+    path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
+    path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
     path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
     # workloads
@@ -169,6 +178,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="registry-delete",
     ),
     path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
+    path("teams/<slug:tenant>/next-steps", next_steps.of_team, name="next-steps"),
     path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
     path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),
     path("teams/<slug:tenant>/volumes", volume_views.volume_list, name="volumes"),
@@ -186,6 +196,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="workload-giving-back",
     ),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", giving_back.keep, name="workload-keep"),
+    path("teams/<slug:tenant>/workloads/<slug:name>/next-steps", next_steps.of_workload, name="workload-next-steps"),
     path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
     path("teams/<slug:tenant>/workloads/<slug:name>/restart", workloads.restart, name="workload-restart"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),

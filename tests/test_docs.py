@@ -177,7 +177,8 @@ def test_the_gateways_variables_are_as_documented() -> None:
 
 def test_metrics_and_alerts_are_as_documented() -> None:
     text = section("docs/operators.md", "Probes, metrics, alerts")
-    code = (ROOT / "portal" / "metrics.py").read_text()
+    parts = ("portal/metrics.py", "desk/metrics.py", "workloads/unheard.py")
+    code = "".join((ROOT / part).read_text() for part in parts)
     assert set(re.findall(r"`(portal_\w+)`", text)) == set(re.findall(r'"(portal_\w+)"', code))
     rules = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]
     assert set(re.findall(r"`(Portal\w+)`", text)) <= {rule["alert"] for rule in rules}

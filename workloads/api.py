@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -22,10 +23,14 @@ from cluster.run_spec import HOME, JOB, NOTEBOOK, PRIORITIES
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
+from workloads.estimate_api import EstimateSerializer
 from workloads.models import Workload
+from workloads.next_steps import Advice
+from workloads.next_steps_api import AdviceSerializer, told
 from workloads.options import ENV_NAME_LIMIT, ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
 from workloads.policy import VOLUME_GIB_LIMIT, Wanted
 from workloads.queries import WorkloadRow
+from workloads.queries.helping import advices_for
 
 WAIT_LIMIT_S = 300
 UNTIL = ("admitted", "ready", "finished")
@@ -119,7 +124,7 @@ class LaunchSerializer(WantedSerializer):
         return Wanted(**{**data, "command": tuple(data["command"])})
 
 
-class StatusSerializer(serializers.Serializer[Any]):
+class StatusSerializer(AdviceSerializer):
     phase = serializers.CharField(help_text="queued, preparing, starting, ready, running, stopping, stopped, …")
     reason = serializers.CharField(help_text="Stable code.")
     message = serializers.CharField(help_text="One sentence.")
@@ -194,12 +199,13 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
     steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
     image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
+    estimate = EstimateSerializer(allow_null=True, help_text="When it may start. null: it does not wait for a start.")
 
 
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
 
 
-def body_of(row: WorkloadRow) -> dict[str, Any]:
+def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> dict[str, Any]:
     workload, status_ = row.workload, row.status
     return WorkloadSerializer(
         {
@@ -217,10 +223,12 @@ def body_of(row: WorkloadRow) -> dict[str, Any]:
                 "since": status_.since,
                 "facts": status_.facts,
                 "actions": status_.actions,
+                **told(helps.get(workload.name), workload.tenant.slug),
             },
             "run": row.run,
             "steps": row.steps,
             "image_note": unknown_fit(workload.gpu_class.name, workload.kind) if workload.own_image else "",
+            "estimate": row.estimate,
         }
     ).data
 
@@ -252,8 +260,9 @@ class Workloads(generics.GenericAPIView[Workload]):
         responses=WorkloadSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.get_queryset()) or []
-        return self.get_paginated_response([body_of(row) for row in queries.rows(page)])
+        rows = queries.rows(self.paginate_queryset(self.get_queryset()) or [])
+        helps = advices_for(actor(request), rows)
+        return self.get_paginated_response([body_of(row, helps) for row in rows])
 
     @extend_schema(
         operation_id="workloads_launch",
@@ -391,4 +400,5 @@ def check_wait(request: Request) -> bool:
 
 def answer(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:
     found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
-    return Response(body_of(queries.rows([found])[0]), status=status_code)
+    rows = queries.rows([found])
+    return Response(body_of(rows[0], advices_for(by, rows)), status=status_code)

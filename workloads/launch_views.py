@@ -110,9 +110,12 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     facts = queries.run_facts(workload, run)
     now = prefill.same(workload)
     is_look = "look" in request.POST
+    # An address may choose where it runs next, nothing else.
+    link = links.read(request.GET.dict()).values if request.method == "GET" else {}
+    chosen = {key: link[key] for key in ("gpu_class", "units") if key in link}
     fixed = {"name": workload.name, "kind": workload.kind}
     typed = request.POST if request.method == "POST" and not is_look else None
-    form = ChangeForm(typed, initial={**now.values, **(_typed(request) if is_look else {}), **fixed})
+    form = ChangeForm(typed, initial={**now.values, **chosen, **(_typed(request) if is_look else {}), **fixed})
     if form.is_bound and form.is_valid():
         with refusal_beside(form), transaction.atomic():
             actions.declare(tenant, form.wanted(), by=by)
@@ -130,7 +133,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         **_form_context(by, namespace, team, form, offer, number=run.number + 1 if run else 1),
         "workload": workload,
         "is_over": facts.is_over,
-        "said": now.said,
+        "said": [*now.said, *_unavailable(Start(values=chosen), offer, None)],
         "may_change": policy.may_delete(by, team, facts) or policy.may_launch_in(by, team),
     }
     return render(request, "workloads/change.html", context, status=422 if form.is_bound else 200)

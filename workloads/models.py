@@ -16,6 +16,7 @@ from portal.hints import BACKGROUND
 from tenants.models import Namespace, Tenant
 
 # Rows of their own module, for those who look for them here.
+from workloads.prediction_models import StartPrediction as StartPrediction
 from workloads.registry_models import RegistryCredential as RegistryCredential
 
 
@@ -154,6 +155,8 @@ class Run(models.Model):
             models.UniqueConstraint("workload", condition=Q(ended_at=None), name="one_run_at_a_time"),
             models.CheckConstraint(condition=Q(ended_at=None) | ~Q(outcome=""), name="run_ended_with_outcome"),
         ]
+        # Recent starts are looked for whenever something waits.
+        indexes = [models.Index(fields=["started_at"], name="run_started")]
 
     def __str__(self) -> str:
         return f"run {self.number} of {self.workload_id}"

@@ -23,6 +23,7 @@ from workloads.models import Run
 from workloads.phase import Phase, ended_badly
 from workloads.progress import Step
 from workloads.queries import WorkloadRow
+from workloads.queries.estimates import Told
 from workloads.workers import by_worker, current, ordinal
 
 # Where the word alone does not say enough.
@@ -31,7 +32,7 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 
 @dataclass(frozen=True)
 class ListRow:
-    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `start` and `basis`: the estimate.
+    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of what waits.
     `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook. `opens`: it is a
     notebook and ready, for who may open it.
     """
@@ -47,8 +48,7 @@ class ListRow:
     since: datetime | None
     position: str
     reason: str
-    start: str
-    basis: str
+    estimate: Told | None = None
     ends_at: datetime | None = None
     idle_stops_at: datetime | None = None
     opens: bool = False
@@ -71,6 +71,7 @@ class WorkloadState:
     is_stale: bool
     notices: tuple[str, ...] = ()
     workers: tuple[WorkerLine, ...] = ()
+    estimate: Told | None = None
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,7 @@ def list_row(row: WorkloadRow) -> ListRow:
         since=status.since,
         position=ordinal(position) if position else "",
         reason=status.sentence,
-        start="Cannot tell",
-        basis="nobody knows how long what runs will take",
+        estimate=row.estimate,
         ends_at=alive.ends_at if alive else None,
         idle_stops_at=watch.stops_at if watch else None,
         opens=workload.kind == NOTEBOOK and status.phase is Phase.READY,
@@ -166,6 +166,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         is_stale=not as_of.is_current,
         notices=notices(row.run),
         workers=worker_lines(row),
+        estimate=row.estimate,
     )
 
 

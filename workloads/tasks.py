@@ -1,5 +1,5 @@
-"""Drains the tables of workloads, volumes and idle notebooks that are due; counts once a minute what is in use, and
-finds every few seconds the notebooks of people who may not launch any more.
+"""Drains the tables of workloads, volumes and idle notebooks that are due; counts once a minute what is in use, keeps
+what is told of starts, and finds every few seconds the notebooks of people who may not launch any more.
 """
 
 from functools import partial
@@ -8,7 +8,7 @@ from celery import shared_task
 
 from cluster.kube import connect
 from portal.due import work
-from workloads import following, idle, leaving, usage, volumes
+from workloads import following, idle, leaving, predicting, usage, volumes
 from workloads.models import NotebookWatch, Volume, Workload
 
 
@@ -30,6 +30,11 @@ def work_notebook_watches() -> None:
 @shared_task(name="workloads.usage.sample", ignore_result=True)
 def sample_usage() -> None:
     usage.sample_all()
+
+
+@shared_task(name="workloads.predicting.predict", ignore_result=True)
+def predict_starts() -> None:
+    predicting.predict_all()
 
 
 @shared_task(name="workloads.leaving.wake", ignore_result=True)

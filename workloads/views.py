@@ -23,9 +23,11 @@ from tenants.models import Namespace
 from workloads import actions, following, policy, queries, shown
 from workloads.giving_back import giving_back
 from workloads.models import Run, Workload
+from workloads.next_steps_shown import helps
 from workloads.options import Options
 from workloads.phase import Phase
 from workloads.queries import WorkloadRow, launching, offers, own_images, relaunching, volumes
+from workloads.queries.helping import advices
 
 PAGE_SIZE = 50
 
@@ -77,9 +79,11 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
+    found = advices(by, namespace, team, [row]).get(name)
     context = {
         "state": shown.workload_state(row),
         "actions": _buttons(by, namespace, team, row),
+        "helps": helps(name, found, tenant) if found else None,
         "giving_back": giving_back(by, team, row),
         "spec": shown.definitions(row),
         "runs": [shown.run_line(run) for run in queries.earlier_runs(row)],

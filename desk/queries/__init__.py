@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import Q
@@ -14,6 +14,20 @@ from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster import queries as mirror
+from cluster.models import Cluster
+from desk.queries.home_work import (
+    Attention,
+    RunningGroup,
+    RunningRow,
+    WaitingGroup,
+    attention,
+    is_on_a_node,
+    running_groups,
+    waiting_groups,
+)
+from desk.queries.lending import NOTHING, Idle, Lent, lent
+from desk.queries.not_ours import NotOurs, not_ours
+from portal.due import owner_label
 from portal.quota_bar import plural
 from tenants.models import Namespace, Tenant
 from tenants.queries import grants
@@ -21,16 +35,19 @@ from workloads import queries as workloads
 from workloads.models import Workload
 from workloads.phase import ON_A_NODE, WAITING, Phase
 from workloads.queries import WorkloadRow
-from workloads.shown import EventLine, ListRow, event_line, list_row
+from workloads.queries.month import Month, month_of
+from workloads.shown import EventLine, ListRow, event_line
 
 EVENTS_SHOWN = 10
+ENDS_SHOWN = 4
 ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 
 
 @dataclass(frozen=True)
 class Holding:
     """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
-    ended, which go on until `grace_until`. Of storage it is what volumes ask for, None when nobody knows.
+    ended, which go on until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what volumes
+    ask for. None: nobody knows.
     """
 
     name: str
@@ -38,26 +55,42 @@ class Holding:
     note: str
     unit: str
     granted: int
-    used: int | None
-    borrowed: int
-    in_grace: int
-    queued: int
-    ends_at: datetime | None
-    grace_until: datetime | None
+    used: int | None = None
+    borrowed: int | None = None
+    in_grace: int | None = None
+    lent: Lent | None = None
+    queued: int | None = None
+    ends_at: datetime | None = None
+    grace_until: datetime | None = None
     is_storage: bool = False
 
 
 @dataclass(frozen=True)
+class GrantEnd:
+    """What begins no later than `at` is held until then; what runs goes on until `runs_until`, None without a grace."""
+
+    name: str
+    units: int
+    unit: str
+    at: datetime
+    runs_until: datetime | None
+
+
+@dataclass(frozen=True)
 class HomeState:
-    """A team's home; it knows no actor, so that it is rendered once for all who look at it."""
+    """A team's home; it knows no actor, so that it is rendered once for all who look at it. The API gives the same."""
 
     tenant: Tenant
     namespace: str
     summary: str
+    attention: Attention | None
     holdings: list[Holding]
-    waiting: list[ListRow]
-    running: list[ListRow]
+    waiting_groups: tuple[WaitingGroup, ...]
+    running_groups: tuple[RunningGroup, ...]
+    not_ours: tuple[NotOurs, ...]
     events: list[EventLine]
+    month: Month
+    ends: tuple[GrantEnd, ...]
     as_of: datetime | None
     is_stale: bool
 
@@ -66,27 +99,49 @@ class HomeState:
         """Something that work runs on."""
         return any(one.granted and not one.is_storage for one in self.holdings)
 
+    @property
+    def waiting(self) -> list[ListRow]:
+        return [row for group in self.waiting_groups for row in group.rows]
+
+    @property
+    def running(self) -> list[RunningRow]:
+        return [row for group in self.running_groups for row in group.rows]
+
 
 def namespace_named(name: str) -> Namespace | None:
     return Namespace.objects.select_related("tenant", "cluster").filter(name=name).first()
 
 
 def home(namespace: Namespace) -> HomeState:
-    """About 20 queries, whatever the number of workloads, classes and pods."""
-    tenant = namespace.tenant
+    """About 25 queries, whatever the number of workloads, classes and pods."""
+    tenant, now = namespace.tenant, timezone.now()
     alive = workloads.with_names(Workload.objects.filter(namespace=namespace, deleted_at=None)).order_by("-id")
     rows = workloads.rows(alive[:500])
     as_of = mirror.as_of(namespace.cluster_id, *workloads.KINDS_NEEDED)
-    waiting = [row for row in rows if row.status.phase in WAITING]
-    running = [row for row in rows if row.status.phase in ALIVE]
+    # What is blocked on a node holds its units all the same.
+    waiting = [row for row in rows if row.status.phase in WAITING and not is_on_a_node(row)]
+    running = [row for row in rows if row.status.phase in ALIVE or (row.status.phase in WAITING and is_on_a_node(row))]
+    waiting.sort(key=_waits_since)
+    running.sort(key=lambda row: row.gpu_class.name)
+    held = grants.held(tenant.pk, now)
+    used, queued = _units(rows)
+    is_held = Q(pk__in=held.in_force) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
+    classes = list(GpuClass.objects.filter(is_held).order_by("slug"))
+    units = (used, queued) if as_of.is_known else None
+    holdings = _holdings(namespace, classes, held, units, now)
+    has_queue = namespace.cluster.queue_system == Cluster.QueueSystem.KUEUE
     return HomeState(
         tenant=tenant,
         namespace=namespace.name,
         summary=_summary(running, waiting),
-        holdings=_holdings(namespace, rows),
-        waiting=[list_row(row) for row in sorted(waiting, key=_waits_since)],
-        running=[list_row(row) for row in sorted(running, key=lambda row: row.gpu_class.name)],
+        attention=attention([*waiting, *running], waiting),
+        holdings=holdings,
+        waiting_groups=waiting_groups(waiting, running, holdings),
+        running_groups=running_groups(tenant.slug, running, holdings, has_queue=has_queue),
+        not_ours=not_ours(namespace, [owner_label(row.workload) for row in rows]),
         events=_events(tenant, names={row.workload.name for row in rows}),
+        month=month_of(namespace, at=now),
+        ends=_ends(held, classes),
         as_of=as_of.at,
         is_stale=not as_of.is_current,
     )
@@ -100,38 +155,70 @@ def first_team(by: Actor) -> Tenant | None:
 # ---- holdings --------------------------------------------------------------------------------------------------------
 
 
-def _holdings(namespace: Namespace, rows: Iterable[WorkloadRow]) -> list[Holding]:
-    now = timezone.now()
-    held = grants.held(namespace.tenant_id, now)
-    granted = held.in_force
+def _holdings(
+    namespace: Namespace,
+    classes: Iterable[GpuClass],
+    held: grants.Held,
+    units: tuple[dict[str, int], dict[str, int]] | None,
+    now: datetime,
+) -> list[Holding]:
+    """`units`: used and queued, None while nobody knows."""
     ends: dict[int, datetime] = {}
     for grant in held.running:
         ends[grant.gpu_class_id] = min(ends.get(grant.gpu_class_id, grant.period.upper), grant.period.upper)
-    used, queued = _units(rows)
-    is_held = Q(pk__in=granted) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
+    lends: dict[int, Lent | None] = {}
+    if units is not None:
+        granted, used = held.in_force, units[0]
+        own = {one: Idle(granted.get(one.pk, 0), used.get(one.slug, 0)) for one in classes if not one.is_storage}
+        lends = lent(namespace, own, now)
     found = []
-    for one in GpuClass.objects.filter(is_held).order_by("slug"):
+    for one in classes:
         if one.is_storage:
-            found.append(_storage(namespace, one, granted.get(one.pk, 0), ends.get(one.pk)))
+            found.append(_storage(namespace, one, held.in_force.get(one.pk, 0), ends.get(one.pk)))
             continue
-        own, runs = granted.get(one.pk, 0), used.get(one.slug, 0)
-        in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
-        found.append(
-            Holding(
-                name=one.name,
-                slug=one.slug,
-                note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
-                unit=catalog.unit_of(one),
-                granted=own,
-                used=runs,
-                borrowed=max(0, runs - own - in_grace),
-                in_grace=in_grace,
-                queued=queued.get(one.slug, 0),
-                ends_at=ends.get(one.pk),
-                grace_until=held.grace_until(one.pk) if in_grace else None,
-            )
-        )
+        mine = _of_class(one, held, units)
+        found.append(replace(mine, lent=lends.get(one.pk), ends_at=ends.get(one.pk)))
     return found
+
+
+def _of_class(one: GpuClass, held: grants.Held, units: tuple[dict[str, int], dict[str, int]] | None) -> Holding:
+    own = held.in_force.get(one.pk, 0)
+    found = Holding(
+        name=one.name,
+        slug=one.slug,
+        note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
+        unit=catalog.unit_of(one),
+        granted=own,
+    )
+    if units is None:
+        return found
+    runs, queued = (by_slug.get(one.slug, 0) for by_slug in units)
+    in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
+    return replace(
+        found,
+        used=runs,
+        borrowed=max(0, runs - own - in_grace),
+        in_grace=in_grace,
+        queued=queued,
+        grace_until=held.grace_until(one.pk) if in_grace else None,
+    )
+
+
+def _ends(held: grants.Held, classes: Iterable[GpuClass]) -> tuple[GrantEnd, ...]:
+    """The next ends of what is in force, soonest first."""
+    by_id = {one.pk: one for one in classes}
+    found = [
+        GrantEnd(
+            name=by_id[grant.gpu_class_id].name,
+            units=grant.units,
+            unit=catalog.unit_of(by_id[grant.gpu_class_id]),
+            at=grant.period.upper,
+            runs_until=grant.period.upper + grant.grace if grant.grace else None,
+        )
+        for grant in sorted(held.running, key=lambda grant: (grant.period.upper, grant.pk))
+        if grant.gpu_class_id in by_id
+    ]
+    return tuple(found[:ENDS_SHOWN])
 
 
 def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetime | None) -> Holding:
@@ -145,9 +232,9 @@ def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetim
         used=catalog.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),
         borrowed=0,
         in_grace=0,
+        lent=NOTHING,
         queued=0,
         ends_at=ends_at,
-        grace_until=None,
         is_storage=True,
     )
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.actor import Actor
+from accounts.models import Role
 from catalog import images, life_cycle, run_limits
 from catalog import queries as catalog
 from catalog.contract import Contract, contract
@@ -24,6 +25,7 @@ from portal.errors import Refusal, get_or_refuse
 from portal.quota_bar import plural
 from tenants import queries as tenants
 from workloads import queries as workloads
+from workloads.queries.estimates import accuracy
 from workloads.queries.launching import price_of
 
 PLACEHOLDER_IMAGE = "registry.example.org/your/image:1"
@@ -106,7 +108,7 @@ def class_page(by: Actor, one: GpuClass) -> ClassPage:
         summary=one.summary,
         contract=contract(axes),
         live=live(by, one),
-        facts=tuple(_facts(one)),
+        facts=(*_facts(one), *_for_operators(by, one)),
         interconnect=one.get_interconnect_display(),
         interconnect_note=one.interconnect_note,
         interconnect_on=one.interconnect_on,
@@ -162,6 +164,12 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
         yield {"term": "Counted by", "value": one.resource, "code": True}
     if one.device_class:
         yield {"term": "Device class", "value": one.device_class, "code": True}
+
+
+def _for_operators(by: Actor, one: GpuClass) -> Iterable[dict[str, Any]]:
+    """One query for operators, none for others."""
+    if by.has_role(Role.OPERATOR) and (said := accuracy(one).sentence):
+        yield {"term": "Start estimates", "value": said}
 
 
 def _notes(by: Actor, one: GpuClass) -> Notes:

@@ -24,6 +24,8 @@ from cluster.models import (
     MirrorWorkload,
 )
 from desk.queries.catalog_checks import CatalogChecks
+from desk.queries.contradictions import Contradiction
+from desk.queries.contradictions import contradictions as contradictions_of
 from portal import due
 from portal.quota_bar import plural
 from tenants.queries import stuck
@@ -92,6 +94,8 @@ class Health:
     orphans: list[Orphan]
     # Namespaces of teams that were deleted and are still there.
     stuck: list[Stuck]
+    # None: nobody knows, because the picture of the cluster is old.
+    contradictions: list[Contradiction] | None
 
 
 def health(cluster: Cluster, checks: CatalogChecks) -> Health:
@@ -99,6 +103,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
     as_of = mirror.as_of(cluster.pk)
     overdue, problems = _overdue(), _problems()
     objects, orphans, terminating = _objects(cluster), _orphans(cluster), stuck.everywhere(cluster)
+    contradictions = contradictions_of(cluster) if as_of.is_current else None
     blocked = [one for one in terminating if timezone.now() - one.since > LATE]
     is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
     bad = []
@@ -114,6 +119,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         bad.append(f"{plural(len(orphans), 'orphan')}")
     if blocked:
         bad.append(f"{plural(len(blocked), 'namespace')} that cannot go")
+    if contradictions:
+        bad.append(f"{plural(len(contradictions), 'contradiction')} between rows and cluster")
     if checks.faults:
         bad.append(f"{plural(checks.faults, 'fault')} in the catalog")
     if checks.lines is None:
@@ -131,6 +138,7 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         objects=objects,
         orphans=orphans,
         stuck=terminating,
+        contradictions=contradictions,
     )
 
 

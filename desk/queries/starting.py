@@ -44,7 +44,7 @@ def starts_now(by: Actor, namespace: Namespace, holdings: Iterable[Holding]) -> 
     """For somebody who may launch here. At most five queries, none where nothing of the team's own is left. Not on the
     stream: it is the person's own, and what is free changes with what others do.
     """
-    own = {one.slug: _Own(one.granted - one.used, one.queued) for one in holdings if one.used is not None}
+    own = {one.slug: _Own(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
     left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
     if not left:
         return []

@@ -91,9 +91,20 @@ def status(name: Any, label: str = "") -> dict[str, object]:
 
 @register.inclusion_tag("components/_quota_bar.html")
 def quota_bar(
-    granted: float, used: float | None, borrowed: float = 0, queued: float = 0, unit: str = "unit"
+    granted: float,
+    used: float | None,
+    borrowed: float | None = 0,
+    queued: float | None = 0,
+    unit: str = "unit",
+    lent: Any = None,
 ) -> dict[str, QuotaBar]:
-    return {"bar": geometry(granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit)}
+    """`lent` has most and text; None: nobody knows, and nothing is drawn of it."""
+    most, words = (lent.most, lent.text) if lent and lent.most else (0, "")
+    return {
+        "bar": geometry(
+            granted=granted, used=used, borrowed=borrowed, queued=queued, unit=unit, lent=most, lent_words=words
+        )
+    }
 
 
 @register.simple_tag
@@ -146,7 +157,8 @@ def unit_label(unit: str) -> str:
 
 @register.simple_tag(takes_context=True)
 def when(context: Context, at: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
-    """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), date ("5 Dec 2026"), countdown ("in 4 min").
+    """A moment. Styles: relative ("5 minutes ago"), clock ("10:42:07"), minute
+    ("10:42", with the day where it is not today), date ("5 Dec 2026"), countdown ("in 4 min").
 
     The text is complete without script, in the server's zone; portal.js turns it into the person's and keeps it fresh.
     """
@@ -155,7 +167,7 @@ def when(context: Context, at: datetime | None, style: str = "relative", missing
     absolute = f"{timezone.localtime(at):%-d %b %Y, %H:%M:%S %Z}"
     # A fragment of a stream has no request. It is sent again when its bytes change, which "3 minutes ago" always does;
     # whoever has a stream has the script that makes it relative.
-    words = {"clock": _clock, "date": _date}.get(style, relative if is_page(context) else _moment)
+    words = {"clock": _clock, "date": _date, "minute": _minute}.get(style, relative if is_page(context) else _moment)
     text = words(at)
     return format_html(
         '<time datetime="{}" title="{}" data-when="{}">{}</time>',
@@ -184,6 +196,11 @@ def _moment(at: datetime) -> str:
 
 def _clock(at: datetime) -> str:
     return f"{timezone.localtime(at):%H:%M:%S}"
+
+
+def _minute(at: datetime) -> str:
+    local = timezone.localtime(at)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else _moment(at)
 
 
 def _date(at: datetime) -> str:

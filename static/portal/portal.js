@@ -125,12 +125,14 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// ---- times: <time datetime data-when="relative|clock|date|countdown">, see the tag `when` ----------------------
+// ---- times: <time datetime data-when="relative|clock|minute|date|countdown">, see the tag `when` ----------------------
 // The server writes a text that is right in UTC and at the moment of rendering; here it gets the person's zone and ages.
 const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600], [Infinity, "day", 86400]];
 const inWords = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const minute = new Intl.DateTimeFormat("en-GB", { timeStyle: "short" });
+const dayAndMinute = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 
 function relative(seconds) {
@@ -155,6 +157,7 @@ function showTimes(root = document) {
       relative: () => relative(seconds),
       countdown: () => countdown(seconds),
       clock: () => clock.format(at),
+      minute: () => (at.toDateString() === new Date().toDateString() ? minute : dayAndMinute).format(at),
       date: () => day.format(at),
     }[time.dataset.when]();
     time.title = absolute.format(at);

@@ -64,10 +64,15 @@ class Own:
     keepable: int
 
 
-def own_units(class_ids: Collection[int], at: datetime) -> dict[int, dict[int, Own]]:
-    """Class id → tenant id → its units. One query."""
+def own_units(
+    class_ids: Collection[int], at: datetime, *, tenant_ids: Collection[int] | None = None
+) -> dict[int, dict[int, Own]]:
+    """Class id → tenant id → its units, of all tenants or of these. One query."""
     found: dict[int, dict[int, Own]] = {}
-    for (tenant_id, pk), own in _by_holder(_alive(at).filter(gpu_class__in=class_ids)).items():
+    rows = _alive(at).filter(gpu_class__in=class_ids)
+    if tenant_ids is not None:
+        rows = rows.filter(tenant__in=tenant_ids)
+    for (tenant_id, pk), own in _by_holder(rows).items():
         found.setdefault(pk, {})[tenant_id] = Own(promises.in_force(own, at), promises.keepable(own, at))
     return found
 

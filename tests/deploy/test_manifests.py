@@ -133,7 +133,8 @@ def test_alerts_name_figures_that_exist() -> None:
         rule for group in yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"] for rule in group["rules"]
     ]
     [scrape] = yaml.safe_load((DEPLOY / "scrape.yaml").read_text())
-    exposed = set(re.findall(r"\"(portal_\w+)\"", (ROOT / "portal" / "metrics.py").read_text()))
+    code = "".join((ROOT / app / "metrics.py").read_text() for app in ("portal", "desk"))
+    exposed = set(re.findall(r"\"(portal_\w+)\"", code))
 
     for rule in rules:
         assert {"summary", "action"} == set(rule["annotations"])

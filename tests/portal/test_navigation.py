@@ -43,7 +43,7 @@ def test_nobody_finds_nothing() -> None:
 
 def test_members_find_their_team(team_a: Tenant, bob: User) -> None:
     found = bar(bob)
-    assert labels(found) == ["Home", "Catalog", "Workloads", "Requests", "Team"]
+    assert labels(found) == ["Home", "Catalog", "Cluster", "Workloads", "Requests", "Team"]
     assert found["current_tenant"].slug == "team-a"
     assert found["search_url"] == "/teams/team-a/workloads"
 
@@ -76,14 +76,14 @@ def test_approvers_see_how_many_requests_wait(team_a: Tenant, a100: GpuClass, al
 
     found = bar(dana, "/requests/1")
 
-    assert labels(found) == ["Catalog", "Inbox", "History"]
+    assert labels(found) == ["Catalog", "Cluster", "Inbox", "History"]
     assert [item.count for item in found["nav_items"] if item.label == "Inbox"] == [1]
     assert here(found) == ["Inbox"]
 
 
 def test_operators_find_health_and_staff_their_links(olga: User) -> None:
     found = bar(olga)
-    assert labels(found) == ["Catalog", "History", "Health", "Nodes"]
+    assert labels(found) == ["Catalog", "Cluster", "History", "Queue", "Health", "Nodes"]
     assert [link["href"] for link in found["staff_links"]] == ["/admin/", "/styleguide"]
 
 

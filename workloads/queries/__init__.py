@@ -26,10 +26,11 @@ from tenants import promises
 from tenants.models import Grant, Membership, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
-from workloads import kept, policy, progress, workers
+from workloads import kept, policy, progress, unheard, workers
 from workloads.explain import Sealed, SignIn
 from workloads.models import Run, Workload
 from workloads.phase import Status, status
+from workloads.queries.estimates import Told, estimates_of
 from workloads.queries.seeing import WantedImage, see
 from workloads.seen import Seen, log_container
 from workloads.wish import Wish
@@ -162,7 +163,7 @@ class WorkloadRow:
     """A workload with its current run's status: what list, page, stream and API show.
 
     `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
-    `as_of`: how current the mirror was when this was read.
+    `as_of`: how current the mirror was when this was read. `estimate`: of what waits for a start.
     """
 
     workload: Workload
@@ -173,6 +174,7 @@ class WorkloadRow:
     pod: Pod | None
     as_of: AsOf
     pods: tuple[Pod, ...] = ()
+    estimate: Told | None = None
 
 
 def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
@@ -186,8 +188,8 @@ def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
 
 def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     """Status of each, all of one namespace, whatever their number, in seven queries: one more when a run has a class
-    that no workload is declared with any more, when one is on a node, and when one waits for its image. They come
-    `with_names`.
+    that no workload is declared with any more, when one is on a node, and when one waits for its image; five more when
+    one waits for units. They come `with_names`.
     """
     found = list(workloads)
     if not found:
@@ -208,10 +210,13 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
         wish = _wish(workload, run, gpu_class, sent.get(workload.pk), signs_in=workload.pk in signs_in)
         theirs = None if seen is None else seen.get(workload.pk, Seen())
         told = status(wish, theirs, now=now)
+        if run is not None:
+            unheard.count(told.explained, run_id=run.pk)
         pod = theirs.pod if theirs else None
         pods = theirs.pods if theirs else ()
         shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of, pods))
-    return shown
+    starts = estimates_of(namespace, shown)
+    return [replace(row, estimate=starts.get(row.workload.pk)) for row in shown] if starts else shown
 
 
 def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:

@@ -19,6 +19,7 @@ from cluster.observed import Workload as Queued
 from cluster.records import image_key
 from portal.due import label
 from tenants.models import Namespace
+from workloads import explain
 from workloads.models import Run, Workload
 from workloads.seen import ImageSeen, NodeTrouble, Seen
 
@@ -71,17 +72,28 @@ def see(
 
 
 def in_line(jobs: Iterable[Job], queued: Mapping[str, Queued]) -> dict[str, int]:
-    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order."""
+    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order. What could not
+    be admitted however long it waits has none, and holds nobody up.
+    """
     lines: dict[str, list[Queued]] = {}
     for job in jobs:
         waits = queued.get(job.uid)
-        if waits is not None and waits.active and not waits.is_true("QuotaReserved") and not waits.is_true("Finished"):
+        if waits is None or not waits.active or is_hopeless(waits):
+            continue
+        if not waits.is_true("QuotaReserved") and not waits.is_true("Finished"):
             lines.setdefault(job.labels.get("gpu-portal/class", ""), []).append(waits)
     return {
         waits.job_uid: place
         for line in lines.values()
         for place, waits in enumerate(sorted(line, key=lambda waits: (-waits.priority, waits.created_at)))
     }
+
+
+def is_hopeless(waits: Queued) -> bool:
+    pending = waits.condition("QuotaReserved")
+    if pending is None or pending.is_true:
+        return False
+    return explain.pending(pending.message, units=1, class_name="", slug="").is_final
 
 
 def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:

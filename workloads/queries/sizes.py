@@ -8,6 +8,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce
 
 from cluster.run_spec import PRIORITIES, USUAL_PRIORITY
+from workloads.models import Run
 
 # Of a table or alias `run`. What an older release froze has one worker.
 TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
@@ -24,3 +25,8 @@ def goes_before(priority: str) -> Q:
     names = PRIORITIES[: PRIORITIES.index(priority) + 1]
     kinds = [kind for kind, usual in USUAL_PRIORITY.items() if usual in names]
     return Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
+
+
+def rank(run: Run) -> int:
+    """Of its priority: 0 is the highest."""
+    return PRIORITIES.index(run.spec.get("priority") or USUAL_PRIORITY[run.spec["kind"]])

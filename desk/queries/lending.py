@@ -1,0 +1,122 @@
+"""What of a team's own units other teams use through borrowing. Nobody says whose idle units a borrower has, so that it
+is a number only where all possible answers agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Sum
+
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from catalog.queries.capacity import used_by_namespace
+from cluster import queries as mirror
+from cluster.models import Cluster
+from tenants.models import Grant, Namespace
+from tenants.queries.grants import own_units
+
+
+@dataclass(frozen=True)
+class Lent:
+    """Units of one class: at least, at most."""
+
+    least: int
+    most: int
+
+    @property
+    def text(self) -> str:
+        if self.least == self.most:
+            return f"{self.most}"
+        return f"{self.least} to {self.most}" if self.least else f"up to {self.most}"
+
+
+NOTHING = Lent(0, 0)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """What a team is promised of a class, and what it uses of it now."""
+
+    granted: int
+    used: int
+
+    @property
+    def units(self) -> int:
+        return max(0, self.granted - self.used)
+
+
+@dataclass(frozen=True)
+class Others:
+    """Teams but one. `borrowed`: beyond what may run on of their own; `kept`: in use within what they are promised."""
+
+    borrowed: int
+    kept: int
+
+
+def lent(namespace: Namespace, idle: Mapping[GpuClass, Idle], at: datetime) -> dict[int, Lent | None]:
+    """By class id; pods are known. None: nobody knows. No query where nothing is idle; one where nobody else uses such
+    a class, three where somebody does, five where somebody borrows.
+    """
+    found: dict[int, Lent | None] = {one.pk: NOTHING for one in idle}
+    cluster = namespace.cluster
+    lending = [one for one, own in idle.items() if own.units]
+    if not lending or cluster.queue_system != Cluster.QueueSystem.KUEUE:
+        return found
+    is_dra = {one.pk for one in lending if one.interface == GpuClass.Interface.DRA}
+    if is_dra and not mirror.is_known(cluster.pk, "ResourceClaim"):
+        found |= dict.fromkeys(is_dra)
+        lending = [one for one in lending if one.pk not in is_dra]
+    others = others_of(cluster, lending, at, but=namespace.name)
+    borrowed = [one for one in lending if others[one.pk].borrowed]
+    if not borrowed:
+        return found
+    promised, spare = _promised(borrowed, at), _spare(cluster, borrowed)
+    for one in borrowed:
+        theirs, own = others[one.pk], idle[one]
+        most = min(own.units, theirs.borrowed)
+        idle_elsewhere = max(0, promised.get(one.pk, 0) - own.granted - theirs.kept)
+        # What the cohort itself and other teams can have lent is not ours for certain.
+        least = 0 if spare is None else max(0, theirs.borrowed - spare[one.pk] - idle_elsewhere)
+        found[one.pk] = Lent(min(least, most), most)
+    return found
+
+
+def others_of(cluster: Cluster, classes: Collection[GpuClass], at: datetime, *, but: str = "") -> dict[int, Others]:
+    """By class id, of the namespaces but that one. Three queries, one where nothing is in use."""
+    used = used_by_namespace(cluster, classes) if classes else {}
+    names = {name for by_name in used.values() for name in by_name} - {but}
+    teams: dict[str, int] = {}
+    own = {}
+    if names:
+        teams = dict(Namespace.objects.filter(cluster=cluster, name__in=names).values_list("name", "tenant_id"))
+        own = own_units([one.pk for one in classes], at, tenant_ids=list(teams.values()))
+    found = {}
+    for one in classes:
+        borrowed = kept = 0
+        for name, units in used[one.pk].items():
+            if name in teams:
+                theirs = own.get(one.pk, {}).get(teams[name])
+                borrowed += max(0, units - (theirs.keepable if theirs else 0))
+                kept += min(units, theirs.in_force if theirs else 0)
+        found[one.pk] = Others(borrowed, kept)
+    return found
+
+
+def _promised(classes: Collection[GpuClass], at: datetime) -> dict[int, int]:
+    """Units in force of all teams by class id."""
+    rows = Grant.objects.filter(gpu_class__in=classes, period__contains=at)
+    return dict(rows.values_list("gpu_class").annotate(units=Sum("units")))
+
+
+def _spare(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, int] | None:
+    """By class id: what the cohort has to lend beside its teams. None: it was not seen."""
+    cohort = mirror.object_named(cluster.pk, "Cohort", cluster.cohort)
+    if cohort is None:
+        return None
+    quota = cohort.record["quota"]
+    return {
+        one.pk: sum(cell["nominal"] for cell in quota.get(catalog.flavor_name(one), {}).values()) for one in classes
+    }

@@ -1,0 +1,71 @@
+"""What the next steps of one run are worked out from, and what of a class would start at once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from workloads.explain.around import Around
+from workloads.outlook import Figures
+
+
+@dataclass(frozen=True)
+class Option:
+    """A class for this team now. `figures`: as a new run of it would meet them. `takes`: it takes this work, its image
+    and sizes included; `takes_fewer`: also with one unit. `most_units`: that one workload can ever have; `allocatable`:
+    that its nodes offer in all, None: unknown. `memory_gib`: of one unit.
+    """
+
+    slug: str
+    name: str
+    figures: Figures
+    takes: bool = True
+    takes_fewer: bool = True
+    most_units: int = 10_000
+    allocatable: int | None = None
+    is_smaller: bool = False
+    asks_terms: bool = False
+    memory_gib: int = 0
+
+
+@dataclass(frozen=True)
+class Other:
+    """A run of the team on the same class, on a node. `idle_since` None: in use, or not known."""
+
+    name: str
+    who: str
+    units: int
+    since: datetime
+    node: str
+    may_stop: bool
+    idle_since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Around one run. `own`: its class, None where the team has nothing to do with it any more. `ahead`: units of each
+    of the team's that goes before it. `free_on`: units of its class by node. `ending`: the most units of its class that
+    work which is ending still holds on one node. `may_change`, `may_request`: what this person may.
+    """
+
+    name: str
+    kind: str
+    units: int
+    own: Option | None
+    options: tuple[Option, ...] = ()
+    others: tuple[Other, ...] = ()
+    ahead: tuple[int, ...] = ()
+    free_on: Mapping[str, int] = field(default_factory=dict)
+    ending: int = 0
+    around: Around | None = None
+    may_change: bool = False
+    may_request: bool = False
+
+
+def fits_now(figures: Figures) -> int:
+    """The most units for which `outlook.sentence` says "starts at once"."""
+    if figures.held or figures.leaving or figures.on_one_node is None:
+        return 0
+    taken = figures.taken_first
+    return max(0, min(figures.granted - figures.used - taken, figures.on_one_node - taken))

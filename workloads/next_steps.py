@@ -1,0 +1,336 @@
+"""What would help a run that waits or is stuck, best first, and whether waiting alone ever would. Pure: facts in, words
+and addresses out. A step is only there when the same facts say that it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from catalog.life_cycle import date_and_time
+from portal.quota_bar import plural, several
+from workloads.explain.around import around
+from workloads.next_facts import Facts, Option, Other, fits_now
+from workloads.outlook import GOOD, Figures, sentence
+from workloads.phase import Phase, Status
+from workloads.plans import Part, plan_of
+
+NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
+# Of each kind of step; people read three lines, not twenty.
+CLASSES_SHOWN = 2
+# Sets of runs to stop are looked for among so many, and of so many at most.
+STOPPED_OF, STOPPED_TOGETHER = 8, 3
+
+
+@dataclass(frozen=True)
+class Way:
+    """A page of the team with values filled in."""
+
+    page: str
+    name: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
+
+    def href(self, tenant: str) -> str:
+        address = reverse(self.page, args=[tenant, self.name] if self.name else [tenant])
+        query = f"?{urlencode(self.query)}" if self.query else ""
+        return f"{address}{query}{f'#{self.place}' if self.place else ''}"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """`verb` is a stable code; `way` None: there is nothing to follow."""
+
+    verb: str
+    label: str
+    why: str
+    way: Way | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """`verdict`: not_yet (it starts by itself), never (as it is asked for), stuck (waiting alone does not help) or
+    over; `said`: the same as a sentence. `findings`: what else is known around it.
+    """
+
+    verdict: str
+    said: str
+    steps: tuple[NextStep, ...]
+    findings: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> NextStep | None:
+        return self.steps[0] if self.steps else None
+
+
+def is_never(told: Status, facts: Facts) -> bool:
+    """As it is asked for now: by the cluster's own word, or because no node has so many units."""
+    if told.explained is not None and told.explained.is_final:
+        return True
+    return told.phase in (Phase.QUEUED, Phase.BLOCKED) and facts.own is not None and facts.units > facts.own.most_units
+
+
+def advice(told: Status, facts: Facts) -> Advice | None:
+    """None: nothing stands in its way that anybody could do something about."""
+    parts = plan_of(told)
+    if not parts:
+        return None
+    never = is_never(told, facts)
+    if facts.ending and facts.own is not None and Part.FEWER_NOW in parts and not never and _ending_is_enough(facts):
+        parts = (Part.WAIT, *(part for part in parts if part is not Part.WAIT))
+    steps: list[NextStep] = []
+    for part in parts:
+        if part is Part.WAIT and never:
+            continue
+        steps += _STEPS[part](told, facts)
+    if not steps:
+        return None
+    verdict = _verdict(told, steps, never=never)
+    findings = around(facts.around) if facts.around is not None and Part.OTHER_CLASS in parts else ()
+    return Advice(verdict, _SAID[verdict], tuple(steps), findings)
+
+
+def _verdict(told: Status, steps: list[NextStep], *, never: bool) -> str:
+    if told.phase is Phase.FAILED:
+        return OVER
+    if never:
+        return NEVER
+    return NOT_YET if any(step.verb == "wait" for step in steps) else STUCK
+
+
+_SAID = {
+    NOT_YET: "Not yet: it starts by itself.",
+    NEVER: "Never as it is: waiting alone does not help.",
+    STUCK: "Stuck: waiting alone does not help.",
+    OVER: "Over: it does not start again by itself.",
+}
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+
+def _classes(_told: Status, facts: Facts) -> list[NextStep]:
+    """Others that fit now, the smaller slices first."""
+    if not facts.may_change:
+        return []
+    fitting = [one for one in facts.options if one.takes and fits_now(one.figures) >= facts.units]
+    found = []
+    for one in sorted(fitting, key=lambda one: not one.is_smaller)[:CLASSES_SHOWN]:
+        verb, label = ("smaller_slice", "Take a smaller slice") if one.is_smaller else ("other_class", "Take another")
+        terms = " Its terms have to be accepted first." if one.asks_terms else ""
+        why = f"{_capital(_now(one.figures, facts.units))}.{terms}"
+        found.append(NextStep(verb, f"{label}: {one.name}", why, _changed(facts, one.slug, facts.units, "choices")))
+    return found
+
+
+def _fewer_now(told: Status, facts: Facts) -> list[NextStep]:
+    own = facts.own
+    if own is None or not own.takes_fewer or not facts.may_change:
+        return []
+    now = min(fits_now(own.figures), facts.units - 1, _limit(told))
+    if told.reason != "topology_refused" and fits_now(own.figures) >= facts.units and _limit(told) >= facts.units:
+        # What it asks for is free: it starts in a moment.
+        return []
+    return [_fewer(facts, own, now, f"{_capital(_now(own.figures, now))}.")] if now >= 1 else []
+
+
+def _fewer_later(told: Status, facts: Facts) -> list[NextStep]:
+    """Of what can never start: so many could, and do not now."""
+    own = facts.own
+    if own is None or not own.takes_fewer or not facts.may_change:
+        return []
+    if not is_never(told, facts) or _fewer_now(told, facts):
+        return []
+    possible = min(own.most_units, own.figures.granted + own.figures.borrowing_limit, facts.units - 1, _limit(told))
+    unit = own.figures.unit
+    why = f"{plural(possible, unit)} can start; it waits until so many are free."
+    return [_fewer(facts, own, possible, why)] if possible >= 1 else []
+
+
+def _limit(told: Status) -> int:
+    """What the namespace's quota allows at most, where it said that."""
+    limit, resource = told.facts.get("limit"), told.facts.get("resource")
+    if told.reason != "quota_too_small" or resource in ("cpu", "memory") or not isinstance(limit, int):
+        return 10_000
+    return limit
+
+
+def _fewer(facts: Facts, own: Option, units: int, why: str) -> NextStep:
+    label = f"Ask for {plural(units, own.figures.unit)} instead of {facts.units}"
+    return NextStep("fewer_units", label, why, _changed(facts, own.slug, units, "id_units"))
+
+
+def _stop_idle(_told: Status, facts: Facts) -> list[NextStep]:
+    idle = sorted((one for one in facts.others if one.idle_since), key=lambda one: str(one.idle_since))
+    return _stops(facts, idle)
+
+
+def _stop_busy(told: Status, facts: Facts) -> list[NextStep]:
+    """The one that has done least so far; not where an idle one is enough."""
+    if _stop_idle(told, facts):
+        return []
+    return _stops(facts, sorted(facts.others, key=lambda one: (one.idle_since is None, -one.since.timestamp())))
+
+
+def _stops(facts: Facts, candidates: list[Other]) -> list[NextStep]:
+    own = facts.own
+    mine = [one for one in candidates if one.may_stop][:STOPPED_OF]
+    if own is None or own.figures.held or own.figures.leaving:
+        return []
+    for together in range(1, STOPPED_TOGETHER + 1):
+        for found in combinations(mine, together):
+            if _frees_enough(facts, own, found):
+                return [_stop(own, found)]
+    return []
+
+
+def _frees_enough(facts: Facts, own: Option, stopped: tuple[Other, ...]) -> bool:
+    """It keeps its place: only what goes before it takes of these units first."""
+    freed = dict(facts.free_on)
+    for one in stopped:
+        freed[one.node] = freed.get(one.node, 0) + one.units
+    on_one_node = max(own.figures.on_one_node or 0, *freed.values())
+    used = own.figures.used - sum(one.units for one in stopped)
+    then = replace(own.figures, used=used, on_one_node=on_one_node, waiting=facts.ahead)
+    return fits_now(then) >= facts.units
+
+
+def _stop(own: Option, found: tuple[Other, ...]) -> NextStep:
+    first, *rest = found
+    size = plural(first.units, own.figures.unit)
+    doing = f"not used since {date_and_time(first.idle_since)}" if first.idle_since else "in use"
+    more = f"; together with {' and '.join(one.name for one in rest)}" if rest else ""
+    why = f"{first.who}'s, {size}, {doing}, since {date_and_time(first.since)}{more}. It frees enough."
+    label = f"Stop {' and '.join(one.name for one in found)}"
+    return NextStep("stop_other", label, why, Way("workload", first.name))
+
+
+def _wait(told: Status, facts: Facts) -> list[NextStep]:
+    own, why = facts.own, told.explained.remedy if told.explained else ""
+    if _ending_is_enough(facts) and own is not None:
+        held = plural(facts.ending, own.figures.unit)
+        why = f"{held} of {own.name} are still held by work that is ending; it starts when that is gone."
+    elif own is not None and facts.units > own.figures.granted and told.reason in ("waiting_for_quota", "preempted"):
+        lent = several(own.figures.unit)
+        why = (
+            f"It waits for {lent} that other teams leave idle: its place in your team's queue says nothing about them."
+        )
+    elif facts.ahead:
+        verb = "goes" if len(facts.ahead) == 1 else "go"
+        why = f"{len(facts.ahead)} of your team's {verb} first. {why}"
+    return [NextStep("wait", "Wait", why.strip() or "It starts by itself.")]
+
+
+def _ending_is_enough(facts: Facts) -> bool:
+    return (
+        facts.own is not None
+        and bool(facts.ending)
+        and (facts.own.figures.on_one_node or 0) < facts.units <= (facts.ending + (facts.own.figures.on_one_node or 0))
+    )
+
+
+def _request(told: Status, facts: Facts) -> list[NextStep]:
+    """What is missing for it, where the class's nodes have so much."""
+    own = facts.own
+    if own is None or not own.takes or facts.units > own.most_units or own.figures.leaving:
+        return []
+    figures = own.figures
+    used = 0 if is_never(told, facts) else figures.used + sum(facts.ahead)
+    lent = figures.borrowing_limit if is_never(told, facts) else 0
+    missing = facts.units + used - figures.granted - lent
+    if missing < 1 or own.allocatable is None or figures.granted + missing > own.allocatable:
+        return []
+    size = plural(missing, figures.unit)
+    why = f"It lacks {size} more than the {figures.granted} that your team holds; an approver decides."
+    if not facts.may_request:
+        return [NextStep("request_quota", f"Have {size} asked for", f"{why} An owner or manager of your team can ask.")]
+    kind = {f"kind-{own.slug}": "boost"} if figures.granted else {}
+    way = Way("request-new", query={f"units-{own.slug}": str(missing), **kind}, place=f"units-{own.slug}")
+    what = f"a boost of {size}" if figures.granted else size
+    return [NextStep("request_quota", f"Ask for {what}", why, way)]
+
+
+def _change(place: str, label: str) -> Callable[[Status, Facts], list[NextStep]]:
+    def step(told: Status, facts: Facts) -> list[NextStep]:
+        why = told.explained.remedy if told.explained else ""
+        if not facts.may_change:
+            who = "Who launched it, or an owner or manager of your team, can do that."
+            return [NextStep("change", label, f"{why} {who}".strip())]
+        return [NextStep("change", label, why, Way("workload-change", facts.name, place=f"id_{place}"))]
+
+    return step
+
+
+def _sizes(told: Status, facts: Facts) -> list[NextStep]:
+    """Within what its units come with; beyond that only more units have more."""
+    if told.reason == "bus_error":
+        return _change("shared_memory_gib", "Ask for more shared memory")(told, facts)
+    what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
+    now, own = told.facts.get("memory_gib"), facts.own
+    if now is None:
+        limit = told.facts.get("limit")
+        [found] = _change(what, "Change its cores or memory")(told, facts)
+        return [found if limit is None else replace(found, why=f"{limit} is the limit. {found.why}")]
+    is_all = own is not None and own.memory_gib and now >= own.memory_gib * facts.units
+    if is_all and (own is None or facts.units >= own.most_units):
+        return []
+    place, label = ("units", "Ask for more units") if is_all else (what, "Ask for more memory")
+    [found] = _change(place, label)(told, facts)
+    return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
+
+
+def _log(told: Status, facts: Facts) -> list[NextStep]:
+    if "log" not in told.actions:
+        return []
+    return [NextStep("read_log", "Read its log", "Its last lines say most.", Way("workload-log", facts.name))]
+
+
+def _secrets(told: Status, _facts: Facts) -> list[NextStep]:
+    why = told.explained.remedy if told.explained else ""
+    return [NextStep("put_secrets", "Put the secrets again", why, Way("secrets"))]
+
+
+def _operators(told: Status, facts: Facts) -> list[NextStep]:
+    said = told.sentence if told.sentence.endswith((".", "!")) else f"{told.sentence}."
+    why = f"Name the workload {facts.name} and the reason {told.reason}: {said}"
+    return [NextStep("tell_operators", "Tell the operators", why)]
+
+
+_STEPS: Mapping[Part, Callable[[Status, Facts], list[NextStep]]] = {
+    Part.OTHER_CLASS: _classes,
+    Part.FEWER_NOW: _fewer_now,
+    Part.FEWER_LATER: _fewer_later,
+    Part.STOP_IDLE: _stop_idle,
+    Part.STOP_BUSY: _stop_busy,
+    Part.WAIT: _wait,
+    Part.REQUEST: _request,
+    Part.IMAGE: _change("image", "Change its image"),
+    Part.VOLUME: _change("volume", "Choose another volume"),
+    Part.COMMAND: _change("command", "Change its command"),
+    Part.REPOSITORY: _change("repository", "Change its repository"),
+    Part.SIZES: _sizes,
+    Part.SECRETS: _secrets,
+    Part.LOG: _log,
+    Part.OPERATORS: _operators,
+}
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+def _changed(facts: Facts, slug: str, units: int, place: str) -> Way:
+    query = {"class": slug, "units": str(units)}
+    return Way("workload-change", facts.name, query, place)
+
+
+def _now(figures: Figures, units: int) -> str:
+    text, tone = sentence(figures, None, units)
+    return text if tone == GOOD else f"{plural(units, figures.unit)} of the {several(figures.unit)} are free"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,260 @@
+"""Start estimates of runs that wait: what they are made of, for all of a namespace at once, and how well they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import OuterRef, Subquery
+from django.db.models.fields.json import KT
+from django.utils import timezone
+
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from cluster import names
+from cluster import queries as mirror
+from cluster.observed import Workload as Queued
+from portal.due import owner_label
+from tenants.models import Grant, Namespace
+from workloads.estimate import RECENT, Ahead, CannotTell, Estimate, Facts, Running, Step, Wait, estimate
+from workloads.models import Run, StartPrediction
+from workloads.phase import Phase, Status
+from workloads.queries.seeing import in_line
+
+if TYPE_CHECKING:
+    from workloads.queries import WorkloadRow
+
+Told = Estimate | CannotTell
+# The newest of all classes that something waits for.
+STARTS_READ = 2000
+WAITS = {
+    "waiting_for_quota": Wait.UNITS,
+    "reclaiming": Wait.UNITS,
+    # A grant that begins later may allow it.
+    "exceeds_maximum": Wait.UNITS,
+    "no_node_fits": Wait.NODE,
+    "class_held": Wait.HELD,
+    "queue_held": Wait.QUEUE,
+    "queue_missing": Wait.QUEUE,
+    "not_in_queue": Wait.QUEUE,
+}
+WITH_FIGURES = frozenset({Wait.UNITS, Wait.NODE, Wait.HELD})
+PREEMPTED = frozenset({"preempted", "preempted_in_team"})
+
+
+def wait_of(status: Status) -> Wait | None:
+    """None: it does not wait for a start, or its units are assigned."""
+    if status.phase is Phase.BLOCKED and status.reason not in WAITS:
+        return Wait.NEVER if status.explained is not None and status.explained.is_final else None
+    if status.phase not in (Phase.QUEUED, Phase.BLOCKED):
+        return None
+    if status.reason in PREEMPTED:
+        # The sentence tells of both; the figures are of what it waits for now.
+        return Wait.UNITS if "missing_units" in status.facts else Wait.NODE if "units" in status.facts else Wait.UNSEEN
+    return WAITS.get(status.reason, Wait.UNSEEN)
+
+
+def estimates_of(namespace: Namespace, rows: Iterable[WorkloadRow]) -> dict[int, Told]:
+    """By workload id, of those rows of the namespace that wait. No query when no figures are needed, else five."""
+    found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_of(row.status)) is not None}
+    classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in WITH_FIGURES}
+    now = timezone.now()
+    there = _There.read(namespace, classes, now) if classes else None
+    return {pk: estimate(_facts(row, wait, there), now=now) for pk, (row, wait) in found.items()}
+
+
+def _facts(row: WorkloadRow, wait: Wait, there: _There | None) -> Facts:
+    assert row.run is not None
+    units = units_of(row.run)
+    if there is None or wait not in WITH_FIGURES:
+        return Facts(wait, units, row.run.requested_at)
+    return there.facts(row.run, row.gpu_class, wait)
+
+
+def units_of(run: Run) -> int:
+    """Of all its workers."""
+    return int(run.spec["units"]) * int(run.spec.get("workers") or 1)
+
+
+# ---- what is there ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _There:
+    """By run id: `queued`. By class id: the rest; `line`: runs that wait, in Kueue's order."""
+
+    queued: Mapping[int, Queued]
+    line: Mapping[int, Sequence[Run]]
+    running: Mapping[int, tuple[Running, ...]]
+    granted: Mapping[int, int]
+    changes: Mapping[int, tuple[Step, ...]]
+    starts: Mapping[int, tuple[timedelta, ...]]
+
+    @classmethod
+    def read(cls, namespace: Namespace, classes: Mapping[int, GpuClass], now: datetime) -> _There:
+        """Five queries."""
+        alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).select_related("workload", "watch")
+        runs = {(owner_label(run.workload), names.run_name(run.workload.name, run.number)): run for run in alive}
+        jobs = mirror.jobs(namespace.cluster_id, namespace=namespace.name)
+        of_job = {job.uid: runs[job.owner, job.run] for job in jobs if (job.owner, job.run) in runs}
+        in_kueue = {one.job_uid: one for one in mirror.workloads(namespace.cluster_id, namespace=namespace.name)}
+        slugs = {one.slug: pk for pk, one in classes.items()}
+        line: dict[int, list[Run]] = {}
+        places = in_line(jobs, in_kueue)
+        for uid in sorted(places, key=places.__getitem__):
+            run = of_job.get(uid)
+            if run is not None and (pk := slugs.get(run.spec["gpu_class"])) is not None:
+                line.setdefault(pk, []).append(run)
+        granted, changes = _granted(namespace, classes, now)
+        return cls(
+            queued={run.pk: in_kueue[uid] for uid, run in of_job.items() if uid in in_kueue},
+            line=line,
+            running={pk: tuple(_running(one, in_kueue, of_job, now)) for pk, one in classes.items()},
+            granted=granted,
+            changes=changes,
+            starts=_starts(namespace.cluster_id, slugs, now),
+        )
+
+    def facts(self, run: Run, one: GpuClass, wait: Wait) -> Facts:
+        line = self.line.get(one.pk, ())
+        place = next((place for place, other in enumerate(line) if other.pk == run.pk), None)
+        queued = self.queued.get(run.pk)
+        # What cannot be admitted yet has no place, but some go before it once it can.
+        before = place if place is not None else self._before(queued, line)
+        reserved = queued.condition("QuotaReserved") if queued is not None and run.admitted_at else None
+        return Facts(
+            wait=wait,
+            units=units_of(run),
+            # What was interrupted waits anew.
+            since=(reserved.since if reserved else None) or run.requested_at,
+            unit=catalog.unit_of(one),
+            position=None if place is None else place + 1,
+            granted=self.granted.get(one.pk, 0),
+            borrowing=one.borrowing_limit,
+            changes=self.changes.get(one.pk, ()),
+            running=self.running[one.pk],
+            ahead=tuple(Ahead(units_of(other), _minutes(other)) for other in line[:before]),
+            behind=tuple(units_of(other) for other in line[before:] if other.pk != run.pk),
+            held_until=one.held_until,
+            starts=self.starts.get(one.pk, ()),
+        )
+
+    def _before(self, queued: Queued | None, line: Sequence[Run]) -> int:
+        if queued is None:
+            return len(line)
+        theirs = [self.queued[other.pk] for other in line]
+        return sum((-one.priority, one.created_at) < (-queued.priority, queued.created_at) for one in theirs)
+
+
+def _running(
+    one: GpuClass, in_kueue: Mapping[str, Queued], of_job: Mapping[str, Run], now: datetime
+) -> Iterable[Running]:
+    """What holds units of the class in the team's queue, started here or not."""
+    flavor = catalog.flavor_name(one)
+    for uid, queued in in_kueue.items():
+        if not queued.is_true("QuotaReserved") or queued.is_true("Finished"):
+            continue
+        run = of_job.get(uid)
+        if run is not None:
+            if run.spec["gpu_class"] == one.slug:
+                yield Running(units_of(run), _end(run, now))
+            continue
+        units = sum(queued.usage.get(resource, 0) for resource, its in queued.flavors.items() if its == flavor)
+        if units:
+            yield Running(units)
+
+
+def _end(run: Run, now: datetime) -> datetime | None:
+    """Known: it was asked to stop, its time is over then, or people were told that it stops for being idle."""
+    if run.stop_requested_at is not None:
+        return now
+    watch = getattr(run, "watch", None)
+    ends = (run.ends_at, watch.stops_at if watch else None)
+    return min((at for at in ends if at is not None), default=None)
+
+
+def _minutes(run: Run) -> int | None:
+    minutes: int | None = run.spec.get("run_minutes")
+    return None if minutes is None else minutes + run.extended_minutes
+
+
+def _granted(
+    namespace: Namespace, classes: Mapping[int, GpuClass], now: datetime
+) -> tuple[dict[int, int], dict[int, tuple[Step, ...]]]:
+    """By class id: units in force, and what changes by itself. One query."""
+    rows = Grant.objects.filter(tenant_id=namespace.tenant_id, gpu_class__in=classes, period__endswith__gt=now)
+    granted: dict[int, int] = {}
+    changes: dict[int, list[Step]] = {}
+    for pk, units, period in rows.values_list("gpu_class_id", "units", "period"):
+        if period.lower <= now:
+            granted[pk] = granted.get(pk, 0) + units
+        else:
+            changes.setdefault(pk, []).append((period.lower, units))
+        changes.setdefault(pk, []).append((period.upper, -units))
+    return granted, {pk: tuple(theirs) for pk, theirs in changes.items()}
+
+
+def _starts(cluster_id: int, slugs: Mapping[str, int], now: datetime) -> dict[int, tuple[timedelta, ...]]:
+    """By class id: how long those that started lately had waited, of all teams. One query."""
+    rows = (
+        Run.objects.filter(started_at__gte=now - RECENT, workload__namespace__cluster_id=cluster_id)
+        .annotate(slug=KT("spec__gpu_class"))
+        .filter(slug__in=list(slugs))
+        .order_by("-started_at")
+        .values_list("slug", "requested_at", "started_at")
+    )
+    found: dict[int, list[timedelta]] = {}
+    for slug, requested_at, started_at in rows[:STARTS_READ]:
+        if started_at is not None:
+            found.setdefault(slugs[slug], []).append(started_at - requested_at)
+    return {pk: tuple(waits) for pk, waits in found.items()}
+
+
+# ---- how well they did -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Of runs that started lately and had been told a range: by the first one that was told of each."""
+
+    starts: int
+    inside: int
+    before: int
+
+    @property
+    def sentence(self) -> str:
+        """ "" while nothing that was told a range has started."""
+        if not self.starts:
+            return ""
+        after = self.starts - self.inside - self.before
+        began = "start" if self.starts == 1 else "starts"
+        return (
+            f"{self.inside} of {self.starts} {began} of the last {RECENT.days} days fell into the range that was told "
+            f"first; {self.before} came before it, {after} after it."
+        )
+
+
+def accuracy(one: GpuClass) -> Accuracy:
+    """One query."""
+    first = StartPrediction.objects.filter(
+        run=OuterRef("pk"), earliest__isnull=False, made_at__lte=OuterRef("started_at")
+    ).order_by("made_at", "pk")
+    rows = (
+        Run.objects.filter(started_at__gte=timezone.now() - RECENT, workload__namespace__cluster_id=one.cluster_id)
+        .annotate(
+            slug=KT("spec__gpu_class"),
+            earliest=Subquery(first.values("earliest")[:1]),
+            latest=Subquery(first.values("latest")[:1]),
+        )
+        .filter(slug=one.slug, earliest__isnull=False)
+        .order_by()
+        .values_list("started_at", "earliest", "latest")
+    )
+    found = list(rows)
+    return Accuracy(
+        starts=len(found),
+        inside=sum(earliest <= at <= latest for at, earliest, latest in found),
+        before=sum(at < earliest for at, earliest, _latest in found),
+    )
