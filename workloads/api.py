@@ -19,109 +19,22 @@ from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from catalog.references import unknown_fit
-from cluster.run_spec import HOME, JOB, NOTEBOOK, PRIORITIES
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
+from workloads.asked_api import LaunchSerializer, OptionsSerializer, StartSerializer, WantedSerializer
 from workloads.estimate_api import EstimateSerializer
 from workloads.models import Workload
 from workloads.next_steps import Advice
 from workloads.next_steps_api import AdviceSerializer, told
-from workloads.options import ENV_NAME_LIMIT, ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
-from workloads.policy import VOLUME_GIB_LIMIT, Wanted
 from workloads.queries import WorkloadRow
 from workloads.queries.helping import advices_for
 
 WAIT_LIMIT_S = 300
 UNTIL = ("admitted", "ready", "finished")
 RETRY_AFTER_S = 5
-TERMS_LIMIT = 2**31 - 1
-TERMS_HELP = (
-    "Version of the class's terms that you have read and accept; needed once per version of a class with terms."
-)
 # Set by the doors process, which waited already.
 WAITED = "portal.waited"
-
-
-class OptionsSerializer(KnownFields):
-    """What is left out is as the class has it."""
-
-    cpu = serializers.IntegerField(required=False, allow_null=True, help_text="Cores, of each worker.")
-    memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="Of each worker.")
-    shared_memory_gib = serializers.IntegerField(required=False, allow_null=True, help_text="/dev/shm, of the memory.")
-    mount_path = serializers.CharField(
-        required=False, allow_blank=True, max_length=PATH_LIMIT, help_text=f"Where the volume is: {HOME} or below."
-    )
-    env = serializers.DictField(
-        child=serializers.CharField(allow_blank=True, max_length=ENV_VALUE_LIMIT, trim_whitespace=False),
-        required=False,
-        help_text="Variables, in the clear for everybody in the team.",
-    )
-    repository = serializers.CharField(
-        required=False, allow_blank=True, max_length=REPOSITORY_LIMIT, help_text="Cloned before the first start."
-    )
-    reference = serializers.CharField(
-        required=False, allow_blank=True, max_length=REFERENCE_LIMIT, help_text="Branch or tag."
-    )
-    run_hours = serializers.IntegerField(
-        required=False, allow_null=True, help_text="From its start; left out: the class's limit, or no end."
-    )
-
-    secrets = serializers.ListField(
-        child=serializers.CharField(max_length=ENV_NAME_LIMIT),
-        required=False,
-        help_text="Names of the team's sealed secrets; each becomes a variable.",
-    )
-    workers = serializers.IntegerField(
-        required=False, allow_null=True, help_text="Of a job, each with `units`: all start together or none. Default 1."
-    )
-    script = serializers.CharField(
-        required=False, allow_blank=True, trim_whitespace=False, help_text="Of a job, instead of `command`."
-    )
-    retries = serializers.IntegerField(
-        required=False, allow_null=True, help_text="Of a job: tries after a crash, 0 to 10. Default 0."
-    )
-    priority = serializers.CharField(
-        required=False, allow_blank=True, help_text=f"{', '.join(PRIORITIES)}; left out: as its kind has it."
-    )
-    checkpoints = serializers.BooleanField(
-        required=False, help_text="It saves its work; needed for jobs on classes that lend units."
-    )
-
-    def to_internal_value(self, data: Any) -> Options:
-        return Options.from_json(super().to_internal_value(data))
-
-
-class WantedSerializer(KnownFields):
-    kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
-    gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
-    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1, help_text="Of each worker.")
-    image = serializers.CharField(max_length=300, help_text="Of the catalog by name or reference, or below a prefix.")
-    command = serializers.ListField(
-        child=serializers.CharField(max_length=4096, trim_whitespace=False), max_length=64, default=list
-    )
-    volume = serializers.CharField(
-        max_length=40, allow_blank=True, default="", help_text="Empty: files end with the run."
-    )
-    volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
-    accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
-    options = OptionsSerializer(default=Options)
-
-    def wanted(self, name: str) -> Wanted:
-        data = dict(self.validated_data)
-        return Wanted(**{**data, "name": name, "command": tuple(data["command"])})
-
-
-class StartSerializer(KnownFields):
-    accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
-
-
-class LaunchSerializer(WantedSerializer):
-    name = serializers.CharField(max_length=40)
-
-    def wanted(self, name: str = "") -> Wanted:
-        data = dict(self.validated_data)
-        return Wanted(**{**data, "command": tuple(data["command"])})
 
 
 class StatusSerializer(AdviceSerializer):
