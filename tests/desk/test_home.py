@@ -155,7 +155,11 @@ def test_the_latest_on_borrowed_units_can_be_interrupted(
     ready(namespace_a, a100, "old", alice, minutes_ago=30)
     ready(namespace_a, a100, "work", alice, minutes_ago=40, kind="job")
     ready(namespace_a, a100, "new", alice, minutes_ago=10)
-    assert answers(namespace_a) == {"new": "no", "old": "no", "work": "yes, when its owner wants it back"}
+    assert answers(namespace_a) == {
+        "new": "only for production work of your team",
+        "old": "only for production work of your team",
+        "work": "yes, when its owner wants it back",
+    }
     make.grant(team_a, a100, units=1, kind="boost")
     assert answers(namespace_a)["work"] == "only for more urgent work of your team"
     assert queries.home(namespace_a).running_groups[0].text == "3 of 3 cards in use"

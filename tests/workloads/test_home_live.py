@@ -23,6 +23,7 @@ from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_problems_shared_live import is_open, play
 from workloads import actions
+from workloads.options import Options
 from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
@@ -66,7 +67,9 @@ def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
     assert lent(namespace_b) == NOTHING
     kubelet = Kubelet(admin)
     with kubelet.claim(namespace_a.name), kubelet.claim(namespace_b.name):
-        actions.launch("team-a", replace(job, name="borrows", gpu_class=six.slug, units=4), by=by_alice)
+        confirmed = Options(checkpoints=True)
+        borrows = replace(job, name="borrows", gpu_class=six.slug, units=4, options=confirmed)
+        actions.launch("team-a", borrows, by=by_alice)
         play(kubelet, worker, namespace_a.name, "borrows")
 
         def is_told() -> bool:

@@ -26,6 +26,7 @@ from tests.workloads.test_problems_shared_live import is_open, own
 from workloads import actions, queries
 from workloads.models import NotebookWatch, Workload
 from workloads.next_steps_shown import Helps, helps
+from workloads.options import Options
 from workloads.policy import Wanted
 from workloads.queries.helping import advices
 
@@ -52,7 +53,7 @@ class _Form(HTMLParser):
             self._inside = "cols" in found.get("class", "").split()
         if not self._inside:
             return
-        name, value = found.get("name", ""), found.get("value", "")
+        name, value = found.get("name", ""), found.get("value", "on" if found.get("type") == "checkbox" else "")
         is_chosen = found.get("type") not in ("radio", "checkbox") or "checked" in found
         if tag == "input" and name and is_chosen:
             self.fields[name] = value
@@ -85,7 +86,7 @@ def by_hand(client: Client, alice: User) -> Client:
 
 @pytest.fixture
 def asked(own: GpuClass, job: Wanted) -> Wanted:
-    return replace(job, gpu_class=own.slug)
+    return replace(job, gpu_class=own.slug, options=Options(checkpoints=True))
 
 
 def help_of(by: Actor, name: str) -> Helps:
@@ -126,7 +127,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
     GpuClass.objects.filter(pk=own.pk).update(borrowing_limit=0)
     make.grant(team_a, own, units=4)
     provision(namespace_a, kube_worker)
-    notebook = replace(asked, name="idle", kind="notebook", image="minimal", command=(), units=3)
+    notebook = replace(asked, name="idle", kind="notebook", image="minimal", command=(), units=3, options=Options())
     actions.launch("team-a", notebook, by=by_alice)
     worker(lambda: told().get("idle", ("", ""))[0] in ("starting", "ready", "running"))
 
@@ -207,7 +208,7 @@ def test_an_image_that_is_not_there_is_changed(
     make.grant(team_a, own, units=2)
     provision(namespace_a, kube_worker)
     kubelet = Kubelet(admin)
-    notebook = replace(asked, name="mistyped", kind="notebook", image="absent", command=())
+    notebook = replace(asked, name="mistyped", kind="notebook", image="absent", command=(), options=Options())
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", notebook, by=by_alice)
         worker(lambda: on_nodes(admin, namespace_a.name))

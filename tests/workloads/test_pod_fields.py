@@ -469,7 +469,11 @@ def job_of(place: Place, change: Change | None = None, **said: Any) -> Json:
 def pod_of(job: Json) -> Json:
     """As the Job controller makes it; its owner is left out, since a dry run has none."""
     template = job["spec"]["template"]
-    metadata = {**template["metadata"], "name": "probe-1-abcde", "namespace": job["metadata"]["namespace"]}
+    metadata = {
+        **template["metadata"],
+        "name": f"{job['metadata']['name']}-abcde",
+        "namespace": job["metadata"]["namespace"],
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
@@ -531,7 +535,7 @@ def test_a_container_that_is_put_into_a_pod_later_is_held_to_the_same(place: Pla
 # ---- several workers, and who goes first -------------------------------------------------------------------------
 
 
-GANG = {"kind": "job", "workers": 4, "units": 2, "retries": 3, "script": "torchrun train.py"}
+GANG = {"kind": "job", "workload": "gang", "workers": 4, "units": 2, "retries": 3, "script": "torchrun train.py"}
 
 
 def test_several_workers_pass_with_their_service_and_bring_no_other_field(place: Place) -> None:
@@ -544,9 +548,11 @@ def test_several_workers_pass_with_their_service_and_bring_no_other_field(place:
 
     # The fence refuses dry runs of the worker: they would be a way to read.
     made = place.worker.create(job)
-    service = workers.service(replace(PROBE, namespace=place.name), "probe-1", job_uid=made["metadata"]["uid"])
+    service = workers.service(
+        replace(PROBE, namespace=place.name, workload="gang"), "gang-1", job_uid=made["metadata"]["uid"]
+    )
     assert place.worker.create(service)["spec"]["clusterIP"] == "None"
-    place.worker.delete("batch/v1/jobs", "probe-1", namespace=place.name)
+    place.worker.delete("batch/v1/jobs", "gang-1", namespace=place.name)
 
 
 def test_production_is_the_portals_to_give(place: Place, admin: Api) -> None:

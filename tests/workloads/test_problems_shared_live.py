@@ -27,6 +27,7 @@ from tests.workloads.test_problems_live import PODS, Told, on_nodes, only, told
 from tests.workloads.test_runs import shown
 from workloads import actions, queries
 from workloads.models import Workload
+from workloads.options import Options
 from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
@@ -54,7 +55,7 @@ def own(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
 
 @pytest.fixture
 def four(own: GpuClass, job: Wanted) -> Wanted:
-    return replace(job, gpu_class=own.slug, units=4)
+    return replace(job, gpu_class=own.slug, units=4, options=Options(checkpoints=True))
 
 
 # ---- taken back ------------------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
         for word in ("unheard-of", "team-b", "Team B", "Charlie", "JobUID"):
             assert word not in said, "never another team's people or work"
 
-        notebook = replace(four, name="matters", kind="notebook", image="minimal", command=())
+        notebook = replace(four, name="matters", kind="notebook", image="minimal", command=(), options=Options())
         actions.launch("team-b", notebook, by=by_charlie)
         worker(lambda: of_team(team_b)["unheard-of"] == ("queued", "preempted_in_team"))
         assert shown("unheard-of").status.sentence.startswith(

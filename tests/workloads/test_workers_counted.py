@@ -58,7 +58,7 @@ def test_what_is_ahead_and_what_it_would_cost(gang: Workload, namespace_a: Names
     GpuClass.objects.update(price_per_unit_hour=2)
     found = launching.reachable(namespace_a)
     told = outlooks.outlooks(namespace_a, found, Size(2, 1, workers=4))[a100.slug]
-    assert told.sentence.startswith("uses 17 of 32; ")
+    assert told.sentence.startswith("uses 17 of 32 cards; ")
     assert told.cost == "8 cards in 1 h: 8 GPU-hours, price 16.00"
 
 

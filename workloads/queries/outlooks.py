@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import connection
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -24,7 +24,7 @@ from workloads import policy
 from workloads.models import Run
 from workloads.outlook import Figures, Outlook, cost, sentence
 from workloads.queries.launching import price_of
-from workloads.queries.sizes import goes_before, total_units
+from workloads.queries.sizes import by_priority, goes_before, total_units
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _runs(namespace: Namespace, size: Size) -> dict[str, Runs]:
         .values(slug=KT("spec__gpu_class"))
         .annotate(
             used=Coalesce(Sum(units, filter=~waits), 0),
-            waiting=ArrayAgg(units, filter=waits, order_by=[F("workload__kind").desc(), "requested_at"], default=[]),
+            waiting=ArrayAgg(units, filter=waits, order_by=[by_priority(), "requested_at"], default=[]),
             ahead=Count("pk", filter=ahead),
         )
     )
