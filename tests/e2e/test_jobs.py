@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from accounts.models import User
 from catalog.models import GpuClass, Image
@@ -60,6 +60,24 @@ def test_a_job_with_several_workers(
     spec = Run.objects.get().spec
     assert (spec["workers"], spec["retries"], spec["checkpoints"]) == (4, 2, True)
     assert spec["script"] == "set -e\ntorchrun train.py"
+
+
+def test_what_is_typed_while_the_choices_are_fetched_stays(
+    open_page: Callable[..., Page], shop: Tenant, alice: User
+) -> None:
+    page = open_page("/teams/team-a/launch?kind=job", as_user=alice)
+    held: list[Route] = []
+    page.route("**/teams/team-a/launch*", lambda route: held.append(route))
+    with page.expect_request(lambda request: request.method == "POST"):
+        page.get_by_label("Workers").fill("3")
+    page.get_by_label("Tries after a crash").fill("2")
+    page.get_by_label("Script").fill("torchrun train.py")
+    page.unroute("**/teams/team-a/launch*")
+    for route in held:
+        route.continue_()
+    expect(page.locator("#effect")).to_contain_text("3 cards in each hour")
+    expect(page.get_by_label("Tries after a crash")).to_have_value("2")
+    expect(page.get_by_label("Script")).to_have_value("torchrun train.py")
 
 
 def test_back_to_a_notebook_what_jobs_take_is_gone(open_page: Callable[..., Page], shop: Tenant, alice: User) -> None:
