@@ -67,15 +67,10 @@ def estimates_of(namespace: Namespace, rows: Iterable[WorkloadRow]) -> dict[int,
 
 def _facts(row: WorkloadRow, wait: Wait, there: _There | None) -> Facts:
     assert row.run is not None
-    units = units_of(row.run)
+    units = row.run.total_units
     if there is None or wait not in WITH_FIGURES:
         return Facts(wait, units, row.run.requested_at)
     return there.facts(row.run, row.gpu_class, wait)
-
-
-def units_of(run: Run) -> int:
-    """Of all its workers."""
-    return int(run.spec["units"]) * int(run.spec.get("workers") or 1)
 
 
 # ---- what is there ---------------------------------------------------------------------------------------------------
@@ -126,7 +121,7 @@ class _There:
         reserved = queued.condition("QuotaReserved") if queued is not None and run.admitted_at else None
         return Facts(
             wait=wait,
-            units=units_of(run),
+            units=run.total_units,
             # What was interrupted waits anew.
             since=(reserved.since if reserved else None) or run.requested_at,
             unit=catalog.unit_of(one),
@@ -135,8 +130,8 @@ class _There:
             borrowing=one.borrowing_limit,
             changes=self.changes.get(one.pk, ()),
             running=self.running[one.pk],
-            ahead=tuple(Ahead(units_of(other), _minutes(other)) for other in line[:before]),
-            behind=tuple(units_of(other) for other in line[before:] if other.pk != run.pk),
+            ahead=tuple(Ahead(other.total_units, _minutes(other)) for other in line[:before]),
+            behind=tuple(other.total_units for other in line[before:] if other.pk != run.pk),
             held_until=one.held_until,
             starts=self.starts.get(one.pk, ()),
         )
@@ -159,7 +154,7 @@ def _running(
         run = of_job.get(uid)
         if run is not None:
             if run.spec["gpu_class"] == one.slug:
-                yield Running(units_of(run), _end(run, now))
+                yield Running(run.total_units, _end(run, now))
             continue
         units = sum(queued.usage.get(resource, 0) for resource, its in queued.flavors.items() if its == flavor)
         if units:
