@@ -23,8 +23,6 @@ NAMES = ("localhost", "kubernetes.default.svc", "kueue-visibility-server.kueue-s
 # Client certificates: file name → (common name, organisation)
 CLIENTS = {
     "admin": ("devcluster-admin", "system:masters"),
-    "controller-manager": ("system:kube-controller-manager", "system:masters"),
-    "scheduler": ("system:kube-scheduler", ""),
     "etcd-client": ("kube-apiserver", ""),
     "kubelet-client": ("kube-apiserver", ""),
 }
@@ -69,15 +67,9 @@ def make(directory: Path) -> Pki:
     return pki
 
 
-def kubeconfig(path: Path, *, server: str, pki: Pki, client: str = "", token: str = "") -> Path:
+def kubeconfig(path: Path, *, server: str, pki: Pki, token: str) -> Path:
     """Self-contained (nothing refers to another file), mode 0600. Written as JSON, which is YAML too."""
-    user: dict[str, str] = {"token": token}
-    if client:
-        user = {
-            "client-certificate-data": base64.b64encode(pki.cert(client).read_bytes()).decode(),
-            "client-key-data": base64.b64encode(pki.key(client).read_bytes()).decode(),
-        }
-    return write_kubeconfig(path, {"server": server, "certificate-authority-data": pki.ca_bundle}, user)
+    return write_kubeconfig(path, {"server": server, "certificate-authority-data": pki.ca_bundle}, {"token": token})
 
 
 def write_kubeconfig(path: Path, cluster: dict[str, object], user: dict[str, str]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -272,3 +273,72 @@ def test_the_worker_binds_the_two_shipped_roles(worker: Api, ours: str, role: st
     status, text = create(worker, resource, body, ours)
 
     assert status == 201, text
+
+
+# ---- the one thing that changes about a Job --------------------------------------------------------------------------
+
+PRIORITY = "kueue.x-k8s.io/priority-class"
+
+
+@pytest.fixture
+def job(worker: Api, admin: Api, ours: str) -> Iterator[str]:
+    """Of the worker's, in a namespace of the portal's; suspended, so that nothing comes of it."""
+    body = manifest("batch/v1/jobs", "probe", ours)
+    body = {**body, "spec": {**body["spec"], "suspend": True}}
+    body["metadata"]["labels"] = {**body["metadata"]["labels"], PRIORITY: "batch"}
+    body["metadata"]["annotations"] = {"gpu-portal/note": "a"}
+    status, text = create(worker, "batch/v1/jobs", body, ours, dry_run=False)
+    assert status == 201, text
+    yield "probe"
+    admin.delete("batch/v1/jobs", "probe", namespace=ours)
+
+
+def patch(api: Api, place: str, body: Json, *, resource: str = "batch/v1/jobs") -> tuple[int, str]:
+    path = path_of(resource, "probe", namespace=place)
+    status, data = api.raw("PATCH", path, body, params={"dryRun": "All"}, content_type=MERGE)
+    return status, data.decode()
+
+
+@pytest.mark.parametrize("to", ["production", "interactive", "batch"])
+def test_the_worker_changes_a_jobs_priority(worker: Api, ours: str, job: str, to: str) -> None:
+    status, text = patch(worker, ours, {"metadata": {"labels": {PRIORITY: to}}})
+
+    assert status == 200, text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"spec": {"suspend": False}},
+        {"spec": {"parallelism": 5}},
+        {"metadata": {"labels": {"gpu-portal/class": "h100"}}},
+        {"metadata": {"labels": {"more": "x"}}},
+        {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": None}}},
+        {"metadata": {"annotations": {"gpu-portal/note": "b"}}},
+        {"metadata": {"finalizers": ["example.org/stay"]}},
+        {"metadata": {"labels": {PRIORITY: "production"}}, "spec": {"backoffLimit": 9}},
+    ],
+    ids=str,
+)
+def test_and_nothing_else_of_it(worker: Api, ours: str, job: str, body: Json) -> None:
+    status, text = patch(worker, ours, body)
+
+    # What Kubernetes or Kueue refuse by themselves never comes as far as the fence.
+    assert status in (403, 422), text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"spec": {"suspend": False}}, {"metadata": {"labels": {"more": "x"}}}, {"spec": {"activeDeadlineSeconds": 9}}],
+)
+def test_it_is_the_fence_that_refuses_it(worker: Api, ours: str, job: str, body: Json) -> None:
+    assert_fenced(patch(worker, ours, body))
+
+
+def test_no_job_elsewhere_gets_a_priority_by_the_worker(worker: Api, admin: Api, foreign: str) -> None:
+    body = manifest("batch/v1/jobs", "probe", foreign)
+    admin.create({**body, "spec": {**body["spec"], "suspend": True}})
+    try:
+        assert_fenced(patch(worker, foreign, {"metadata": {"labels": {PRIORITY: "production"}}}))
+    finally:
+        admin.delete("batch/v1/jobs", "probe", namespace=foreign)

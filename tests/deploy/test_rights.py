@@ -28,7 +28,7 @@ WORKER = {
         "rolebindings": WRITE,
         "clusterroles[gpu-portal-tenant] clusterroles[gpu-portal-logs]": "bind",
     },
-    "batch": {"jobs": "get create delete"},
+    "batch": {"jobs": "get create patch delete"},
     "resource.k8s.io": {"resourceclaimtemplates": "get create delete"},
     "kueue.x-k8s.io": {"clusterqueues localqueues cohorts resourceflavors": WRITE, "workloads": "get"},
 }

@@ -1,0 +1,63 @@
+"""Who keeps an idle connection for how long. The gateway lets go first; else a POST meets a server that is closing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+
+from devcluster.portal import Portal
+from tests.deploy.shipped import DEPLOY, compose
+
+CADDYFILE = (DEPLOY / "Caddyfile").read_text()
+KEEP_ALIVE = {"web": "--keep-alive", "doors": "--timeout-keep-alive"}
+
+
+def gateway_s() -> int:
+    found = re.search(r"\(to_ourselves\) \{\s+transport http \{\s+keepalive (\d+)s\s", CADDYFILE)
+    assert found, "the gateway keeps idle connections for two minutes by default"
+    return int(found[1])
+
+
+def of_compose(name: str) -> list[str]:
+    return compose()["services"][name]["command"]
+
+
+def of_the_cluster(name: str) -> list[str]:
+    deployment = next(
+        one
+        for one in yaml.safe_load_all((DEPLOY / "portal" / f"{name}.yaml").read_text())
+        if one["kind"] == "Deployment"
+    )
+    return deployment["spec"]["template"]["spec"]["containers"][0]["command"]
+
+
+def of_the_demo(name: str) -> list[str]:
+    nowhere: dict[str, Any] = {"database_url": "", "redis_url": "", "kubeconfigs": defaultdict(str)}
+    with TemporaryDirectory() as state:
+        commands = Portal(Path(state), nowhere, defaultdict(int), Path("caddy")).commands()
+    return [str(word) for one in commands if one.name == name for word in one.argv]
+
+
+@pytest.mark.parametrize("name", KEEP_ALIVE)
+@pytest.mark.parametrize("shipped", [of_compose, of_the_cluster, of_the_demo])
+def test_the_gateway_lets_go_of_an_idle_connection_first(shipped: Callable[[str], list[str]], name: str) -> None:
+    words = shipped(name)
+    server_s = int(words[words.index(KEEP_ALIVE[name]) + 1])
+
+    assert gateway_s() * 2 <= server_s
+
+
+def test_every_way_from_the_gateway_to_our_processes_lets_go_in_time() -> None:
+    ways = re.findall(
+        r"(?:reverse_proxy|forward_auth)[^\n]*\{\$(?:WEB|DOORS)_UPSTREAM\}(?: \{(.*?)\n\t+\})?", CADDYFILE, re.DOTALL
+    )
+
+    assert len(ways) == 5
+    assert all("import to_ourselves" in way for way in ways)
