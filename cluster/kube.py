@@ -179,6 +179,12 @@ class Kube:
         )
         return Answer(changed.body, answer.warnings)
 
+    def relabel(self, kind: str, *, name: str, namespace: str, uid: str, labels: dict[str, str]) -> Answer:
+        """These labels of exactly that object. Conflict when it is another's."""
+        body = {"metadata": {"uid": uid, "labels": labels}}
+        query, content_type = {"fieldManager": FIELD_MANAGER}, "application/merge-patch+json"
+        return self._send("PATCH", _path(kind, namespace, name), body, query, content_type=content_type)
+
     def look(self, manifest: dict[str, Any]) -> Answer:
         """Who owns an object that we may not read: an empty apply of another manager, tried only, changes nothing."""
         kind, namespace, name = _identify(manifest)
@@ -225,8 +231,8 @@ class Kube:
             query |= {"resourceVersion": resource_version, "resourceVersionMatch": "NotOlderThan"}
         if field_selector:
             query["fieldSelector"] = field_selector
-        # A list of thousands of pods may take longer than a single object.
-        return self._send("GET", path, query=query, timeout_s=60).body
+        # A list of thousands of pods may take longer than a single object; a list of one only asks whether it answers.
+        return self._send("GET", path, query=query, timeout_s=60 if limit > 1 else None).body
 
     def watch_lines(
         self,

@@ -10,30 +10,29 @@ that somebody has locked does not hold up the mirror, and a watcher that dies in
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import structlog
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
-from cluster import kinds, mirror_rows, object_records, ownership, records
+from cluster import mirror_rows
 from cluster.kinds import KINDS, Kind
+from cluster.mirror_batch import Batch, Mark, channels
 from cluster.models import AppliedObject, MirrorEpoch, MirrorKind, MirrorNews
+from cluster.record_format import record_format
 from cluster.records import Seen
-from cluster.watch import Note, What
+from cluster.second_look import NEVER_AGAIN, Doubts
+from cluster.watch import Note, What, later
 from portal.due import wake_owners
 
 log = structlog.get_logger(__name__)
 
-# Hints about what belongs to no namespace: nodes, capacity, flavors.
-CLUSTER_CHANNEL = "cluster"
 STARTING = "The watcher has just started and is listing the cluster."
 # Kinds whose every change the owner wants to know; of others only a difference, a deletion's begin and its end.
 _TELLING = {"Pod", "Job", "Workload", "PersistentVolumeClaim"}
@@ -63,35 +62,7 @@ class _KindState:
     listing: set[str] | None = None
     heard_written_at: float = 0.0
     has_problem: bool = False
-
-
-@dataclass
-class _Mark:
-    is_listed: bool = False
-    is_heard: bool = False
-    version: str = ""
-    problem: str | None = None
-
-
-@dataclass
-class _Batch:
-    upserts: dict[tuple[str, str, str], Seen] = field(default_factory=dict)
-    deletes: dict[str, set[str]] = field(default_factory=dict)
-    marks: dict[str, _Mark] = field(default_factory=dict)
-    jobs: dict[str, str] = field(default_factory=dict)
-    strangers: set[str] = field(default_factory=set)
-    owners: set[str] = field(default_factory=set)
-    gone: list[tuple[str, str, str]] = field(default_factory=list)
-    differences: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
-    channels: set[str] = field(default_factory=set)
-
-
-def record_format() -> str:
-    """Digest of the code that makes records: rows of another version of it are not mixed with ours."""
-    digest = hashlib.blake2b(digest_size=8)
-    for module in (records, object_records, ownership, kinds):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
+    doubts: Doubts = field(default_factory=Doubts)
 
 
 class Mirror:
@@ -103,6 +74,8 @@ class Mirror:
     def __init__(self, cluster_id: int, *, capacity_owners: Callable[[], Iterable[str]] = tuple) -> None:
         self._cluster_id = cluster_id
         self._capacity_owners = capacity_owners
+        # Namespaces to look at once more.
+        self.doubtful: set[str] = set()
         self._epoch = 0
         self._kinds = {name: _KindState() for name in KINDS}
         self._job_owners: dict[str, str] = {}
@@ -127,7 +100,7 @@ class Mirror:
 
     def write(self, notes: Sequence[tuple[Note, Seen | None]]) -> set[str]:
         """One transaction. Returns the page channels to hint. Raises EpochLost."""
-        batch = _Batch()
+        batch = Batch()
         try:
             with transaction.atomic():
                 self._touch(heard=True)
@@ -135,7 +108,7 @@ class Mirror:
                     if note.what is What.LISTING:
                         # It reads what is there, so what came before has to be there.
                         self._flush(batch)
-                        batch = _Batch(channels=batch.channels)
+                        batch = Batch(channels=batch.channels)
                     self._take(note, seen, batch)
                 self._flush(batch)
         except EpochLost:
@@ -173,9 +146,13 @@ class Mirror:
 
     # ---- one note --------------------------------------------------------------------------------------------
 
-    def _take(self, note: Note, seen: Seen | None, batch: _Batch) -> None:
+    def _take(self, note: Note, seen: Seen | None, batch: Batch) -> None:
         state = self._kinds[note.kind.name]
-        mark = batch.marks.setdefault(note.kind.name, _Mark())
+        if note.what in (What.AGAIN, What.COMPARED):
+            # Not a word of the watch: it says nothing about how that is.
+            self._look_again(note, seen, state, batch)
+            return
+        mark = batch.marks.setdefault(note.kind.name, Mark())
         mark.is_heard = mark.is_heard or note.what is not What.TROUBLE
         match note.what:
             case What.LISTING:
@@ -192,7 +169,7 @@ class Mirror:
             case What.TROUBLE:
                 mark.problem = note.text
         if note.what in (What.LISTED, What.HEARD) or (note.what is not What.LISTING and state.listing is None):
-            mark.version = note.resource_version or mark.version
+            mark.version = later(mark.version, note.resource_version)
         if note.what in (What.SEEN, What.REMOVED) and state.listing is None:
             mark.problem = ""
 
@@ -207,7 +184,7 @@ class Mirror:
         }
         state.listing = set()
 
-    def _end_list(self, kind: Kind, state: _KindState, batch: _Batch) -> None:
+    def _end_list(self, kind: Kind, state: _KindState, batch: Batch) -> None:
         if state.listing is None:
             return
         for uid in [uid for uid in state.known if uid not in state.listing]:
@@ -216,7 +193,7 @@ class Mirror:
             batch.deletes.setdefault(kind.name, set()).add(uid)
         state.listing = None
 
-    def _see(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> None:
+    def _see(self, kind: Kind, state: _KindState, seen: Seen, batch: Batch) -> None:
         seen = self._learn(kind, state, seen, batch)
         if state.listing is not None:
             state.listing.add(seen.uid)
@@ -240,7 +217,36 @@ class Mirror:
         if seen.owner and (kind.name in _TELLING or (seen.deleting_since and not is_new)):
             batch.owners.add(seen.owner)
 
-    def _learn(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> Seen:
+    def _look_again(self, note: Note, seen: Seen | None, state: _KindState, batch: Batch) -> None:
+        if seen is not None:
+            if self._is_kept(note.kind, seen):
+                state.doubts.see(seen)
+            return
+        if state.listing is not None or not note.resource_version.isdigit():
+            state.doubts.forget(note.text)
+            return
+
+        def version_of(uid: str) -> int | None:
+            return NEVER_AGAIN if uid in state.deleted else state.known[uid].version if uid in state.known else None
+
+        rows = mirror_rows.versions(self._cluster_id, note.kind, note.text)
+        there, gone, is_open = state.doubts.judge(note.text, int(note.resource_version), rows, version_of)
+        for one in there:
+            self._see(note.kind, state, one, batch)
+        for uid in gone:
+            self._lose(note.kind, state, uid, batch)
+        if is_open:
+            self.doubtful.add(note.text)
+        if there or gone:
+            log.warning("events_were_lost", kind=note.kind.name, namespace=note.text, objects=len(there) + len(gone))
+
+    def _lose(self, kind: Kind, state: _KindState, uid: str, batch: Batch) -> None:
+        del state.known[uid]
+        state.deleted[uid] = None
+        batch.upserts = {key: one for key, one in batch.upserts.items() if one.uid != uid}
+        batch.deletes.setdefault(kind.name, set()).add(uid)
+
+    def _learn(self, kind: Kind, state: _KindState, seen: Seen, batch: Batch) -> Seen:
         """What other kinds need to know: whose Job it is, whose namespace."""
         if kind.name == "Namespace":
             if seen.is_ours:
@@ -262,13 +268,13 @@ class Mirror:
         # A namespace that we have not heard of may be ours: its own event is on its way.
         return seen.is_kept and (kind.is_everywhere or seen.is_ours or seen.namespace not in self._strangers)
 
-    def _put(self, seen: Seen, batch: _Batch) -> None:
+    def _put(self, seen: Seen, batch: Batch) -> None:
         key = (seen.kind, seen.namespace, seen.name)
         other = batch.upserts.get(key)
         if other is None or other.resource_version <= seen.resource_version:
             batch.upserts[key] = seen
 
-    def _remove(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> None:
+    def _remove(self, kind: Kind, state: _KindState, seen: Seen, batch: Batch) -> None:
         state.deleted[seen.uid] = None
         if len(state.deleted) > _REMEMBERED_DELETIONS:
             state.deleted.popitem(last=False)
@@ -281,7 +287,7 @@ class Mirror:
         if seen.uid in state.known:
             self._forget(kind, state, seen, batch)
 
-    def _forget(self, kind: Kind, state: _KindState, seen: Seen, batch: _Batch) -> None:
+    def _forget(self, kind: Kind, state: _KindState, seen: Seen, batch: Batch) -> None:
         del state.known[seen.uid]
         key = (seen.kind, seen.namespace, seen.name)
         if key in batch.upserts and batch.upserts[key].uid == seen.uid:
@@ -295,7 +301,7 @@ class Mirror:
         if not MirrorEpoch.objects.filter(cluster_id=self._cluster_id, epoch=self._epoch).update(**stamps):
             raise EpochLost("The mirror's tables were emptied.")
 
-    def _flush(self, batch: _Batch) -> None:
+    def _flush(self, batch: Batch) -> None:
         if batch.strangers:
             mirror_rows.forget_namespaces(self._cluster_id, batch.strangers)
         for name, uids in batch.deletes.items():
@@ -312,13 +318,13 @@ class Mirror:
         self._mark(batch)
         self._write_news(batch, any(seen.kind in _CAPACITY for seen in batch.upserts.values()))
 
-    def _delete(self, kind: Kind, uids: set[str], batch: _Batch) -> None:
+    def _delete(self, kind: Kind, uids: set[str], batch: Batch) -> None:
         for uid, namespace, name, owner in mirror_rows.delete(self._cluster_id, kind, uids):
             batch.channels |= channels(kind.name, namespace, name, is_ours=bool(owner))
             if owner or kind.is_applied:
                 batch.gone.append((owner, uid, kind.name))
 
-    def _compare(self, batch: _Batch) -> None:
+    def _compare(self, batch: Batch) -> None:
         """Fields of our objects that others wrote or removed; each difference is told once."""
         owned = {seen.uid: seen for seen in batch.upserts.values() if seen.ownership is not None}
         before = mirror_rows.baselines(owned) if owned else {}
@@ -339,14 +345,16 @@ class Mirror:
                 text = {"fields": fields, "manager": seen.ownership.manager, "since": since}
                 batch.differences.append((seen.owner, uid, text))
 
-    def _mark(self, batch: _Batch) -> None:
+    def _mark(self, batch: Batch) -> None:
+        changed = {seen.kind for seen in batch.upserts.values()} | batch.deletes.keys()
         for name, mark in batch.marks.items():
             state = self._kinds[name]
             problem = mark.problem
             if problem == "" and not mark.is_listed and not state.has_problem:
                 problem = None
             is_due = time.monotonic() - state.heard_written_at >= _HEARD_EVERY_S
-            if not (mark.is_listed or is_due or problem is not None):
+            # A kind's version is always that of its rows: who lists it at that version finds the same.
+            if not (mark.is_listed or is_due or problem is not None or name in changed):
                 continue
             state.heard_written_at = time.monotonic()
             if problem is not None:
@@ -363,7 +371,7 @@ class Mirror:
                 problem=problem,
             )
 
-    def _write_news(self, batch: _Batch, capacity_changed: bool) -> None:
+    def _write_news(self, batch: Batch, capacity_changed: bool) -> None:
         gone = {"gone": True, "fields": [], "manager": "", "since": _now_text()}
         news = [MirrorNews(owner=owner, object_uid=uid, difference=gone) for owner, uid, _kind in batch.gone]
         news += [MirrorNews(owner=owner, object_uid=uid, difference=text) for owner, uid, text in batch.differences]
@@ -376,15 +384,6 @@ class Mirror:
         if news:
             MirrorNews.objects.bulk_create(news)
             self._has_news = True
-
-
-def channels(kind: str, namespace: str, name: str, *, is_ours: bool) -> set[str]:
-    """Whose pages show it. Our pods take capacity as strangers' do; a ClusterQueue is named like its namespace."""
-    if kind in ("Pod", "ResourceClaim"):
-        return {CLUSTER_CHANNEL, namespace} if is_ours else {CLUSTER_CHANNEL}
-    if kind in ("Namespace", "ClusterQueue"):
-        return {name}
-    return {namespace or CLUSTER_CHANNEL}
 
 
 def _now_text() -> str:

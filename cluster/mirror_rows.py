@@ -79,10 +79,10 @@ def delete(cluster_id: int, kind: Kind, uids: Collection[str]) -> list[tuple[str
     return _execute(statement, [cluster_id, list(uids)])
 
 
-def versions(cluster_id: int, kind: Kind) -> dict[str, int]:
-    """uid → resource version of every row of the kind."""
+def versions(cluster_id: int, kind: Kind, namespace: str = "") -> dict[str, int]:
+    """uid → resource version of every row of the kind, or of those in one namespace."""
     model: type[Model] = MODELS[kind.table]
-    rows = model._base_manager.filter(cluster_id=cluster_id)
+    rows = model._base_manager.filter(cluster_id=cluster_id, **({"namespace": namespace} if namespace else {}))
     if kind.table == "object":
         rows = rows.filter(kind=kind.name)
     return dict(rows.values_list("uid", "resource_version").iterator())
@@ -128,7 +128,7 @@ def take_news(cluster_id: int) -> list[tuple[str, str, dict[str, Any]]]:
 def mark_kind(
     cluster_id: int, kind: str, epoch: int, *, is_listed: bool, is_heard: bool, version: str, problem: str | None
 ) -> None:
-    """By the database's clock. An empty `version` and a `problem` of None keep what is there."""
+    """By the database's clock. An empty or earlier `version` and a `problem` of None keep what is there."""
     statement = f"""
         INSERT INTO {MirrorKind._meta.db_table} AS old
                (cluster_id, kind, epoch, listed_at, heard_at, resource_version, problem)
@@ -138,7 +138,9 @@ def mark_kind(
                epoch = excluded.epoch,
                listed_at = coalesce(excluded.listed_at, old.listed_at),
                heard_at = CASE WHEN %(is_heard)s THEN now() ELSE old.heard_at END,
-               resource_version = CASE WHEN %(version)s = '' THEN old.resource_version ELSE %(version)s END,
+               resource_version = CASE WHEN (length(%(version)s), %(version)s)
+                                          < (length(old.resource_version), old.resource_version)
+                                       THEN old.resource_version ELSE %(version)s END,
                problem = coalesce(%(problem)s, old.problem)"""
     values = {"cluster_id": cluster_id, "kind": kind, "epoch": epoch, "is_listed": is_listed}
     _execute(statement, {**values, "is_heard": is_heard, "version": version, "problem": problem})

@@ -21,6 +21,7 @@ from cluster.kinds import Kind
 from cluster.kube import ClusterRefused, ClusterUnavailable, Gone
 from cluster.records import Raw
 
+TOO_OLD = "The API server no longer knows what happened since the last look; everything is listed again."
 _FAILURES = (ClusterUnavailable, ClusterRefused, ValueError)
 log = structlog.get_logger(__name__)
 
@@ -45,13 +46,13 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """Bookmarks come about once a minute, so 90 s without a line is a connection that died without saying so.
-
-    Kinds without bookmarks are asked to end a watch after `quiet_s`: an end that was said is a sign of life too.
+    """The server is asked to end a watch after `quiet_s`: an end that was said is a sign of life, of kinds without
+    bookmarks too, and shortly before it comes a bookmark. `silence_s` without a line is a connection that died without
+    saying so. What happened behind one that died is known within a minute of the server's return.
     """
 
-    silence_s: float = 90
-    quiet_s: float = 60
+    silence_s: float = 45
+    quiet_s: float = 30
     page: int = 500
     compare_every_s: float = 24 * 3600
     first_wait_s: float = 0.5
@@ -65,6 +66,8 @@ class What(StrEnum):
     LISTED = "listed"  # the list is complete
     HEARD = "heard"  # nothing happened, and the server said so
     TROUBLE = "trouble"  # `text` is for people
+    AGAIN = "again"  # by a second look at a namespace, not by the watch
+    COMPARED = "compared"  # that look, at the namespace in `text`, is complete
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ def follow(source: Source, kind: Kind, *, pause: Pause, limits: Limits = Limits(
             yield from _list_then_watch(source, kind, wait, limits)
         except Gone:
             # Normal after a long interruption; a server that says it after every list must not be asked in a circle.
+            # Until the list is complete nobody knows what happened meanwhile.
+            yield Note(kind, What.TROUBLE, text=TOO_OLD)
             wait.after_failure()
         except _FAILURES as error:
             yield Note(kind, What.TROUBLE, text=_sentence(error))
@@ -109,7 +114,7 @@ def _list_then_watch(source: Source, kind: Kind, wait: _Wait, limits: Limits) ->
             for note in _one_connection(source, kind, version, limits):
                 wait.succeeded()
                 # A repeated or late event must not turn the clock back.
-                version = _later(version, note.resource_version)
+                version = later(version, note.resource_version)
                 yield note
                 if time.monotonic() >= compare_at:
                     return
@@ -122,7 +127,7 @@ def _list_then_watch(source: Source, kind: Kind, wait: _Wait, limits: Limits) ->
             if reached:
                 # The server said the end, so whatever had happened when the watch was opened has arrived. Without this
                 # a quiet kind would be too old to go on from after a compaction, and listed whole every few minutes.
-                version = _later(version, reached)
+                version = later(version, reached)
                 yield Note(kind, What.HEARD, version)
             if time.monotonic() - opened_at < limits.first_wait_s:
                 # The server ends watches after minutes; one that ends them at once is not well.
@@ -162,7 +167,7 @@ def _one_connection(source: Source, kind: Kind, version: str, limits: Limits) ->
         resource_version=version,
         timeout_s=limits.silence_s,
         field_selector=kind.field_selector,
-        ends_after_s=None if kind.has_bookmarks else limits.quiet_s,
+        ends_after_s=limits.quiet_s,
     )
     for line in lines:
         if not line.strip():
@@ -209,7 +214,7 @@ def _until_it_answers(source: Source, kind: Kind, wait: _Wait, error: Exception)
             return
 
 
-def _later(one: str, other: str) -> str:
+def later(one: str, other: str) -> str:
     """The later of two resource versions, which are comparable numbers; text that is no number is taken as it comes."""
     if one.isdigit() and other.isdigit():
         return one if int(one) >= int(other) else other

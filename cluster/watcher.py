@@ -22,6 +22,7 @@ from cluster.mirror import EpochLost, Mirror
 from cluster.models import Cluster
 from cluster.queries import kinds_followed
 from cluster.records import Seen
+from cluster.second_look import SecondLook
 from cluster.watch import Limits, Note, Source, What, follow
 from portal import hints
 
@@ -94,7 +95,7 @@ class Watcher:
         locked = connection.connection
         mirror = Mirror(self._cluster.pk, capacity_owners=self._options.capacity_owners)
         mirror.open()
-        run = _Run(self._source, self._options.limits)
+        run = _Run(self._source, self._options.limits, kinds_followed(self._cluster))
         kinds = [KINDS[name] for name in kinds_followed(self._cluster)]
         try:
             run.start(KINDS[FIRST])
@@ -103,7 +104,10 @@ class Watcher:
             while not self._stop.is_set():
                 items = run.take(beat_at - time.monotonic())
                 if items:
-                    self._pages.send(mirror.write(items))
+                    changed = mirror.write(items)
+                    self._pages.send(changed)
+                    run.look.after(changed & _had_news(items) | mirror.doubtful)
+                    mirror.doubtful.clear()
                 if time.monotonic() >= beat_at:
                     mirror.beat()
                     beat_at = time.monotonic() + self._options.beat_s
@@ -122,11 +126,13 @@ class Watcher:
 class _Run:
     """The threads of one run and the inbox that they fill. After `end` they put nothing more and end by themselves."""
 
-    def __init__(self, source: Source, limits: Limits) -> None:
+    def __init__(self, source: Source, limits: Limits, kinds: Iterable[str]) -> None:
         self._source = source
         self._limits = limits
         self._inbox: queue.Queue[Item] = queue.Queue(INBOX)
         self._is_over = threading.Event()
+        self.look = SecondLook(source, kinds, lambda note: self._put(_item(note)))
+        threading.Thread(target=self.look.run, args=(self._is_over,), name="second look", daemon=True).start()
 
     def start(self, kind: Kind) -> None:
         threading.Thread(target=self._follow, args=(kind,), name=f"watch {kind.name}", daemon=True).start()
@@ -180,6 +186,12 @@ def _item(note: Note) -> Item | None:
         log.exception("record_failed", kind=note.kind.name, name=name)
         return None
     return replace(note, raw=None), seen
+
+
+def _had_news(items: Iterable[Item]) -> set[str]:
+    """Namespaces of which the watch told something; what a list brings comes without a version."""
+    is_news = (What.SEEN, What.REMOVED)
+    return {seen.namespace for note, seen in items if seen and note.resource_version and note.what in is_news}
 
 
 class PageHints:

@@ -122,6 +122,27 @@ def test_events_change_rows_and_nothing_goes_backwards(mirror: Mirror, cluster: 
     assert [one.node for one in queries.pods(cluster.pk)] == ["n1", ""]
 
 
+def test_a_kind_is_at_the_version_of_its_last_change_and_never_goes_back(mirror: Mirror, cluster: Cluster) -> None:
+    """Who lists it at that version finds what the rows say, even if it was heard of just before."""
+    assert queries.versions(cluster.pk, "Pod") == {"Pod": None}
+    begin, first, end = listed(10, pod("a", 3))
+    mirror.write([begin, first])
+    assert queries.versions(cluster.pk, "Pod", "Job") == {"Pod": None, "Job": None}
+    mirror.write([end])
+    told = [queries.versions(cluster.pk, "Pod")["Pod"]]
+    for items in (
+        seen(pod("b", 98)),
+        removed(pod("a", 101)),
+        seen(pod("c", 104), pod("b", 102, node="n1")),
+        # Late, and to be written: nobody had heard of it.
+        seen(pod("d", 99)),
+    ):
+        mirror.write(items)
+        told.append(queries.versions(cluster.pk, "Pod")["Pod"])
+    assert told == ["10", "98", "101", "104", "104"]
+    assert pods(cluster) == {"b": 102, "c": 104, "d": 99}
+
+
 def test_what_changes_nothing_is_not_written(mirror: Mirror, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write(seen(pod("a", 11, node="n1")))

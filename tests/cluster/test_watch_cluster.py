@@ -153,8 +153,7 @@ def test_a_killed_watcher_finds_what_happened_meanwhile(
         lambda: queries.object_named(cluster.pk, "LimitRange", "meanwhile", namespace=place) is not None, watchers
     )
     eventually(lambda: Namespace.objects.filter(pk=namespace_a.pk, due_at__isnull=False).exists(), watchers)
-    row.refresh_from_db()
-    assert row.difference["gone"] is True
+    eventually(lambda: AppliedObject.objects.get(pk=row.pk).difference.get("gone") is True, watchers)
 
 
 def test_emptied_tables_are_filled_again_by_itself(
