@@ -12,9 +12,13 @@ from rest_framework.views import APIView
 
 from accounts.edge import actor
 from accounts.models import Scope
+from cluster import queries as mirror
 from desk import queries
 from workloads import queries as workloads
 from workloads.estimate_api import EstimateSerializer
+
+# What a team's home is made of.
+KINDS_SHOWN = ("Job", "Pod", "Workload")
 
 
 class LentSerializer(serializers.Serializer[Any]):
@@ -74,6 +78,8 @@ class LiveRunningSerializer(serializers.Serializer[Any]):
     idle_since = serializers.DateTimeField(allow_null=True)
     idle_stops_at = serializers.DateTimeField(allow_null=True)
     can_be_interrupted = serializers.CharField(allow_blank=True, help_text="Blank where nobody knows.")
+    is_borrowed = serializers.BooleanField(help_text="It has units that another team may take back.")
+    interrupted = serializers.CharField(allow_blank=True, help_text="How often it was, and when last.")
     verb = serializers.ChoiceField(["open", "fix", "log", "progress"], help_text="What the page offers beside it.")
 
 
@@ -141,6 +147,13 @@ class LiveSerializer(serializers.Serializer[Any]):
     events = LiveEventSerializer(many=True)
     month = LiveMonthSerializer()
     ends = LiveEndSerializer(many=True)
+    versions = serializers.SerializerMethodField(
+        help_text="By kind: the API server's resource version that this is at, or later; null: not known yet."
+    )
+
+    def get_versions(self, _state: queries.HomeState) -> dict[str, str | None]:
+        found: dict[str, str | None] = self.context["versions"]
+        return found
 
 
 class TenantLive(APIView):
@@ -151,4 +164,6 @@ class TenantLive(APIView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         namespace, _team = workloads.team(actor(request), tenant)
-        return Response(LiveSerializer(queries.home(namespace)).data)
+        # Before the rest, which is then at least as new.
+        versions = mirror.versions(namespace.cluster_id, *KINDS_SHOWN)
+        return Response(LiveSerializer(queries.home(namespace), context={"versions": versions}).data)

@@ -5,7 +5,7 @@ An edge without a request: what these templates show depends on their `state` al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 
 from django.db import connection
 from django.template.loader import get_template
@@ -17,7 +17,7 @@ from cluster import queries as mirror
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorObject, MirrorPod, MirrorWarning, MirrorWorkload
 from desk import queries
 from desk.queries.lending import others_of
-from portal.live import Fragments, Topic
+from portal.live import Fragments
 from tenants.models import Grant, Namespace, Tenant
 from workloads import queries as workloads
 from workloads.models import NotebookWatch, Run, Workload
@@ -29,18 +29,24 @@ HOME = ("desk/_state_summary.html", "desk/_state_attention.html", "desk/_state_h
 WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
 
 
-def fragments(topic: Topic) -> Fragments | None:
-    """Event name → HTML: `desk/_state_waiting.html` is the event `state_waiting`. None: there is no such thing."""
-    namespace = queries.namespace_named(topic.channel)
+def fragments(channel: str, views: Collection[str]) -> Iterator[tuple[str, Fragments | None]]:
+    """Of each view, "" or a workload's name, event name → HTML: `desk/_state_waiting.html` is the event
+    `state_waiting`. None: there is no such thing. The home reads every workload, so that it serves the views of one.
+    """
+    namespace = queries.namespace_named(channel)
     if namespace is None:
-        return None
-    if not topic.view:
-        return _rendered(HOME, queries.home(namespace))
-    rows = Workload.objects.filter(namespace=namespace, name=topic.view, deleted_at=None)
-    found = workloads.rows(workloads.with_names(rows))
-    if not found:
-        return None
-    return _rendered(WORKLOAD, workload_state(found[0]))
+        yield from ((view, None) for view in views)
+        return
+    named = {view for view in views if view}
+    reading = queries.read(namespace) if len(named) < len(views) else None
+    rows = {row.workload.name: row for row in reading.rows} if reading else {}
+    if missing := named - rows.keys():
+        others = Workload.objects.filter(namespace=namespace, name__in=missing, deleted_at=None)
+        rows |= {row.workload.name: row for row in workloads.rows(workloads.with_names(others))}
+    for view in sorted(named):
+        yield view, _rendered(WORKLOAD, workload_state(rows[view])) if view in rows else None
+    if reading is not None:
+        yield "", _rendered(HOME, queries.home(namespace, reading))
 
 
 def _rendered(templates: Collection[str], state: object) -> Fragments:
@@ -58,18 +64,17 @@ def versions(channels: Collection[str]) -> Mapping[str, Hashable]:
     with connection.cursor() as cursor:
         cursor.execute(_VERSIONS, [list(channels)])
         found = {row[0]: row[1:] for row in cursor.fetchall()}
-    cluster_ids = {row[0] for row in found.values()}
-    current = {pk: mirror.as_of(pk, *workloads.KINDS_NEEDED).is_current for pk in cluster_ids}
-    borrowed = {pk: _borrowed(pk) for pk in cluster_ids}
+    clusters = Cluster.objects.in_bulk({row[0] for row in found.values()})
+    current = {pk: mirror.as_of(pk, *workloads.kinds_shown(one)).is_current for pk, one in clusters.items()}
+    borrowed = {pk: _borrowed(one) for pk, one in clusters.items()}
     return {
         name: (*row[:-1], current[row[0]], tuple(borrowed[row[0]].get(pk, 0) for pk in row[-1] or ()))
         for name, row in found.items()
     }
 
 
-def _borrowed(cluster_id: int) -> dict[int, int]:
+def _borrowed(cluster: Cluster) -> dict[int, int]:
     """Units by class id, of all teams."""
-    cluster = Cluster.objects.get(pk=cluster_id)
     classes = list(GpuClass.objects.filter(cluster=cluster, borrowing_limit__gt=0))
     return {pk: others.borrowed for pk, others in others_of(cluster, classes, timezone.now()).items()}
 

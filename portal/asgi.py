@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Awaitable
 from typing import Any
 
 import django
@@ -63,28 +64,31 @@ class Doors:
         if scope["type"] != "http":
             return None
         try:
-            return await self.route(scope, receive, send)
+            # Awaited here: while a stream is open nothing holds how it was asked for.
+            answering = await self.route(scope, receive, send)
+            await answering
         except Refused as refused:
             return await answer_json(send, refused.refusal.status, refused.refusal.body())
 
-    async def route(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """What answers."""
         path, asked = scope["path"], Asked.of(scope)
         if path == "/livez":
-            return await answer(send, 200, b"ok")
+            return answer(send, 200, b"ok")
         # HEAD would open a stream that nobody reads.
         if scope["method"] != "GET":
-            return await answer(send, 405)
+            return answer(send, 405)
         if path == "/gateway/authorize":
-            return await self.gateway.authorize(asked, send)
+            return self.gateway.authorize(asked, send)
         if path == "/gateway/open":
-            return await self.gateway.open(asked, send)
+            return self.gateway.open(asked, send)
         if found := LOG.fullmatch(path):
-            return await self.log(asked, receive, send, **found.groupdict())
+            return self.log(asked, receive, send, **found.groupdict())
         if found := STREAM.fullmatch(path):
             return await self.stream(asked, receive, send, **found.groupdict())
         if path.startswith("/api/") and "wait" in asked.query:
-            return await self.waiting(scope, asked, receive, send)
-        return await answer(send, 404)
+            return self.waiting(scope, asked, receive, send)
+        return answer(send, 404)
 
     # ---- streams and logs ----------------------------------------------------------------------------------------
 
@@ -96,17 +100,17 @@ class Doors:
             return None
         return await self.live.in_thread(_person, session_key, bearer)
 
-    async def stream(self, asked: Asked, receive: Receive, send: Send, *, namespace: str) -> None:
+    async def stream(self, asked: Asked, receive: Receive, send: Send, *, namespace: str) -> Awaitable[None]:
         """A stranger's namespace is not there, as everywhere."""
         who = await self.who(asked)
         if who is None:
-            return await answer(send, 401)
+            return answer(send, 401)
         user, session_key, token_prefix = who
         if not await self.live.in_thread(watching.may_watch, user, namespace):
-            return await answer(send, 404)
+            return answer(send, 404)
         credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
         topic = Topic(namespace, asked.query.get("workload", "")[:40])
-        return await self.live.stream(receive, send, topic=topic, credential=credential)
+        return self.live.stream(receive, send, topic=topic, credential=credential)
 
     async def log(self, asked: Asked, receive: Receive, send: Send, *, tenant: str, name: str) -> None:
         who = await self.who(asked)
@@ -149,7 +153,7 @@ class Doors:
             left = ends - time.monotonic()
             if left <= 0 or caller.closed.is_set():
                 return
-            await self.live.changed(namespace, within_s=min(left, LOOK_EVERY_S))
+            await self.live.changed(namespace, caller, within_s=min(left, LOOK_EVERY_S))
 
     def page(self, scope: Scope) -> HttpResponse:
         """The URL map's own answer, in a thread: authentication, throttle, view and errors are web's."""

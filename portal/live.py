@@ -1,8 +1,9 @@
 """Streams of what changes: bare ASGI server-sent events. A leaf: it knows channels and functions, no app and no page.
 
-A channel is a namespace; a topic is one view of it. A topic's state is rendered once for all who watch it, and only
-fragments whose bytes changed are sent. Per process, not per stream: one Redis subscription, one access check of all
-open viewers every 5 s, one comparison of versions every 15 s, which finds what a lost hint would have told. While it
+A channel is a namespace; a topic is one view of it. The views of a channel that somebody watches are rendered together,
+from one reading and once for all who watch, and only fragments whose bytes changed are sent. Per process, not per
+stream: one Redis subscription, one access check of all open viewers every 3 s, so that a right that was lost ends a
+stream within 5 s, and one comparison of versions every 15 s, which finds what a lost hint would have told. While it
 waits, a stream holds no thread and no database connection.
 """
 
@@ -20,11 +21,13 @@ import structlog
 from django.db import close_old_connections
 
 from portal.hints import channel_name
+from portal.outgoing import Outgoing, Stalled
 
 log = structlog.get_logger(__name__)
 
 KEEPALIVE_S = 15.0
-ACCESS_CHECK_S = 5.0
+# With the check itself, and a client that has to be cut off, less than 5 s from the loss of a right.
+ACCESS_CHECK_S = 3.0
 VERSION_CHECK_S = 15.0
 RETRY_S = 1.0
 # So many checks may fail (the database is away) before streams end: who may watch is then not known any more.
@@ -46,29 +49,69 @@ class Topic:
 
 # Event name → HTML. None: there is nothing (any more) to show; the stream ends.
 Fragments = Mapping[str, bytes]
-Render = Callable[[Topic], Fragments | None]
+# Of a channel and some of its views: each view with its fragments, as soon as they are made; in parts if that helps.
+Render = Callable[[str, Collection[str]], Iterable[tuple[str, Fragments | None]]]
 # Of these credentials, those that may still watch. A credential is anything hashable that the caller understands.
 Allowed = Callable[[Collection[Hashable]], Collection[Hashable]]
 Versions = Callable[[Collection[str]], Mapping[str, Hashable]]
 
 
-@dataclass(eq=False)
+class Flag:
+    """An asyncio.Event for one who waits: that one keeps a queue for many, which is most of an idle stream's memory."""
+
+    __slots__ = ("_is_set", "_waiter")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def wait(self) -> None:
+        if self._is_set:
+            return
+        assert self._waiter is None, "somebody else waits"
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+
+@dataclass(eq=False, slots=True)
 class Viewer:
-    """One open connection. `closed` is set when it has to end, whoever decided that."""
+    """One open connection. `closed` is set when it has to end, whoever decided that; `hurry`: of its Outgoing."""
 
     credential: Hashable
+    hurry: Callable[[], None] | None = None
     pending: dict[str, bytes] = field(default_factory=dict)
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    news: Flag = field(default_factory=Flag)
+    closed: Flag = field(default_factory=Flag)
 
     def tell(self, events: Mapping[str, bytes]) -> None:
         """A slow viewer gets the newest of each fragment, not every version."""
         self.pending.update(events)
         self.news.set()
 
+    def take(self) -> bytes:
+        """What it was told and has not got yet. Nothing keeps it: while a stream waits it holds no page."""
+        told, self.pending = self.pending, {}
+        return b"".join(told.values())
+
     def close(self) -> None:
         self.closed.set()
         self.news.set()
+        if self.hurry is not None:
+            self.hurry()
 
 
 @dataclass(eq=False)
@@ -78,7 +121,6 @@ class _State:
     viewers: set[Viewer] = field(default_factory=set)
     shown: dict[str, bytes] | None = None
     is_stale: bool = False
-    task: asyncio.Task[None] | None = None
 
 
 class Live:
@@ -90,9 +132,12 @@ class Live:
         self._redis_url = redis_url
         self._render, self._allowed, self._versions = render, allowed, versions
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
+        # Its own: who may watch is asked in time, however much there is to render.
+        self._checker = ThreadPoolExecutor(1, thread_name_prefix="access")
         self._topics: dict[Topic, _State] = {}
+        self._rendering: dict[str, asyncio.Task[None]] = {}
         self._viewers: set[Viewer] = set()
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._waiting: dict[str, set[Flag]] = {}
         self._known_versions: dict[str, Hashable] = {}
         self._unchecked = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -113,7 +158,8 @@ class Live:
             for task in left:
                 task.cancel()
             await asyncio.wait(left, timeout=0.2)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._checker):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def close_all(self) -> None:
         for viewer in list(self._viewers):
@@ -124,13 +170,17 @@ class Live:
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """A synchronous function (a query) off the event loop, in one of few threads; its connection is given back."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _with_connection, function, *arguments)
+        return await self._run(self._threads, function, *arguments)
+
+    async def _run(self, threads: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(threads, _with_connection, function, *arguments)
 
     # ---- streams -----------------------------------------------------------------------------------------------
 
     async def stream(self, receive: Receive, send: Send, *, topic: Topic, credential: Hashable) -> None:
-        """Send the topic's fragments, then each change, until the client goes or loses its right."""
-        viewer = Viewer(credential)
+        """Send the topic's fragments, then each change, until the client goes, stops reading or loses its right."""
+        outgoing = Outgoing(send)
+        viewer = Viewer(credential, outgoing.hurry)
         state = self._topics.setdefault(topic, _State())
         state.viewers.add(viewer)
         if state.shown is None:
@@ -139,8 +189,10 @@ class Live:
             viewer.tell(state.shown)
         try:
             async with self.watching(viewer, receive):
-                await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
-                await self._write(viewer, send)
+                await outgoing({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS})
+                await self._write(viewer, outgoing)
+        except Stalled:
+            log.info("viewer_stalled", channel=topic.channel)
         finally:
             state.viewers.discard(viewer)
             if not state.viewers and self._topics.get(topic) is state:
@@ -166,20 +218,20 @@ class Live:
                 await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
                 continue
             viewer.news.clear()
-            pending, viewer.pending = viewer.pending, {}
-            if pending and not viewer.closed.is_set():
-                body = b"".join(event(name, html) for name, html in pending.items())
-                await send({"type": "http.response.body", "body": body, "more_body": True})
+            if viewer.pending and not viewer.closed.is_set():
+                await send({"type": "http.response.body", "body": viewer.take(), "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def changed(self, channel: str, *, within_s: float) -> None:
-        """Returns at the next hint about the channel, or after `within_s`."""
-        news = asyncio.Event()
+    async def changed(self, channel: str, viewer: Viewer, *, within_s: float) -> None:
+        """Returns at the next hint about the channel, after `within_s`, or when the viewer has to go."""
+        news = viewer.news
         waiting = self._waiting.setdefault(channel, set())
         waiting.add(news)
         try:
             async with asyncio.timeout(within_s):
                 await news.wait()
+            if not viewer.closed.is_set():
+                news.clear()
         except TimeoutError:
             return
         finally:
@@ -197,31 +249,50 @@ class Live:
 
     def _mark(self, topic: Topic) -> None:
         """Hints that arrive during a rendering lead to one more, however many they are."""
-        state = self._topics[topic]
-        state.is_stale = True
-        if state.task is None or state.task.done():
-            state.task = asyncio.create_task(self._refresh(topic, state))
+        self._topics[topic].is_stale = True
+        if topic.channel not in self._rendering:
+            self._rendering[topic.channel] = asyncio.create_task(self._refresh(topic.channel))
 
-    async def _refresh(self, topic: Topic, state: _State) -> None:
-        while state.is_stale and state.viewers:
-            state.is_stale = False
-            try:
-                fragments = await self.in_thread(self._render, topic)
-            except Exception:
-                log.exception("render_failed", channel=topic.channel)
-                state.is_stale = True
-                await asyncio.sleep(RETRY_S)
-                continue
-            if fragments is None:
-                for viewer in state.viewers:
-                    viewer.close()
-                return
-            before = state.shown or {}
-            changes = {name: html for name, html in fragments.items() if before.get(name) != html}
-            state.shown = dict(fragments)
-            if changes:
-                for viewer in state.viewers:
-                    viewer.tell(changes)
+    async def _refresh(self, channel: str) -> None:
+        try:
+            while stale := {topic: state for topic, state in self._of(channel).items() if state.is_stale}:
+                for state in stale.values():
+                    state.is_stale = False
+                try:
+                    views, loop = sorted(topic.view for topic in stale), asyncio.get_running_loop()
+                    await self.in_thread(self._render_all, channel, views, loop)
+                except Exception:
+                    log.exception("render_failed", channel=channel)
+                    for state in stale.values():
+                        state.is_stale = True
+                    await asyncio.sleep(RETRY_S)
+        finally:
+            del self._rendering[channel]
+
+    def _of(self, channel: str) -> dict[Topic, _State]:
+        """Its topics that somebody watches."""
+        return {topic: one for topic, one in self._topics.items() if topic.channel == channel and one.viewers}
+
+    def _render_all(self, channel: str, views: Collection[str], loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread. What is made first is shown while the rest is on its way."""
+        for view, fragments in self._render(channel, views):
+            loop.call_soon_threadsafe(self._show, Topic(channel, view), fragments)
+
+    def _show(self, topic: Topic, fragments: Fragments | None) -> None:
+        state = self._topics.get(topic)
+        if state is None:
+            return
+        if fragments is None:
+            for viewer in state.viewers:
+                viewer.close()
+            return
+        before = state.shown or {}
+        # Put into an event's form once for all who watch.
+        told = {name: event(name, html) for name, html in fragments.items()}
+        state.shown = {**before, **told}
+        if changes := {name: text for name, text in told.items() if before.get(name) != text}:
+            for viewer in state.viewers:
+                viewer.tell(changes)
 
     # ---- once per process ----------------------------------------------------------------------------------------
 
@@ -257,7 +328,7 @@ class Live:
         if not watching:
             return
         try:
-            allowed = set(await self.in_thread(self._allowed, {viewer.credential for viewer in watching}))
+            allowed = set(await self._run(self._checker, self._allowed, {viewer.credential for viewer in watching}))
         except Exception:
             self._unchecked += 1
             log.exception("access_check_failed", times=self._unchecked)
@@ -281,6 +352,9 @@ class Live:
         for channel, version in found.items():
             if self._known_versions.get(channel) != version:
                 self._hint(channel)
+                # One after the other: what changes now does not wait behind all that changed lately.
+                if channel in self._rendering:
+                    await asyncio.wait([self._rendering[channel]], timeout=RETRY_S)
         self._known_versions = dict(found)
 
     async def _every(self, seconds: float, check: Callable[[], Coroutine[Any, Any, None]]) -> None:

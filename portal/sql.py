@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from django.db import connection, models
+import functools
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connection, models
+
+Row = TypeVar("Row", bound=models.Model)
 
 
 def columns(model: type[models.Model], of: str = "") -> str:
@@ -10,3 +17,29 @@ def columns(model: type[models.Model], of: str = "") -> str:
     prefix = f"{of}." if of else ""
     quote = connection.ops.quote_name
     return ", ".join(f"{prefix}{quote(str(field.column))}" for field in model._meta.concrete_fields)
+
+
+def instance(model: type[Row], values: Iterator[Any]) -> Row:
+    """Takes the next values, those of `columns(model)`, off a row of an answer."""
+    found = instance_or_none(model, values)
+    assert found is not None, f"no {model.__name__}"
+    return found
+
+
+def instance_or_none(model: type[Row], values: Iterator[Any]) -> Row | None:
+    """None where the primary key is null, as that of an outer join without a match."""
+    names, pk, converters = _fields(model)
+    taken = list(islice(values, len(names)))
+    if taken[pk] is None:
+        return None
+    for place, convert in converters:
+        taken[place] = convert(taken[place], None, connection)
+    return model.from_db(DEFAULT_DB_ALIAS, names, taken)
+
+
+@functools.cache
+def _fields(model: type[models.Model]) -> tuple[list[str], int, list[tuple[int, Any]]]:
+    """Attributes in the order of `columns`, the place of the primary key, and what makes a value of what is stored."""
+    fields = model._meta.concrete_fields
+    converters = [(at, one.from_db_value) for at, one in enumerate(fields) if hasattr(one, "from_db_value")]
+    return [one.attname for one in fields], next(at for at, one in enumerate(fields) if one.primary_key), converters

@@ -36,6 +36,7 @@ from workloads import api as workloads_api
 from workloads import (
     following_api,
     giving_back_api,
+    priority_api,
     registry_api,
     registry_views,
     secret_api,
@@ -68,6 +69,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
     path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
     path("api/v1/cluster", api_cluster.ClusterView.as_view(), name="api-cluster"),
+    path("api/v1/cluster/banner", api_cluster.BannerView.as_view(), name="api-banner"),
     path("api/v1/deputies", api_deputies.Deputies.as_view(), name="api-deputies"),
     path("api/v1/deputies/<int:pk>/end", api_deputies.DeputyEnd.as_view(), name="api-deputy-end"),
     path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
@@ -134,6 +136,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
     path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
     path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
+    path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
     path("api/v1/workloads/<slug:name>/restart", following_api.Restart.as_view(), name="api-workload-restart"),
     path("api/v1/workloads/<slug:name>/runs", workloads_api.Runs.as_view(), name="api-workload-runs"),
     path("api/v1/workloads/<slug:name>/stop", workloads_api.Stop.as_view(), name="api-workload-stop"),
@@ -164,6 +167,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),
+    path("queue/teams/<slug:tenant>/<slug:name>/priority", queue_views.queue_priority, name="queue-priority"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
     path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
     # workloads

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Hashable
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from django.conf import settings
 
-from portal import hints, live
-from portal.live import Live, Topic, event
+from portal import hints, live, outgoing
+from portal.live import Live, Topic, Viewer, event
 
 pytestmark = pytest.mark.asyncio
+Rendered = Iterator[tuple[str, dict[str, bytes] | None]]
 TEAM_A = Topic("team-a")
 # A bound on what hangs, not on what is slow.
 PATIENCE_S = 20
@@ -31,9 +33,10 @@ class Desk:
         self.barred: set[Hashable] = set()
         self.rendered = 0
 
-    def render(self, topic: Topic) -> dict[str, bytes] | None:
+    def render(self, channel: str, views: Collection[str]) -> Rendered:
         self.rendered += 1
-        return self.shown.get(topic.channel)
+        for view in views:
+            yield view, self.shown.get(channel)
 
     def allowed(self, credentials: Collection[Hashable]) -> set[Hashable]:
         return set(credentials) - self.barred
@@ -123,6 +126,30 @@ async def test_many_viewers_cost_one_rendering(streams: Live, desk: Desk) -> Non
         await browser.leave()
 
 
+async def test_views_of_a_channel_are_rendered_together_and_shown_as_they_come(streams: Live, desk: Desk) -> None:
+    asked: list[tuple[str, list[str]]] = []
+    go_on = threading.Event()
+
+    def render(channel: str, views: Collection[str]) -> Rendered:
+        asked.append((channel, list(views)))
+        for view in views:
+            yield view, {"state_runs": f"<p>{view} runs</p>".encode()}
+        go_on.wait(PATIENCE_S)
+        for view in views:
+            yield view, {"state_late": b"<p>late</p>"}
+
+    home, run = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic("team-a", "one"), "bob")
+    assert {await home.next(), await run.next()} == {event_of("<p>0</p>")}
+    streams._render = render
+    await hint("team-a")
+    assert (await home.next(), await run.next()) == (event_of("<p> runs</p>"), event_of("<p>one runs</p>"))
+    go_on.set()
+    assert {await home.next(), await run.next()} == {event("state_late", b"<p>late</p>")}
+    assert asked == [("team-a", ["", "one"])]
+    await home.leave()
+    await run.leave()
+
+
 async def test_nobody_gets_another_teams_bytes(streams: Live, desk: Desk) -> None:
     alice, charlie = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic("team-b"), "charlie")
     assert await alice.next() == event_of("<p>0</p>")
@@ -149,8 +176,57 @@ async def test_who_loses_the_right_is_closed_by_the_next_check(streams: Live, de
     await alice.leave()
 
 
-async def test_access_is_checked_every_five_seconds() -> None:
-    assert live.ACCESS_CHECK_S <= 5
+async def test_a_lost_right_ends_a_stream_within_five_seconds() -> None:
+    """The check itself takes a moment, and so does cutting off a client that does not read."""
+    assert live.ACCESS_CHECK_S + outgoing.FAREWELL_S <= 4
+
+
+async def test_the_check_does_not_wait_for_renderings(streams: Live, desk: Desk) -> None:
+    release = threading.Event()
+
+    def render(channel: str, views: Collection[str]) -> Rendered:
+        release.wait(PATIENCE_S)
+        yield from desk.render(channel, views)
+
+    alice, bob = Browser(streams, TEAM_A, "alice"), Browser(streams, TEAM_A, "bob")
+    await alice.next()
+    await bob.next()
+    streams._render = render
+    others = [Browser(streams, Topic(f"team-{number}"), number) for number in range(20)]
+    try:
+        desk.barred = {"bob"}
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_S / 2):
+            await streams.check_access()
+            await bob.task
+        assert not alice.task.done()
+    finally:
+        release.set()
+    for browser in (alice, *others):
+        await browser.leave()
+
+
+async def test_who_loses_the_right_is_cut_off_even_if_it_does_not_read(
+    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "FAREWELL_S", 0.05)
+    started = asyncio.Event()
+
+    async def never_taken(message: dict[str, Any]) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def stays() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    task = asyncio.create_task(streams.stream(stays, never_taken, topic=TEAM_A, credential="bob"))  # type: ignore[arg-type]
+    await started.wait()
+    desk.barred = {"bob"}
+    await streams.check_access()
+    async with asyncio.timeout(PATIENCE_S):
+        await task
+    assert (streams._topics, streams._viewers) == ({}, set())
 
 
 async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Live, desk: Desk) -> None:
@@ -194,10 +270,10 @@ async def test_a_rendering_that_fails_is_tried_again(
     monkeypatch.setattr(live, "RETRY_S", 0.01)
     failures = iter([ConnectionError("the database is away")])
 
-    def render(topic: Topic) -> dict[str, bytes] | None:
+    def render(channel: str, views: Collection[str]) -> Rendered:
         for error in failures:
             raise error
-        return desk.render(topic)
+        yield from desk.render(channel, views)
 
     streams._render = render
     alice = Browser(streams, TEAM_A, "alice")
@@ -215,13 +291,25 @@ async def test_abandoned_connections_leave_nothing_behind(streams: Live) -> None
 
 
 async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Live) -> None:
-    waiting = asyncio.create_task(streams.changed("team-a", within_s=2 * PATIENCE_S))
+    viewer = Viewer("alice")
+    waiting = asyncio.create_task(streams.changed("team-a", viewer, within_s=2 * PATIENCE_S))
     await until(lambda: "team-a" in streams._waiting)
     await hint("team-a")
     async with asyncio.timeout(PATIENCE_S):
         await waiting
     async with asyncio.timeout(PATIENCE_S):
-        await streams.changed("team-a", within_s=0.05)
+        await streams.changed("team-a", viewer, within_s=0.05)
+    assert streams._waiting == {}
+
+
+async def test_who_has_to_go_waits_no_longer(streams: Live) -> None:
+    viewer = Viewer("alice")
+    waiting = asyncio.create_task(streams.changed("team-a", viewer, within_s=2 * PATIENCE_S))
+    await until(lambda: "team-a" in streams._waiting)
+    viewer.close()
+    async with asyncio.timeout(PATIENCE_S):
+        await waiting
+        await streams.changed("team-a", viewer, within_s=2 * PATIENCE_S)
     assert streams._waiting == {}
 
 
