@@ -44,6 +44,8 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     demo = command("demo", "demo", "demo", "Start everything with demo data and stay up until Ctrl-C.")
+    demo.set_defaults(hardware="")  # the scenario's own
+    demo.add_argument("--scenario", default="", metavar="NAME", help="begin with a situation: morning")
     demo.add_argument("--check", action="store_true", help="walk the thin path, verify it in the cluster, stop")
     demo.add_argument("--fresh", action="store_true", help="forget the data of earlier demos first")
     demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")

@@ -12,40 +12,62 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from devcluster import pki, postgres
+from devcluster import pki, postgres, scenarios
 from devcluster.portal import NAMES, Portal
 from devcluster.processes import Running, is_free
 from devcluster.say import Problem, elapsed, note, say, step
+from devcluster.scenarios import EVERYDAY, Scenario
 from devcluster.stack import ROOT, Options, Stack
 
-STATE = ROOT / ".run" / "demo"
+STATES = ROOT / ".run"
 PORT = 8000
 SEED_WITHIN_S = 300.0
 RESTARTS_PER_MINUTE = 5
 
 
 def demo(arguments: argparse.Namespace) -> int:
+    scenario = scenarios.find(arguments.scenario)
+    _refuse_beside(scenario, arguments)
+    arguments.hardware = arguments.hardware or scenario.hardware
     if arguments.check:
         from devcluster import check
 
         return check.check(arguments)
     began = time.monotonic()
     options = Options(
-        state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, unsafe=False, fresh=arguments.fresh
+        state=STATES / scenario.folder,
+        hardware=arguments.hardware,
+        kubeconfig=arguments.kubeconfig,
+        unsafe=False,
+        fresh=arguments.fresh,
+        notebooks_at_once=scenario.notebooks,
     )
-    with started(options, port=_port(arguments.port)) as (stack, portal, accounts):
-        _introduce(portal, accounts, time.monotonic() - began)
+    with started(options, port=_port(arguments.port), scenario=scenario) as (stack, portal, accounts):
+        _introduce(scenario, portal, accounts, time.monotonic() - began)
         _watch(stack, portal, accounts)
     return 0
 
 
+def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
+    """A scenario brings its hardware; the check walks the everyday demo."""
+    given = {"--hardware": arguments.hardware, "--kubeconfig": arguments.kubeconfig, "--check": arguments.check}
+    beside = [flag for flag, value in given.items() if value]
+    if scenario != EVERYDAY and beside:
+        raise Problem(
+            f"The scenario {scenario.name} brings its own simulated nodes and people.",
+            f"Leave out {' and '.join(beside)}, or leave out --scenario.",
+        )
+
+
 @contextmanager
-def started(options: Options, *, port: int | None = None) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
+def started(
+    options: Options, *, port: int | None = None, scenario: Scenario = EVERYDAY
+) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
     """The stack and the portal on it, seeded and reachable; all of it ends with the block."""
     with Stack(options) as stack:
         if port is not None:
             stack.ports["gateway"] = port
-        stack.start(meanwhile=lambda: _begin_seed(stack))
+        stack.start(meanwhile=lambda: _begin_seed(stack, scenario))
         portal = _portal(stack)
         with step("Database tables and accounts"):
             _end(stack.supervisor.finish("seed-people", within_s=SEED_WITHIN_S))
@@ -54,13 +76,13 @@ def started(options: Options, *, port: int | None = None) -> Iterator[tuple[Stac
                 stack.supervisor.start(command)
             stack.supervisor.until_ready(*NAMES)
         with step("Catalog and demo data"):
-            _end(stack.supervisor.run(portal.seed("catalog"), within_s=SEED_WITHIN_S))
+            _end(stack.supervisor.run(portal.seed("catalog", scenario.name), within_s=SEED_WITHIN_S))
         accounts = json.loads((stack.state / "accounts.json").read_text())
         write(stack, portal, accounts)
         try:
             yield stack, portal, accounts
         finally:
-            for path in _described_in(stack):
+            for path in described_in(stack.state):
                 path.unlink(missing_ok=True)
 
 
@@ -84,14 +106,14 @@ def write(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
         "redis_url": portal.services["redis_url"],
         "process_ids": {**stack.supervisor.pids(), "supervisor": os.getpid()},
     }
-    for path in _described_in(stack):
+    for path in described_in(stack.state):
         pki.write_private(path, json.dumps(content, indent=1))
 
 
-def _described_in(stack: Stack) -> list[Path]:
+def described_in(state: Path) -> list[Path]:
     """The demo's description lies where people look for it, a check's beside its own data only."""
-    own = stack.state / "demo.json"
-    return [own, ROOT / ".run" / "demo.json"] if stack.state == STATE.resolve() else [own]
+    own = state / "demo.json"
+    return [own, state.with_suffix(".json")] if state.parent == STATES.resolve() else [own]
 
 
 def _portal(stack: Stack) -> Portal:
@@ -101,8 +123,8 @@ def _portal(stack: Stack) -> Portal:
     return Portal(stack.state, services, stack.ports, stack.programs["caddy"])
 
 
-def _begin_seed(stack: Stack) -> None:
-    stack.supervisor.start(_portal(stack).seed("people"))
+def _begin_seed(stack: Stack, scenario: Scenario) -> None:
+    stack.supervisor.start(_portal(stack).seed("people", scenario.name))
 
 
 def _end(ran: Running) -> None:
@@ -125,19 +147,18 @@ def _port(wanted: int | None) -> int | None:
     return None
 
 
-def _introduce(portal: Portal, accounts: list[dict[str, Any]], seconds: float) -> None:
+def _introduce(scenario: Scenario, portal: Portal, accounts: list[dict[str, Any]], seconds: float) -> None:
     say(f"\nReady after {elapsed(seconds)}:  {portal.url}\n")
+    if scenario.about:
+        say(f"{scenario.about}\n")
     for account in accounts:
         role = account["role"] + (f", {account['tenant']}" if account["tenant"] else "")
         say(f"  {account['email']:22} {account['password']:28} {role}")
     say("\nThree things to try:")
-    say(
-        "  1. As Alice: ask for two A100 cards on the page of team-a. As Dana: decide, looking at what it would change."
-    )
-    say("  2. As Alice: launch a notebook, watch it queue and start, open it, compute 6*7 on a simulated node.")
-    say("  3. With Alice's token from .run/demo.json:")
-    say(f"     curl -H 'Authorization: Bearer TOKEN' {portal.url}/api/v1/me")
-    say("\nCtrl-C stops everything; the data is kept until `demo --fresh`.")
+    for number, text in enumerate(scenario.to_try, start=1):
+        say(f"  {number}. {text.format(url=portal.url)}")
+    again = " ".join(["demo", *(["--scenario", scenario.name] if scenario.name else []), "--fresh"])
+    say(f"\nCtrl-C stops everything; the data is kept until `{again}`.")
 
 
 def _watch(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from devcluster import yamls
 from devcluster.api import Api, ApiError, Json
 
 DIRECTORY = Path(__file__).with_name("hardware")
@@ -45,7 +44,7 @@ def names() -> list[str]:
 
 
 def read(name: str) -> Hardware:
-    content = yaml.safe_load((DIRECTORY / f"{name}.yaml").read_text())
+    content = yamls.read(DIRECTORY / f"{name}.yaml")
     groups = [(node, group) for group in content["nodes"] for node in _names_of(group)]
     return Hardware(
         nodes=tuple(_node(node, group, origin=name) for node, group in groups),

@@ -102,7 +102,8 @@ class Kueue:
         argv = [self.plane.programs["kueue"], f"--config={settings}", f"--kubeconfig={self.plane.kubeconfig('admin')}"]
         script = self.home / "in-private-root.sh"
         write_private(script, self._script(certificates, [str(word) for word in argv]))
-        return Command("kueue", [*private_root(), "sh", script], ready=self._ready, ready_within_s=60)
+        argv = [*private_root(), "sh", str(script)]
+        return Command("kueue", argv, env=self.plane.environment, ready=self._ready, ready_within_s=60)
 
     def serving(self, api: Api) -> bool:
         """Webhook, conversion and queue positions all answer."""

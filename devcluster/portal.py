@@ -57,6 +57,9 @@ class Portal:
         uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
         # One open stream would otherwise block the shutdown for ever.
         uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
+        # The gateway lets go of an idle connection first: it sends no request into one that is being closed.
+        gunicorn += ["--keep-alive", "75"]
+        uvicorn += ["--timeout-keep-alive", "75"]
         celery = [python, "-m", "celery", "-A", "portal"]
         worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "--concurrency", str(self.workers)]
         worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
@@ -70,9 +73,9 @@ class Portal:
             Command("gateway", caddy, env=self._gateway(), cwd=ROOT, ready=lambda: answers(self.ports["gateway"])),
         ]
 
-    def seed(self, what: str) -> Command:
+    def seed(self, what: str, scenario: str = "") -> Command:
         """`people` makes the tables and accounts, `catalog` what needs the watcher's eyes."""
-        argv = [sys.executable, "-m", "devcluster.seed", what, self.state / "accounts.json"]
+        argv = [sys.executable, "-m", "devcluster.seed", what, self.state / "accounts.json", scenario]
         return Command(f"seed-{what}", argv, env=self.environment("seed"), cwd=ROOT)
 
     def environment(self, name: str, *, identity: str = "", notebooks: bool = False) -> dict[str, str]:

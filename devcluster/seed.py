@@ -1,7 +1,7 @@
 """Demo data, put there as people would: accounts first, the catalog once the watcher has seen the nodes.
 
-    python -m devcluster.seed people ACCOUNTS.json
-    python -m devcluster.seed catalog ACCOUNTS.json
+    python -m devcluster.seed people ACCOUNTS.json [SCENARIO]
+    python -m devcluster.seed catalog ACCOUNTS.json [SCENARIO]
 
 Runs again at every start and adds what is missing. Passwords and tokens are kept in the accounts file (mode 0600); the
 database holds only their hashes.
@@ -13,31 +13,22 @@ import json
 import secrets
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
 from django.core.management import call_command
 
+from devcluster import asking, morning, scenarios
 from devcluster.pki import write_private
+from devcluster.scenarios import EVERYDAY, MORNING, Scenario
 
 if TYPE_CHECKING:
     from accounts.actor import Actor
     from accounts.models import User
-    from tenants.policy import Asked
 
 TOKEN_DAYS = 90
 MIRROR_WITHIN_S = 60.0
-TENANT = "team-a"
-# name, role as a person would say it, tenant; an owner's tenant is made. Charlie is a stranger to team A.
-CAST = (
-    ("Alice", "owner", TENANT),
-    ("Bob", "member", TENANT),
-    ("Charlie", "owner", "team-c"),
-    ("Dana", "approver of all classes", ""),
-    ("Olga", "operator and administrator", ""),
-)
 # By resource name: what Charlie's team was granted before the demo begins, and what he asks for now.
 HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
 ASKED = (("nvidia.com/gpu", 6),)
@@ -52,9 +43,8 @@ BUNDLES = (
     ("Training", "Whole cards.", 60, (("card", 2), ("storage", 500))),
     ("Inference", "Slices with memory of their own, for services.", 180, (("slice", 2), ("storage", 50))),
 )
-# GiB that may be promised to all teams, and what the cast's own were granted, so that notebooks have volumes.
+# GiB that may be promised to all teams.
 STORAGE_GIB = 20_000
-STORAGE_HELD = (("alice", TENANT, 100), ("charlie", "team-c", 200))
 # What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
 IMAGES: dict[str, dict[str, str]] = {
     "JupyterLab with PyTorch": {
@@ -94,15 +84,16 @@ This class is a pilot. Several workloads run on one card at the same moment; eac
 A fatal error of one of them can end the work of the others. Keep checkpoints, and run nothing that others wait for."""
 
 
-def main(what: str, file: Path) -> None:
+def main(what: str, file: Path, named: str = EVERYDAY.name) -> None:
     django.setup()
+    scenario = scenarios.find(named)
     if what == "people":
         call_command("migrate", interactive=False, verbosity=0)
         known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
-        write_private(file, json.dumps([_account(*member, known=known) for member in CAST], indent=1))
-        _cluster_and_team()
+        write_private(file, json.dumps([_account(*one, known=known) for one in scenario.cast], indent=1))
+        _cluster_and_teams(scenario)
     else:
-        _catalog()
+        _catalog(scenario)
 
 
 def _account(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dict[str, Any]:
@@ -144,37 +135,41 @@ def _token(user: User, known: str, *, is_admin: bool) -> str:
     return made
 
 
-def _cluster_and_team() -> None:
-    from django.conf import settings
-
+def _by(name: str) -> Actor:
+    """As that person does it on a page."""
     from accounts.actor import Actor
     from accounts.models import User
+
+    return Actor(user=User.objects.get(email=f"{name.lower()}@example.org"), via="page")
+
+
+def _cluster_and_teams(scenario: Scenario) -> None:
+    from django.conf import settings
+
     from cluster.models import Cluster
     from tenants import actions
     from tenants.models import ApproverFor, Membership, Tenant
 
     domain = settings.NOTEBOOKS_DOMAIN
     cluster, _ = Cluster.objects.update_or_create(name=settings.CLUSTER_NAME, defaults={"notebooks_domain": domain})
-    people = {user.name: user for user in User.objects.filter(name__in=[name for name, *_ in CAST])}
-    ApproverFor.objects.get_or_create(user=people["Dana"], gpu_class=None)
-    olga = Actor(user=people["Olga"], via="page")
-    for name, role, slug in CAST:
-        if role == "owner" and not Tenant.objects.filter(slug=slug).exists():
+    ApproverFor.objects.get_or_create(user=_by("Dana").person, gpu_class=None)
+    owners = {team: name for name, role, team in scenario.cast if role == "owner"}
+    for slug, owner in owners.items():
+        if not Tenant.objects.filter(slug=slug).exists():
             title = slug.replace("-", " ").title()
-            actions.create_tenant(slug=slug, name=title, owner=people[name], by=olga, cluster=cluster)
-    if not Membership.objects.filter(tenant__slug=TENANT, user=people["Bob"]).exists():
-        alice = Actor(user=people["Alice"], via="page")
-        actions.add_member(TENANT, email=people["Bob"].email, role=Membership.Role.MEMBER, by=alice)
+            actions.create_tenant(slug=slug, name=title, owner=_by(owner).person, by=_by("Olga"), cluster=cluster)
+    for name, role, slug in scenario.cast:
+        person = _by(name).person
+        if role == "member" and not Membership.objects.filter(tenant__slug=slug, user=person).exists():
+            actions.add_member(slug, email=person.email, role=Membership.Role.MEMBER, by=_by(owners[slug]))
 
 
-def _catalog() -> None:
-    """A class per kind of capacity that the watcher has seen, and images to choose from."""
-    from accounts.actor import Actor
-    from accounts.models import User
+def _catalog(scenario: Scenario) -> None:
+    """A class per kind of capacity that the watcher has seen, images to choose from, and what the scenario is about."""
     from catalog import actions, queries
     from catalog.models import GpuClass
 
-    olga = Actor(user=User.objects.get(email="olga@example.org"), via="page")
+    olga = _by("Olga")
     deadline = time.monotonic() + MIRROR_WITHIN_S
     while (found := queries.discover(queries.cluster())) is None:
         if time.monotonic() > deadline:
@@ -185,19 +180,18 @@ def _catalog() -> None:
         actions.put_image(name=name, by=olga, position=10 * position + 10, **values)
     for pilot in GpuClass.objects.filter(sharing=GpuClass.Sharing.MPS, terms_version=0):
         actions.edit_class(pilot.pk, by=olga, terms_version=1, terms=TERMS)
-    _open_storage(olga)
+    _open_storage(scenario, olga)
     _offer_bundles(olga)
-    _let_charlie_ask()
+    if scenario == MORNING:
+        morning.fill(_by)
+    else:
+        _let_charlie_ask()
 
 
-def _open_storage(olga: Actor) -> None:
-    """And some of it for the teams that there are; new ones have it from their bundles."""
-    from accounts.actor import Actor
-    from accounts.models import User
+def _open_storage(scenario: Scenario, olga: Actor) -> None:
+    """And some of it for teams that there are, so that notebooks have volumes; new ones have it from their bundles."""
     from catalog import actions as catalog
     from catalog.models import GpuClass
-    from tenants import actions
-    from tenants.decisions import Decision
 
     if GpuClass.objects.filter(interface=GpuClass.Interface.STORAGE).exists():
         return
@@ -210,13 +204,9 @@ def _open_storage(olga: Actor) -> None:
         by=olga,
     )
     catalog.activate(storage.pk, by=olga)
-    dana = Actor(User.objects.get(email="dana@example.org"), via="page")
-    for name, team, gib in STORAGE_HELD:
-        owner = Actor(User.objects.get(email=f"{name}@example.org"), via="page")
-        filed = actions.file_request(
-            team, lines=[_line(storage.slug, gib)], justification="Volumes for notebooks and checkpoints.", by=owner
-        )
-        actions.decide(filed.pk, [Decision(line.pk, approve=True) for line in filed.lines.all()], by=dana)
+    for name, team, gib in scenario.storage:
+        why = "Volumes for notebooks and checkpoints."
+        asking.approve(asking.ask(team, [(storage.slug, gib)], why, by=_by(name)), by=_by("Dana"))
 
 
 def _offer_bundles(olga: Actor) -> None:
@@ -248,27 +238,20 @@ def _offer_bundles(olga: Actor) -> None:
 
 def _let_charlie_ask() -> None:
     """His team holds something already and asks for more: an approver finds a request to decide."""
-    from accounts.actor import Actor
-    from accounts.models import User
     from catalog.models import GpuClass
-    from tenants import actions
-    from tenants.decisions import Decision
     from tenants.models import Tenant
 
-    charlie, dana = (Actor(User.objects.get(email=f"{name}@example.org"), via="page") for name in ("charlie", "dana"))
     asked = Tenant.objects.get(slug="team-c").requests
     if asked.exclude(lines__gpu_class__interface=GpuClass.Interface.STORAGE).exists():
         return
-    held = actions.file_request(
-        "team-c", lines=_lines(HELD), justification="Two trainings and two small notebooks.", by=charlie
-    )
-    decisions = [Decision(line_id=line.pk, approve=True) for line in held.lines.all()]
-    actions.decide(held.pk, decisions, by=dana)
+    charlie = _by("Charlie")
+    held = asking.ask("team-c", _lines(HELD), "Two trainings and two small notebooks.", by=charlie)
+    asking.approve(held, by=_by("Dana"))
     why = "The large model doubles next week: two more whole cards for the second replica."
-    actions.file_request("team-c", lines=_lines(ASKED), justification=why, by=charlie)
+    asking.ask("team-c", _lines(ASKED), why, by=charlie)
 
 
-def _lines(wanted: tuple[tuple[str, int], ...]) -> list[Asked]:
+def _lines(wanted: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:
     """Of the first exclusive class that is counted by each resource name; hardware without one is left out."""
     from catalog.models import GpuClass
 
@@ -277,18 +260,9 @@ def _lines(wanted: tuple[tuple[str, int], ...]) -> list[Asked]:
         exclusive = GpuClass.objects.filter(resource=resource, sharing=GpuClass.Sharing.NONE)
         gpu_class = exclusive.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).first()
         if gpu_class is not None:
-            found.append(_line(gpu_class.slug, units))
+            found.append((gpu_class.slug, units))
     return found
 
 
-def _line(slug: str, units: int) -> Asked:
-    from django.utils import timezone
-
-    from tenants.policy import Asked
-
-    now = timezone.now()
-    return Asked(gpu_class=slug, units=units, starts=now, ends=now + timedelta(days=90))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

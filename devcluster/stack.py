@@ -40,6 +40,7 @@ class Options:
     hardware: str = "mixed"
     unsafe: bool = True  # throwaway data: no fsync
     notebooks: bool = True
+    notebooks_at_once: int = 6
     fresh: bool = False  # forget what an earlier run kept
     # existing services instead of embedded ones
     kubeconfig: Path | None = None
@@ -173,6 +174,7 @@ class Stack:
         """A process of its own, so that it dies and restarts apart from the rest. It plays storage too."""
         argv = [sys.executable, "-m", "devcluster.notebooks", "--kubeconfig", self.services["kubeconfigs"]["admin"]]
         argv += ["--data-dir", str(self.state / "notebooks"), "--log-dir", str(self.log_dir / "notebooks")]
+        argv += ["--limit", str(self.options.notebooks_at_once)]
         with step("Notebook runner started"):
             self._run(Command("notebooks", argv, cwd=ROOT, stop_within_s=15))
         self.services["notebooks"] = True

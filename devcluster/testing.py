@@ -25,7 +25,7 @@ PLUGIN = ("-p", "tests.plugin")
 BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
 # Those of a cluster mostly wait for it: more processes than the two cores of a small machine keep these at work. A file
 # stays in one process; tests/conftest.py says which come first.
-AT_ONCE = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:

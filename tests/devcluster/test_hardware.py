@@ -82,9 +82,11 @@ def test_nodes_with_accelerators_are_tainted_and_others_are_not():
         assert bool(node["spec"]["taints"]) == (not node["metadata"]["name"].startswith("cpu-"))
 
 
-def test_morning_has_thirty_two_whole_cards():
-    cards = [int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in hardware.read("morning").nodes]
-    assert cards == [4] * 8
+def test_morning_has_thirty_two_whole_cards_twelve_slices_and_sixteen_shares():
+    found = [node["status"]["allocatable"] for node in hardware.read("morning").nodes]
+    resources = ("nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "nvidia.com/gpu.shared")
+    units = [tuple(int(one.get(resource, 0)) for resource in resources) for one in found]
+    assert units == [(4, 0, 0)] * 8 + [(0, 12, 0), (0, 0, 16)]
 
 
 # what the cluster makes of them

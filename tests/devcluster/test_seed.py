@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from accounts.models import Event
+from accounts.actor import Actor
+from accounts.models import Event, User
+from catalog import actions
 from catalog.images import compatibility
 from catalog.models import GpuClass, Image
 from catalog.queries import promise_limits
 from catalog.queries.hardware import class_facts
 from cluster.models import Cluster
-from devcluster import seed
+from devcluster import morning, seed
+from devcluster.scenarios import MORNING
 from tenants.models import Grant
 from tenants.queries.founding import bundles
 from tests import mirrored
+from workloads.models import Run
 
 
 @pytest.mark.django_db
@@ -50,3 +54,26 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
     [starter] = GpuClass.objects.filter(starter=True)
     assert starter.slug == "a100-sxm4-80gb-1g-10gb-time-sliced"
     assert (starter.run_hours_limit, starter.idle_stop_minutes) == (8, 60), "what is tried gives its units back"
+
+
+@pytest.mark.django_db
+def test_the_morning_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cluster nothing is admitted, and nobody waits for it."""
+    monkeypatch.setattr(morning, "_until", lambda what, is_so: None)
+    accounts = tmp_path / "accounts.json"
+    seed.main("people", accounts, MORNING.name)
+    mirrored.hardware_seen(Cluster.objects.get(), MORNING.hardware)
+    seed.main("catalog", accounts, MORNING.name)
+    events = Event.objects.count()
+    card = GpuClass.objects.get(resource="nvidia.com/gpu")
+    assert sum(grant.units for grant in Grant.objects.filter(gpu_class=card)) == 32
+    assert sum(run.total_units for run in Run.objects.filter(workload__gpu_class=card)) == 36
+    launchers = {(run.workload.tenant.slug, run.requested_by.name) for run in Run.objects.all()}
+    assert launchers == {("vision", "Alice"), ("serving", "Charlie"), ("lab", "Bob"), ("lab", "Erin")}
+
+    actions.edit_class(card.pk, by=Actor(User.objects.get(name="Olga"), via="page"), borrowing_limit=0)
+    seed.main("people", accounts, MORNING.name)
+    seed.main("catalog", accounts, MORNING.name)
+    assert Event.objects.count() == events + 1
+    card.refresh_from_db()
+    assert card.borrowing_limit == 0, "what somebody took back stays so"

@@ -60,10 +60,10 @@ def test_certificates_are_made_once_and_private(tmp_path: Path) -> None:
 
     context = ssl.create_default_context(cafile=str(made.cert("ca")))
     context.load_cert_chain(made.cert("admin"), made.key("admin"))
-    config = json.loads(
-        pki.kubeconfig(tmp_path / "config", server="https://127.0.0.1:1", pki=made, client="admin").read_text()
-    )
+    written = pki.kubeconfig(tmp_path / "config", server="https://127.0.0.1:1", pki=made, token="a token")
+    config = json.loads(written.read_text())
     assert config["current-context"] == "devcluster"
+    assert config["users"][0]["user"] == {"token": "a token"}
     assert stat.S_IMODE((tmp_path / "config").stat().st_mode) == 0o600
 
 

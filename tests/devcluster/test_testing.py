@@ -15,7 +15,7 @@ from devcluster.processes import Supervisor
 from tests import plugin
 
 
-@pytest.mark.parametrize(("rest", "processes"), [([], ["-n", "3"]), (["-k", "quota"], [])])
+@pytest.mark.parametrize(("rest", "processes"), [([], ["-n", "4"]), (["-k", "quota"], [])])
 def test_all_tests_run_in_several_processes_and_a_few_in_one(
     monkeypatch: pytest.MonkeyPatch, rest: list[str], processes: list[str]
 ) -> None:
