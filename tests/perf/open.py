@@ -8,25 +8,19 @@ what HTTP itself takes here. Statements are counted on the wire, in a pass of th
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import os
 import secrets
 import statistics
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from devcluster.bench import Bar, Context, Figure, benchmark
-from devcluster.processes import free_port
-from devcluster.stack import ROOT
 from tests.perf._database import own_database
+from tests.perf._doors import served
 from tests.perf._wire import Wire, counted
 
 A_SECOND = 200
@@ -36,7 +30,6 @@ ROUND_S = 2
 NOTEBOOKS = 50
 SESSIONS = 1000
 DOMAIN = "notebooks.localhost"
-STARTS_WITHIN_S = 30.0
 AT_MOST_MS = 20
 PEER = "/livez of the same process"
 COUNTED_REQUESTS = 100
@@ -49,10 +42,14 @@ def open_(context: Context) -> Iterator[Figure]:
     services = context.services
     with own_database("open", database_url=services["database_url"], redis_url=services["redis_url"]):
         asked = _sessions()
-        with _doors(os.environ["DATABASE_URL"]) as port:
-            ours, peer = _measure(port, asked)
-        with counted(os.environ["DATABASE_URL"]) as wire, _doors(wire.url) as port:
-            statements = _count(port, asked, wire)
+        one_core = {min(os.sched_getaffinity(0))}
+        with served(cores=one_core, NOTEBOOKS_DOMAIN=DOMAIN) as doors:
+            ours, peer = _measure(doors.port, asked)
+        with (
+            counted(os.environ["DATABASE_URL"]) as wire,
+            served(cores=one_core, NOTEBOOKS_DOMAIN=DOMAIN, DATABASE_URL=wire.url) as doors,
+        ):
+            statements = _count(doors.port, asked, wire)
     p50 = [(statistics.median(one), statistics.median(other)) for one, other in zip(ours, peer, strict=True)]
     p99 = [(_p99(one), _p99(other)) for one, other in zip(ours, peer, strict=True)]
     yield Figure("open_p50", "ms", PEER, p50)
@@ -175,36 +172,3 @@ def _sessions() -> list[Headers]:
     # It tells its numbers at its end.
     connections.close_all()
     return found
-
-
-@contextlib.contextmanager
-def _doors(database_url: str) -> Iterator[int]:
-    """Its port. As in production, but for the one core."""
-    port = free_port()
-    own = {"NOTEBOOKS_DOMAIN": DOMAIN, "DATABASE_URL": database_url, "DATABASE_POOL": "true", "LOG_LEVEL": "WARNING"}
-    environment = {**os.environ, **own}
-    command = [sys.executable, "-m", "uvicorn", "portal.asgi:application", "--port", str(port), "--no-access-log"]
-    with tempfile.TemporaryFile() as log:
-        process: subprocess.Popen[Any] = subprocess.Popen(
-            [*command, "--log-level", "warning"], cwd=ROOT, env=environment, stdout=log, stderr=log
-        )
-        os.sched_setaffinity(process.pid, {min(os.sched_getaffinity(0))})
-        try:
-            _await(port, process)
-            yield port
-        finally:
-            process.terminate()
-            process.wait(15)
-
-
-def _await(port: int, process: subprocess.Popen[Any]) -> None:
-    deadline, pause = time.monotonic() + STARTS_WITHIN_S, threading.Event()
-    while time.monotonic() < deadline and process.poll() is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        with contextlib.suppress(OSError):
-            connection.request("GET", "/livez")
-            if connection.getresponse().status == 200:
-                return
-        connection.close()
-        pause.wait(0.1)
-    raise TimeoutError(f"doors did not start within {STARTS_WITHIN_S:.0f} s")

@@ -1,5 +1,6 @@
 """200 random launches, stops, starts, deletes, ends and crashes while our processes are killed: nothing is left over.
 
+After each step the portal says what an independent client lists at the same resource version, and what Kueue says.
 And 20 ends of pods: their units are free within 5 s, as an independent client and the portal count them.
 """
 
@@ -15,10 +16,12 @@ from typing import Any
 import pytest
 
 from accounts.actor import Actor
+from accounts.models import User
+from catalog.models import GpuClass
 from devcluster.api import Api
 from devcluster.kubelet import Kubelet, runs
 from tenants.models import Namespace
-from tests import churn, churn_ends, churn_processes
+from tests import churn, churn_ends, churn_processes, moments
 from tests.churn_accounts import Accounts
 from tests.churn_processes import Processes
 from tests.waiting import wait_until
@@ -43,14 +46,17 @@ def processes(
 
 
 def test_nothing_is_left_over(
-    admin: Api, namespace_a: Namespace, job: Wanted, notebook: Wanted, by_alice: Actor, processes: Processes,
-    capsys: pytest.CaptureFixture[str],
+    admin: Api, namespace_a: Namespace, a100: GpuClass, job: Wanted, notebook: Wanted, alice: User, by_alice: Actor,
+    processes: Processes, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     wanted = {"job": job, "notebook": notebook}
     world = churn.Churn(wanted, by_alice, Accounts(admin, namespace_a), processes, seed=SEED)
-    told = churn.run(world, steps=STEPS, worker_every=9, watcher_every=25)
+    looks = moments.Moments(admin, namespace_a, a100, alice)
+    told = churn.run(world, steps=STEPS, worker_every=9, watcher_every=25, look=looks.take)
     with capsys.disabled():
         print(f"\n{STEPS} steps, seed {SEED}: {dict(told)}")
+        print(f"moments: {dict(looks.told)}")
+    assert looks.told["compared"] == STEPS
     assert told["preempted"]
     assert told["worker killed in a write"] >= STEPS // 20, told
     assert told["free after ms"] <= 1000 * FREE_WITHIN_S

@@ -35,7 +35,8 @@ NAMESPACES = int(os.environ.get("SOAK_NAMESPACES", "1000"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 # Of one namespace, with a loaded machine in mind.
 EACH_WITHIN_S = 1.5
-QUIET_FOR_S = 5.0
+# Longer than until the second look at a namespace that had news, and at one in doubt.
+QUIET_FOR_S = 15.0
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,0 +1,122 @@
+"""What it takes to know somebody's place while 10,000 pieces of work wait: 50 teams, each with as many as it may have.
+
+A place is told in the team's own queue, so that no line is longer than what one team may have. Django in this process,
+with a database of its own; the same query as page, list, stream and API use, its order and its exclusions included.
+Beside it the least that anything about a place costs: one mirrored row by its key. Without a bar: all that is read for
+one waiting workload's page, and for a page of the operators' whole queue.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from devcluster.bench import Bar, Context, Figure, benchmark
+from tests.perf._database import own_database
+
+WAITING = 10_000
+ROUNDS = 7
+REQUESTS = 200
+WHOLE_REQUESTS = 10
+AT_MOST_MS = 10
+PEER = "one row by its key"
+
+
+@benchmark("position", f"a place in the queue while {WAITING:,} pieces of work wait")
+def position(context: Context) -> Iterator[Figure]:
+    services = context.services
+    with own_database("position", database_url=services["database_url"], redis_url=services["redis_url"]):
+        asked = _Asked()
+        asked.check()
+        rounds = [asked.round(number) for number in range(ROUNDS)]
+        page = [asked.whole(asked.page_of_one, number) for number in range(ROUNDS)]
+        queue = [asked.whole(asked.queue_page, number) for number in range(ROUNDS)]
+    yield Figure("position_p50", "ms", PEER, [(_p50(ours), _p50(peer)) for ours, peer in rounds])
+    yield Figure(
+        "position_p99", "ms", PEER, [(_p99(ours), _p99(peer)) for ours, peer in rounds], Bar("ours", AT_MOST_MS)
+    )
+    yield Figure("position_of_one_workload_with_all_else", "ms", PEER, page)
+    yield Figure("position_page_of_the_whole_queue", "ms", PEER, queue)
+
+
+class _Asked:
+    def __init__(self) -> None:
+        from cluster.models import Cluster, MirrorWorkload
+        from tests.long_queue import long_queue
+        from workloads.policy import WORKLOADS_LIMIT
+
+        self.cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
+        self.each = WORKLOADS_LIMIT
+        self.namespaces = long_queue(self.cluster, teams=WAITING // self.each, each=self.each)
+        self.uids = dict(MirrorWorkload.objects.values_list("job_uid", "namespace"))
+        assert len(self.uids) == WAITING
+
+    def check(self) -> None:
+        """Every place of a team is given once, and more important work goes first."""
+        from cluster.models import MirrorWorkload
+        from workloads.queries.places import places
+
+        name = self.namespaces[0].name
+        found = places(self.cluster.pk, name)
+        assert sorted(found.values()) == list(range(self.each))
+        rows = {row.job_uid: row for row in MirrorWorkload.objects.filter(namespace=name)}
+        line = [rows[uid] for uid in sorted(found, key=found.__getitem__)]
+        assert line == sorted(line, key=lambda row: (-row.record["priority"], row.created_at))
+
+    def round(self, number: int) -> tuple[list[float], list[float]]:
+        """Milliseconds of as many places of different teams, and of as many rows, in turns."""
+        from workloads.queries.places import places
+
+        uids = list(self.uids)[number::ROUNDS]
+        ours, peer = [], []
+        for index in range(REQUESTS):
+            uid = uids[index * len(uids) // REQUESTS]
+            ours.append(_timed(lambda uid=uid: places(self.cluster.pk, self.uids[uid])[uid]))
+            peer.append(_timed(lambda uid=uid: self.one_row(uid)))
+        return ours, peer
+
+    def whole(self, read: Callable[[int], Any], number: int) -> tuple[float, float]:
+        """Medians."""
+        uid = list(self.uids)[number]
+        ours = [_timed(lambda index=index: read(number * WHOLE_REQUESTS + index)) for index in range(WHOLE_REQUESTS)]
+        return _p50(ours), _p50([_timed(lambda: self.one_row(uid)) for _ in range(WHOLE_REQUESTS)])
+
+    def one_row(self, uid: str) -> Any:
+        from django.db import connection
+
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT created_at FROM cluster_mirrorworkload WHERE cluster_id = %s AND job_uid = %s",
+                [self.cluster.pk, uid],
+            )
+            return cursor.fetchone()
+
+    def page_of_one(self, index: int) -> None:
+        from workloads import queries
+        from workloads.models import Workload
+
+        namespace = self.namespaces[index % len(self.namespaces)]
+        one = Workload.objects.filter(namespace=namespace, name=f"waits-{index}")
+        [row] = queries.rows(queries.with_names(one))
+        assert row.status.facts["position"] >= 1
+
+    def queue_page(self, index: int) -> None:
+        from desk.queries.queue import Filter, queue
+
+        assert len(queue(self.cluster, Filter()).rows) > 0
+
+
+def _timed(do: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    do()
+    return (time.perf_counter() - began) * 1000
+
+
+def _p50(values: list[float]) -> float:
+    return statistics.median(values)
+
+
+def _p99(values: list[float]) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[98]

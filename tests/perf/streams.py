@@ -1,0 +1,71 @@
+"""What a stream that says nothing costs: resident memory of doors, over an application that does nothing else.
+
+Both under the same server with its options of production, a new process for every round: 1,000 people of 50 teams have
+their team's home or one workload's page open, or as many connections wait for an application that greeted them once.
+What a process had before the first stream is not counted. Long enough for everybody's access to be checked.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+from devcluster.bench import Bar, Context, Figure, benchmark
+from tests.perf._database import own_database
+from tests.perf._doors import DOORS, served
+from tests.perf._viewers import Asked, Viewers, check_files
+
+BARE = "tests.perf._bare:application"
+TEAMS, EACH = 50, 20
+STREAMS = TEAMS * EACH
+ROUNDS = 6
+# The check of everybody's access comes meanwhile.
+SETTLES_S = 6.0
+RATIO = 2
+
+
+@benchmark("streams", f"memory of each of {STREAMS:,} idle streams over a bare ASGI application")
+def streams(context: Context) -> Iterator[Figure]:
+    services = context.services
+    check_files(STREAMS)
+    with own_database("streams", database_url=services["database_url"], redis_url=services["redis_url"]):
+        asked = _audience()
+        bare = [Asked("/stream", one.cookie) for one in asked]
+        rounds = [(_kib_each(DOORS, asked), _kib_each(BARE, bare)) for _ in range(ROUNDS)]
+    yield Figure("stream_memory", "KiB", "a bare ASGI application", rounds, Bar("ratio", RATIO))
+
+
+def _kib_each(application: str, asked: Sequence[Asked]) -> float:
+    with served(application) as server:
+        # What the first streams bring along (templates, threads, connections) is not what the thousandth costs.
+        with Viewers(server.port, asked[:EACH]):
+            pass
+        before = server.resident_kib
+        with Viewers(server.port, asked) as viewers:
+            threading.Event().wait(SETTLES_S)
+            assert not viewers.gone, f"{viewers.gone} streams ended"
+            return (server.resident_kib - before) / len(asked)
+
+
+def _audience() -> list[Asked]:
+    from datetime import timedelta
+
+    from django.db import connections
+    from django.utils import timezone
+
+    from cluster.models import Cluster, MirrorEpoch, MirrorKind
+    from tests.long_queue import long_queue
+    from tests.perf._teams import audience
+    from workloads.models import Workload
+
+    cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
+    namespaces = long_queue(cluster, teams=TEAMS, each=4)
+    Workload.objects.filter(name="waits-0").update(name="seen")
+    # No watcher is there to beat; nothing gets stale meanwhile.
+    later = timezone.now() + timedelta(hours=1)
+    MirrorEpoch.objects.update(beat_at=later)
+    MirrorKind.objects.update(heard_at=later)
+    found = [one for team in audience([one.name for one in namespaces], each=EACH) for one in team.asked]
+    # Servers take their database as they find it.
+    connections.close_all()
+    return found
