@@ -32,8 +32,8 @@ def actor(request: HttpRequest | Request) -> Actor:
     return Actor(user=user, via="page", scopes=ALL_SCOPES, request_id=request_id)
 
 
-def operator(request: HttpRequest) -> Actor:
-    """For pages of operators and admins, which are not there for others. Raises Refused (404)."""
+def operator(request: HttpRequest | Request) -> Actor:
+    """For pages and calls of operators and admins, which are not there for others. Raises Refused (404)."""
     by = actor(request)
     if not by.operates:
         raise Refused(NOT_FOUND)

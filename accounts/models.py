@@ -70,6 +70,8 @@ class User(AbstractBaseUser, PermissionsMixin):
                 condition=models.Q(roles__contained_by=[str(r) for r in Role]), name="user_roles_known"
             ),
         ]
+        # Few are: who asks for them, as every approver's inbox does, would read all accounts.
+        indexes = [models.Index("id", condition=models.Q(is_active=False), name="user_suspended")]
 
     def __str__(self) -> str:
         return self.name

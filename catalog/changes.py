@@ -35,6 +35,7 @@ FIELDS = {
     "min_cuda": "least CUDA version",
     "position": "place in the list",
     "price_per_unit_hour": "price per unit and hour",
+    "production_limit": "units that a team may have as production work",
     "promise_limit": "units that may be promised",
     "replicas": "shares of one card",
     "resource": "counted as",

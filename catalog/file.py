@@ -34,6 +34,7 @@ UNITS = {
     "replicas": "shares of a card",
     "run_hours_limit": "hours from the start of a run",
     "idle_stop_minutes": "minutes without use",
+    "production_limit": "units that one team may have as production work",
 }
 HEADER = f"""\
 # The catalog of classes and images, written by `manage.py catalog export`.

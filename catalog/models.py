@@ -101,6 +101,11 @@ class GpuClass(models.Model):
     idle_stop_minutes = models.PositiveIntegerField(
         null=True, blank=True, help_text="Minutes after which an idle notebook is stopped; empty: never"
     )
+    production_limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Units that one team may have at work or waiting as production; empty: what it was granted",
+    )
 
     life_cycle = models.CharField(max_length=10, choices=LifeCycle, default=LifeCycle.DRAFT)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")

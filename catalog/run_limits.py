@@ -1,4 +1,4 @@
-"""How long a class lets work run, and when an idle notebook on it gives its units back. Pure."""
+"""How long a class lets work run, when an idle notebook on it gives its units back, how much may go first. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ def problems(values: Mapping[str, Any]) -> Iterator[Refusal]:
         yield Refusal("idle_stop", text, "idle_stop_minutes")
 
 
-def facts(run_hours_limit: int | None, idle_stop_minutes: int | None) -> Iterator[tuple[str, str]]:
+def facts(
+    run_hours_limit: int | None, idle_stop_minutes: int | None, production_limit: int | None
+) -> Iterator[tuple[str, str]]:
     """For the class's page: what it is called and what it is; nothing of what has no limit."""
     if run_hours_limit is not None:
         yield "Run time", f"at most {run_hours_limit} h from the start of a run"
     if idle_stop_minutes is not None:
         yield "Idle notebooks", f"are stopped after {idle_stop_minutes} min without use"
+    if production_limit is not None:
+        yield "Production work", f"at most {production_limit} units of one team" if production_limit else "none"

@@ -70,6 +70,7 @@ def _stored(values: Mapping[str, Any]) -> Iterator[Refusal]:
         ("starter", False),
         ("run_hours_limit", None),
         ("idle_stop_minutes", None),
+        ("production_limit", None),
     ):
         if values[name] != neutral:
             yield Refusal("storage", f"Storage has no {name.replace('_', ' ')}: leave it out.", name)

@@ -97,6 +97,11 @@ class ClassSerializer(serializers.Serializer[Any]):
     run_hours_limit = serializers.IntegerField(
         source="gpu_class.run_hours_limit", allow_null=True, help_text="From a run's start. null: runs need no end."
     )
+    production_limit = serializers.IntegerField(
+        source="gpu_class.production_limit",
+        allow_null=True,
+        help_text="Units that one team may have at work or waiting as production. null: what it was granted.",
+    )
     idle_stop_minutes = serializers.IntegerField(
         source="gpu_class.idle_stop_minutes", allow_null=True, help_text="Without use. null: notebooks are not stopped."
     )

@@ -1,17 +1,19 @@
-"""/api/v1/cluster: capacity, queue and waits of every class, for every signed-in person."""
+"""/api/v1/cluster: capacity, queue and waits of every class, for every signed-in person; the banner of the staff."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.edge import actor
+from accounts.edge import actor, operator
+from accounts.known_fields import KnownFields
 from accounts.models import Scope
+from catalog import banners
 from catalog import queries as catalog
 from desk.queries.cluster import cluster_page
 
@@ -40,6 +42,14 @@ class BannerSerializer(serializers.Serializer[Any]):
     until = serializers.DateTimeField(allow_null=True)
 
 
+class PutBannerSerializer(KnownFields):
+    # Its length is the verb's to judge.
+    text = serializers.CharField(help_text="1 to 300 characters, in place of what stands there.")
+    until = serializers.DateTimeField(
+        required=False, allow_null=True, default=None, help_text="Shown until then; without it, until it is taken down."
+    )
+
+
 class ClusterSerializer(serializers.Serializer[Any]):
     banner = BannerSerializer(allow_null=True)
     lines = ClassLineSerializer(many=True)
@@ -58,3 +68,26 @@ class ClusterView(APIView):
     )
     def get(self, request: Request) -> Response:
         return Response(ClusterSerializer(cluster_page(actor(request), catalog.cluster())).data)
+
+
+class BannerView(APIView):
+    """For operators and administrators; for everybody else it is not there. All read it in `cluster_get`."""
+
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="banner_put",
+        summary="Say something to everybody, in place of what was said (operators); the same again changes nothing",
+        request=PutBannerSerializer,
+        responses=BannerSerializer,
+    )
+    def put(self, request: Request) -> Response:
+        by = operator(request)
+        asked = PutBannerSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        return Response(BannerSerializer(banners.put_banner(catalog.cluster(), **asked.validated_data, by=by)).data)
+
+    @extend_schema(operation_id="banner_remove", summary="Take the banner down (operators)", responses={204: None})
+    def delete(self, request: Request) -> Response:
+        banners.remove_banner(catalog.cluster(), by=operator(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

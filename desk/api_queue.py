@@ -27,6 +27,10 @@ class WaitingSerializer(serializers.Serializer[Any]):
     gpu_class = serializers.CharField()
     units = serializers.IntegerField()
     priority = serializers.IntegerField(help_text="Kueue's; the higher goes first.")
+    goes_as = serializers.CharField(help_text="Its priority by name.")
+    moving_to = serializers.CharField(
+        allow_blank=True, help_text="The priority that operators gave it and that Kueue does not have yet."
+    )
     place = serializers.IntegerField(help_text="1 is the first of its team for the class.")
     waits_since = serializers.DateTimeField()
     phase = serializers.CharField()
@@ -58,7 +62,8 @@ class QueueView(APIView):
     @extend_schema(
         operation_id="queue_get",
         summary="For operators and auditors: every run that waits, by class and team in Kueue's order",
-        description="`reason` is found page by page: with it a page may hold fewer runs, and `next` goes on.",
+        description="`reason` is looked for in the whole queue, 2,000 runs at most in one answer: `next` goes on after "
+        "them, so that a page may hold fewer runs than `limit`, or none.",
         parameters=[
             OpenApiParameter("gpu_class", str),
             OpenApiParameter("tenant", str),
@@ -87,7 +92,18 @@ class QueueView(APIView):
 
 
 def _item(row: Waiting) -> dict[str, Any]:
-    same = ("workload", "kind", "gpu_class", "units", "priority", "place", "waits_since", "is_suspended")
+    same = (
+        "workload",
+        "kind",
+        "gpu_class",
+        "units",
+        "priority",
+        "place",
+        "waits_since",
+        "is_suspended",
+        "goes_as",
+        "moving_to",
+    )
     return {
         **{name: getattr(row, name) for name in same},
         "tenant": row.team,

@@ -14,11 +14,13 @@ from catalog import actions as catalog_actions
 from catalog import policy as catalog_policy
 from catalog import queries as catalog
 from catalog.models import GpuClass
+from cluster.run_spec import PRIORITIES
 from desk.queries import queue as queries
 from desk.queries.queue import Filter
 from portal.errors import get_or_refuse, refuse
 from tenants import life, life_policy
 from tenants.models import Namespace
+from workloads import priority
 
 
 class HoldForm(forms.Form):
@@ -38,8 +40,9 @@ def queue(request: HttpRequest) -> HttpResponse:
         "queue": found,
         "chosen": chosen,
         "is_filtered": any((chosen.gpu_class, chosen.team, chosen.reason)),
-        "reasons": sorted({row.status.reason for row in found.rows} | {chosen.reason} - {""}),
+        "reasons": queries.reasons(catalog.cluster(), chosen),
         "may_operate": by.operates,
+        "priorities": PRIORITIES,
         "next_cursor": found.next_cursor,
     }
     return render(request, "desk/queue.html", context)
@@ -75,4 +78,15 @@ def queue_team(request: HttpRequest, tenant: str) -> HttpResponse:
     life.set_wanted(namespace.pk, to=to, because=request.POST.get("because", ""), by=by)
     said = "its queue is open again" if to == life_policy.ACTIVE else "nothing new starts, what runs goes on"
     messages.success(request, f"{tenant}: {said}. Its owners and managers are told.")
+    return redirect("queue")
+
+
+@login_required
+@require_POST
+def queue_priority(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    """Of one run that waits; its people are told why."""
+    by = operator(request)
+    to, because = request.POST.get("priority", ""), request.POST.get("because", "")
+    priority.set_priority(tenant, name, to, because=because, by=by)
+    messages.success(request, f"{name} of {tenant} waits as {to} now; who asked for it is told.")
     return redirect("queue")

@@ -31,7 +31,7 @@ from workloads import secrets as team_secrets
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
-from workloads.queries import launching, own_images
+from workloads.queries import launching, own_images, production
 from workloads.queries.launching import Target
 from workloads.queries.storage import storage_facts
 
@@ -49,6 +49,7 @@ def launch(tenant: str, wanted: policy.Wanted, *, by: Actor) -> Workload:
     namespace, team = queries.team(by, tenant)
     target = _target(namespace, wanted, by)
     refuse_if(policy.may_launch(by, team, target.facts, wanted))
+    _may_go_first(namespace, target.gpu_class, wanted.options, wanted.total_units)
     _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
     refuse_if(team_secrets.unknown(namespace, wanted.options.secrets, keep=True))
     workload = _create(namespace, target, wanted, by)
@@ -101,6 +102,7 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
     said = Options.from_json(workload.options)
     never = policy.may_start_on(found, workload.kind, workload.units, said)
     refuse_if(never or policy.must_accept(found, accept_terms))
+    _may_go_first(namespace, workload.gpu_class, said, workload.total_units)
     _accept(workload.gpu_class, found, accept_terms, by)
     refuse_if(team_secrets.unknown(namespace, said.secrets, keep=True))
     run = _start(workload, number=last.number + 1 if last else 1, by=by)
@@ -207,6 +209,10 @@ def _target(namespace: Namespace, wanted: policy.Wanted, by: Actor) -> Target:
     if found is None:
         raise refuse("unknown_class", f"There is no class '{wanted.gpu_class[:40]}' in the catalog.", field="gpu_class")
     return found
+
+
+def _may_go_first(namespace: Namespace, gpu_class: GpuClass, said: Options, units: int) -> None:
+    refuse_if(production.refusal(namespace, gpu_class, priority=said.priority, units=units))
 
 
 def _accept(gpu_class: GpuClass, facts: policy.ClassFacts, ticked: int, by: Actor) -> None:

@@ -24,6 +24,7 @@ from tenants.models import Tenant
 from workloads import actions, queries
 from workloads.asked_api import LaunchSerializer, OptionsSerializer, StartSerializer, WantedSerializer
 from workloads.estimate_api import EstimateSerializer
+from workloads.interruption_api import InterruptionSerializer, interruption_of
 from workloads.models import Workload
 from workloads.next_steps import Advice
 from workloads.next_steps_api import AdviceSerializer, told
@@ -113,6 +114,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
     image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
     estimate = EstimateSerializer(allow_null=True, help_text="When it may start. null: it does not wait for a start.")
+    interruption = InterruptionSerializer(allow_null=True, help_text="null: nothing of it runs or waits.")
 
 
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
@@ -142,6 +144,7 @@ def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> dict[str, Any]:
             "steps": row.steps,
             "image_note": unknown_fit(workload.gpu_class.name, workload.kind) if workload.own_image else "",
             "estimate": row.estimate,
+            "interruption": interruption_of(row),
         }
     ).data
 

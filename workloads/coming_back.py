@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from accounts.actions import deliver, record
 from accounts.actor import system
+from accounts.models import Event
 from catalog.models import GpuClass
 from portal.due import touch
 from tenants.models import Namespace
-from workloads.ending import REMOVED, Ending
+from workloads.ending import REMOVED, TAKEN_BACK, Ending
+from workloads.interrupting import costs
+from workloads.interruption import Interrupted, told
 from workloads.models import Run, Workload
-from workloads.telling import files_of, page_of, people_of
+from workloads.queries.interruptions import BROUGHT_BACK, INTERRUPTED, earlier_of, last_told, told_in
+from workloads.seen import Seen
+from workloads.telling import page_of, people_of
 
 TIMES = 3
 RULE = system("rule interrupted notebooks")
@@ -36,24 +41,45 @@ def comes_back(run: Run, reason: str) -> bool:
     return there.filter(**{f"cluster__classes__{name}": value for name, value in is_open.items()}).exists()
 
 
-def start_again(run: Run, end: Ending) -> Run:
-    """In the transaction that records the end of `run`, as it was asked for: its whole run time is before it again."""
+def start_again(run: Run, end: Ending, seen: Seen | None = None) -> Run:
+    """In the transaction that records the end of `run`, as it was asked for: its whole run time is before it again.
+
+    An interruption that people were told of already, moments before its Job failed by it, is not told twice.
+    """
     workload = run.workload
     number = run.number + 1
     spec = {**run.spec, "number": number}
-    again = Run.objects.create(workload=workload, number=number, spec=spec, requested_by_id=run.requested_by_id)
+    before = last_told([run]).get(run.pk)
+    found, is_told = _interrupted(end, seen, before)
+    same = {"spec": spec, "priority": run.priority, "requested_by_id": run.requested_by_id}
+    again = Run.objects.create(workload=workload, number=number, **same)
     touch(Workload, workload.pk)
     team = workload.tenant
-    event = record(
-        RULE, "workload.brought_back", workload, tenant=team.slug, after={"run": number, "reason": end.reason}
-    )
-    deliver(
-        event,
-        people_of(again),
-        subject=f"{workload.name} of {team.name} was interrupted and starts again",
-        body=(
-            f"{workload.name} was interrupted. {end.message} It waits like everything else if there is no room. "
-            f"{files_of(run)}\n\n{page_of(workload)}"
-        ),
-    )
+    after = {"run": number, "reason": end.reason, "at": found.at, "rule": found.rule, "times": found.times}
+    event = record(RULE, BROUGHT_BACK, workload, tenant=team.slug, after=after)
+    if not is_told:
+        deliver(
+            event,
+            people_of(again),
+            subject=f"{workload.name} of {team.name} was interrupted and starts again",
+            body=(
+                f"{workload.name}: {found.sentence} {end.message} It waits like everything else if there is no room. "
+                f"{costs(run)}\n\n{page_of(workload)}"
+            ),
+        )
     return again
+
+
+def _interrupted(end: Ending, seen: Seen | None, before: Event | None) -> tuple[Interrupted, bool]:
+    """And whether it was told already. The Job's watch may be ahead of that of the queue's Workload, whose word is of
+    an earlier time then, or missing.
+    """
+    queue = seen.queue if seen is not None and end.reason == TAKEN_BACK else None
+    condition = queue.condition("Preempted") if queue is not None and queue.is_true("Preempted") else None
+    earlier = earlier_of(before)
+    if queue is None or condition is None:
+        times = told_in(before).times if before is not None else 0
+        return Interrupted(end.at, "", times + 1, cause=end.reason), False
+    found = told(condition, earlier + max(1, queue.preemptions))
+    is_told = before is not None and before.verb == INTERRUPTED and before.after["times"] == found.times
+    return found, is_told

@@ -38,6 +38,7 @@ class Wait(StrEnum):
     NODE = "node"
     HELD = "held"
     QUEUE = "queue"
+    NODES = "nodes"  # it does not fit there, for another reason than units in use on one
     NEVER = "never"
     UNSEEN = "unseen"
 
@@ -228,6 +229,8 @@ def _no_time(facts: Facts, now: datetime) -> str | None:
         return "it does not start as it is, however long it waits"
     if facts.wait is Wait.QUEUE:
         return "your team's queue admits nothing at present"
+    if facts.wait is Wait.NODES:
+        return "it does not fit on the nodes as they are, and when it will nobody knows"
     if facts.wait is Wait.UNSEEN:
         return "the queue has not said yet what it waits for"
     if facts.wait is not Wait.HELD:

@@ -18,7 +18,7 @@ from portal.hints import page_hint
 from workloads import actions, policy, queries, secrets
 from workloads.models import Run, Workload
 from workloads.options import Options
-from workloads.queries import own_images, volumes
+from workloads.queries import own_images, production, volumes
 from workloads.reconcile import reconcile as one_pass
 from workloads.telling import page_of, people_of
 
@@ -46,6 +46,8 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
     refuse_if(secrets.unknown(namespace, said.secrets))
     if workload.volume is not None:
         refuse_if(volumes.may_have(namespace, workload.volume.name, workload.volume.size_gib, instead_of=name))
+    units = workload.total_units
+    refuse_if(production.refusal(namespace, workload.gpu_class, priority=said.priority, units=units, besides=name))
     if run.next_wanted_by_id is not None:
         return run
     wish = {"next_wanted_by": by.person, "stop_requested_at": Coalesce(F("stop_requested_at"), Now())}

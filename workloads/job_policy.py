@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from accounts.models import Scope
+from accounts.policy import scope_refusal
 from cluster.manifests.workers import SET_FOR_WORKERS
 from cluster.run_spec import JOB, PRIORITIES, PRODUCTION, USUAL_PRIORITY
 from portal.errors import Refusal
 
 if TYPE_CHECKING:
+    from accounts.actor import Actor
     from workloads.options import Options
     from workloads.policy import ClassFacts, TeamFacts, Wanted
 
 WORKERS_LIMIT = 256
 RETRIES_LIMIT = 10
 SCRIPT_LIMIT = 20_000
+BECAUSE_LIMIT = 200
 
 
 def may_be_so(wanted: Wanted) -> Refusal | None:
@@ -82,10 +86,12 @@ def _retries(said: Options) -> Refusal | None:
 
 
 def _priority(said: Options) -> Refusal | None:
-    if said.priority and said.priority not in PRIORITIES:
-        text = f"A priority is {', '.join(PRIORITIES[:-1])} or {PRIORITIES[-1]}, not '{said.priority[:20]}'."
-        return Refusal("bad_priority", text, "priority")
-    return None
+    return _priority_refusal(said.priority) if said.priority and said.priority not in PRIORITIES else None
+
+
+def _priority_refusal(said: str) -> Refusal:
+    text = f"A priority is {', '.join(PRIORITIES[:-1])} or {PRIORITIES[-1]}, not '{said[:20]}'."
+    return Refusal("bad_priority", text, "priority")
 
 
 def may_go_first(team: TeamFacts, wanted: Wanted) -> Refusal | None:
@@ -110,6 +116,48 @@ def may_be_production(found: ClassFacts, units: int, said: Options) -> Refusal |
         f"{found.granted} granted. Ask for fewer, or for another priority."
     )
     return Refusal("priority_beyond_grant", text, "priority")
+
+
+def may_be_one_more(name: str, units: int, *, others: int, limit: int | None) -> Refusal | None:
+    """`units` of the class more that shall go first as production. `others`: of the team, at work or waiting as such.
+    `limit`: what staff let one team have; None: no more than it was granted, which `may_be_production` says.
+    """
+    if limit is None or others + units <= limit:
+        return None
+    if limit == 0:
+        text = f"No work on {name} may be production; the operators say so. Ask for interactive or batch."
+        return Refusal("production_limit", text, "priority")
+    text = (
+        f"At most {limit} of {name} may be production work of one team at a time: {units} asked, {others} are so "
+        "already. Ask for fewer, or for interactive or batch, or wait until one of them has ended; operators may "
+        "change the limit of the class."
+    )
+    return Refusal("production_limit", text, "priority")
+
+
+def may_set_priority(by: Actor) -> Refusal | None:
+    """Of what waits, once it was asked for."""
+    if refusal := scope_refusal(by, Scope.ADMIN):
+        return refusal
+    if by.operates:
+        return None
+    text = "Only operators change the priority of what waits. Stop it, and launch it with another one, or ask them."
+    return Refusal("not_allowed", text, status=403)
+
+
+def may_move(priority: str, because: str, *, is_over: bool, is_stopping: bool, holds_units: bool) -> Refusal | None:
+    """Of one run. `because`: what its people read."""
+    if priority not in PRIORITIES:
+        return _priority_refusal(priority)
+    if not 1 <= len(because) <= BECAUSE_LIMIT:
+        text = f"Say why, in up to {BECAUSE_LIMIT} characters: who asked for the run reads it."
+        return Refusal("reason_missing", text, "because")
+    if is_over or is_stopping:
+        return Refusal("not_running", "Nothing of it waits any more; there is nothing to move.", status=409)
+    if holds_units:
+        text = "It has its units already; a priority can be changed while a run waits."
+        return Refusal("not_waiting", text, status=409)
+    return None
 
 
 def must_checkpoint(found: ClassFacts, kind: str, said: Options) -> Refusal | None:

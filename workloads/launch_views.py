@@ -21,7 +21,7 @@ from accounts.edge import actor
 from catalog import references
 from portal.errors import get_or_refuse, refusal_beside
 from tenants.models import Namespace, Tenant
-from workloads import actions, following, links, policy, queries
+from workloads import actions, following, interruption, links, policy, queries
 from workloads.forms import ChangeForm, LaunchForm
 from workloads.plan import Place, Plan, plan
 from workloads.queries import offers, prefill, team_secrets, volumes
@@ -110,9 +110,10 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     facts = queries.run_facts(workload, run)
     now = prefill.same(workload)
     is_look = "look" in request.POST
-    # An address may choose where it runs next, nothing else.
+    # An address may choose where it runs next and with how much, nothing else.
     link = links.read(request.GET.dict()).values if request.method == "GET" else {}
-    chosen = {key: link[key] for key in ("gpu_class", "units") if key in link}
+    chosen = {key: link[key] for key in ("gpu_class", "units", "workers") if key in link}
+    chosen |= links.sizes(request.GET.dict())
     fixed = {"name": workload.name, "kind": workload.kind}
     typed = request.POST if request.method == "POST" and not is_look else None
     form = ChangeForm(typed, initial={**now.values, **chosen, **(_typed(request) if is_look else {}), **fixed})
@@ -133,6 +134,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         **_form_context(by, namespace, team, form, offer, number=run.number + 1 if run else 1),
         "workload": workload,
         "is_over": facts.is_over,
+        "has_begun": run is not None and run.started_at is not None,
         "said": [*now.said, *_unavailable(Start(values=chosen), offer, None)],
         "may_change": policy.may_delete(by, team, facts) or policy.may_launch_in(by, team),
     }
@@ -189,6 +191,7 @@ def _form_context(
         "offer": offer,
         "units": _number(str(form["units"].value() or "")) or 1,
         "plan": _plan(by, namespace, team, form, offer, number),
+        "loses": interruption.begins_again(offer.kind, checkpoints=bool(form.so_far("checkpoints"))),
         "more_storage": _more_storage(namespace, form) if "volume_gib" in form.errors else "",
     }
 
@@ -256,7 +259,7 @@ def _share(form: LaunchForm) -> Share:
     values = {name: form[name].value() for name in ("gpu_class", "image", "units", "repository", "reference")}
     values["image"] = form["image_reference"].value() or values["image"]
     if form["kind"].value() == "job":
-        values["kind"] = "job"
+        values |= {"kind": "job", "workers": form["workers"].value()}
     link = f"{settings.PORTAL_URL}{reverse('launch-link')}?{links.write(values)}"
     badge = f"{settings.PORTAL_URL}{settings.STATIC_URL}portal/launch.svg"
     return Share(link, f"[![Open on GPU Portal]({badge})]({link})")

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from cluster import names
 from cluster.run_spec import JOB, NOTEBOOK
 from workloads import options
+from workloads.job_policy import WORKERS_LIMIT
 from workloads.options import Bounds, Options
 from workloads.policy import NAME_LIMIT
 
@@ -21,6 +22,7 @@ WORDS = {
     "class": "gpu_class",
     "image": "image",
     "units": "units",
+    "workers": "workers",
     "name": "name",
     "repo": "repository",
     "ref": "reference",
@@ -28,10 +30,11 @@ WORDS = {
 }
 FIELDS = frozenset(WORDS.values())
 # What decides only where something runs: no code comes with it.
-PLACES = frozenset({"kind", "gpu_class", "units"})
+PLACES = frozenset({"kind", "gpu_class", "units", "workers"})
 # Known to the pages that read addresses, and nothing that is filled in.
 OTHER = frozenset({"tenant", "like", "fresh"})
-UNITS_LIMIT = 10_000
+# What stands for one of them need not be written.
+MOST = {"units": 10_000, "workers": WORKERS_LIMIT}
 SHOWN = 60
 
 
@@ -46,6 +49,12 @@ class Link:
     volume: str = ""
 
 
+def sizes(query: Mapping[str, str]) -> dict[str, str]:
+    """For the form that changes what is one's own, where they are shown before the button; none comes from a link."""
+    found = {field: query.get(field, "") for field in ("cpu", "memory_gib")}
+    return {field: value for field, value in found.items() if value.isascii() and value.isdigit() and len(value) < 6}
+
+
 def read(query: Mapping[str, str]) -> Link:
     """What can be judged without knowing the catalog: classes and images are looked up by whoever shows the form."""
     values = {WORDS.get(key, key): value.strip() for key, value in query.items() if WORDS.get(key, key) in FIELDS}
@@ -56,17 +65,16 @@ def read(query: Mapping[str, str]) -> Link:
     if volume and not names.is_dns_label(volume, limit=NAME_LIMIT):
         said.append(f"There is no volume '{volume[:SHOWN]}'.")
         volume = ""
-    said += [_drop_units(values), _drop_kind(values), _drop_name(values), _drop_repository(values)]
+    said += [*(_drop_number(values, name) for name in MOST), _drop_kind(values), _drop_workers(values)]
+    said += [_drop_name(values), _drop_repository(values)]
     return Link(values, tuple(filter(None, said)), volume)
 
 
 def write(values: Mapping[str, object]) -> str:
-    """The query of a link that fills in these fields; what is empty, and one unit, is left out."""
+    """The query of a link that fills in these fields; what is empty, and one unit or worker, is left out."""
     short = {field: word for word, field in WORDS.items()}
     chosen = {short[key]: str(values[key]) for key in short if values.get(key)}
-    if chosen.get("units") == "1":
-        del chosen["units"]
-    return urlencode(chosen)
+    return urlencode({word: said for word, said in chosen.items() if word not in MOST or said != "1"})
 
 
 def _unknown(keys: list[str]) -> str:
@@ -74,17 +82,17 @@ def _unknown(keys: list[str]) -> str:
         return ""
     told = ", ".join(f"'{key[:SHOWN]}'" for key in keys[:5]) + (" and more" if len(keys) > 5 else "")
     return (
-        f"This address also says {told}. A link can choose class, image, units, name, repository and branch, nothing "
-        "else: the rest was left out."
+        f"This address also says {told}. A link can choose class, image, units, workers, name, repository and branch, "
+        "nothing else: the rest was left out."
     )
 
 
-def _drop_units(values: dict[str, str]) -> str:
-    units = values.get("units", "1")
-    if units.isascii() and units.isdigit() and len(units) < 6 and 1 <= int(units) <= UNITS_LIMIT:
+def _drop_number(values: dict[str, str], name: str) -> str:
+    number, most = values.get(name, "1"), MOST[name]
+    if number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= most:
         return ""
-    del values["units"]
-    return f"The link asks for '{units[:SHOWN]}' units, which is no number from 1 to {UNITS_LIMIT:,}; 1 is filled in."
+    del values[name]
+    return f"The link asks for '{number[:SHOWN]}' {name}, which is no number from 1 to {most:,}; 1 is filled in."
 
 
 def _drop_kind(values: dict[str, str]) -> str:
@@ -93,6 +101,16 @@ def _drop_kind(values: dict[str, str]) -> str:
         return ""
     del values["kind"]
     return f"The link asks for a '{kind[:SHOWN]}'; there are notebooks and jobs."
+
+
+def _drop_workers(values: dict[str, str]) -> str:
+    """Several make it a job, unless the link itself says otherwise."""
+    if values.get("workers", "1") == "1":
+        values.pop("workers", None)
+        return ""
+    if values.setdefault("kind", JOB) == JOB:
+        return ""
+    return f"The link asks for a notebook of {values.pop('workers')} workers; a notebook is one worker."
 
 
 def _drop_name(values: dict[str, str]) -> str:

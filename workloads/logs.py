@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from portal.live import Live, Receive, Send, Viewer
+from portal.outgoing import Outgoing, Stalled
 from workloads.doors import Asked, Header, answer
 from workloads.queries import LogSource
 
@@ -54,7 +55,10 @@ async def follow(
         opened = await asyncio.to_thread(_open, source, follow=goes_on, lines=LINES_FOLLOWED)
         if opened is None:
             return await answer(send, 200, UNREADABLE.encode(), TEXT)
-        await _relay(live, opened, receive, send, Viewer(credential))
+        outgoing = Outgoing(send)
+        await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry))
+    except Stalled:
+        log.info("follower_stalled", pod=source.pod)
     finally:
         _followers.release()
 
@@ -111,6 +115,8 @@ async def _relay(live: Live, opened: BaseHTTPResponse, receive: Receive, send: S
                 asyncio.run_coroutine_threadsafe(chunks.put(data), loop).result()
         except (HTTPError, OSError, ValueError, RuntimeError) as cut:
             log.info("log_cut", error=type(cut).__name__)
+        finally:
+            opened.close()
         asyncio.run_coroutine_threadsafe(chunks.put(b""), loop)
 
     async with live.watching(viewer, receive):
@@ -121,7 +127,7 @@ async def _relay(live: Live, opened: BaseHTTPResponse, receive: Receive, send: S
             while not closed.done():
                 getting = asyncio.create_task(chunks.get())
                 await asyncio.wait({getting, closed}, return_when=asyncio.FIRST_COMPLETED)
-                if not getting.done():
+                if closed.done():
                     getting.cancel()
                     break
                 if not (data := getting.result()):
@@ -139,5 +145,5 @@ def _end(opened: BaseHTTPResponse) -> None:
     """Wakes the thread that reads; a log that came to its end has given its connection back already."""
     try:
         opened.shutdown()
-    except RuntimeError:
+    except (RuntimeError, ValueError, OSError):
         log.debug("log_had_ended")

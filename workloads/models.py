@@ -124,12 +124,16 @@ class Run(models.Model):
     spec = models.JSONField()
     requested_at = models.DateTimeField(db_default=Now(), editable=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    # As operators changed it while it waited, one of run_spec.PRIORITIES; "": as frozen.
+    priority = models.CharField(max_length=20, blank=True, default="", db_default="")
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     # Who wants another run to begin, as the workload is declared, when this one has ended; None: nobody.
     next_wanted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     admitted_at = models.DateTimeField(null=True, blank=True)
+    # Since when it waits again: the queue took its units back. None while it holds them, and before it ever did.
+    put_back_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -166,9 +170,19 @@ class Run(models.Model):
         return int(self.spec.get("workers", 1))
 
     @property
+    def units(self) -> int:
+        """Of one worker."""
+        return int(self.spec.get("units", 0))
+
+    @property
     def total_units(self) -> int:
-        """Of all its workers; `units` of the spec are of one."""
-        return int(self.spec.get("units", 0)) * self.workers
+        """Of all its workers."""
+        return self.units * self.workers
+
+    @property
+    def holds_units(self) -> bool:
+        """While it has not ended; as queries.sizes.HOLDS."""
+        return self.admitted_at is not None and self.put_back_at is None
 
 
 class NotebookWatch(Due):

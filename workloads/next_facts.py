@@ -13,7 +13,7 @@ from workloads.outlook import Figures
 @dataclass(frozen=True)
 class Option:
     """A class for this team now. `figures`: as a new run of it would meet them. `takes`: it takes this work, its image
-    and sizes included; `takes_fewer`: also with one unit. `most_units`: that one workload can ever have; `allocatable`:
+    and sizes included; `takes_fewer`: also with one unit. `most_units`: that one worker can ever have; `allocatable`:
     that its nodes offer in all, None: unknown. `memory_gib`: of one unit.
     """
 
@@ -31,28 +31,33 @@ class Option:
 
 @dataclass(frozen=True)
 class Other:
-    """A run of the team on the same class, on a node. `idle_since` None: in use, or not known."""
+    """A run of the team on the same class. `on`: its units by node. `idle_since` None: in use, or not known."""
 
     name: str
     who: str
-    units: int
+    on: Mapping[str, int]
     since: datetime
-    node: str
     may_stop: bool
     idle_since: datetime | None = None
+
+    @property
+    def units(self) -> int:
+        return sum(self.on.values())
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Around one run. `own`: its class, None where the team has nothing to do with it any more. `ahead`: units of each
-    of the team's that goes before it. `free_on`: units of its class by node. `ending`: the most units of its class that
-    work which is ending still holds on one node. `may_change`, `may_request`: what this person may.
+    """Around one run of `workers` with `each` units. `own`: its class, None where the team has nothing to do with it
+    any more. `ahead`: units of each of the team's that goes before it. `free_on`: units of its class by node. `ending`:
+    the most units of its class that work which is ending still holds on one node. `may_change`, `may_request`: what
+    this person may.
     """
 
     name: str
     kind: str
-    units: int
+    each: int
     own: Option | None
+    workers: int = 1
     options: tuple[Option, ...] = ()
     others: tuple[Other, ...] = ()
     ahead: tuple[int, ...] = ()
@@ -61,6 +66,16 @@ class Facts:
     around: Around | None = None
     may_change: bool = False
     may_request: bool = False
+
+    @property
+    def units(self) -> int:
+        return self.each * self.workers
+
+    def starts_on(self, figures: Figures) -> bool:
+        """Whether `outlook.sentence` says "starts at once" of all of it."""
+        if self.workers == 1:
+            return fits_now(figures) >= self.each
+        return figures.workers_now(self.each) >= self.workers
 
 
 def fits_now(figures: Figures) -> int:

@@ -71,7 +71,10 @@ def is_never(told: Status, facts: Facts) -> bool:
     """As it is asked for now: by the cluster's own word, or because no node has so many units."""
     if told.explained is not None and told.explained.is_final:
         return True
-    return told.phase in (Phase.QUEUED, Phase.BLOCKED) and facts.own is not None and facts.units > facts.own.most_units
+    if told.phase not in (Phase.QUEUED, Phase.BLOCKED) or facts.own is None:
+        return False
+    # No node at all says nothing of its size: one may come, or come back.
+    return 0 < facts.own.most_units < facts.each
 
 
 def advice(told: Status, facts: Facts) -> Advice | None:
@@ -117,38 +120,63 @@ def _classes(_told: Status, facts: Facts) -> list[NextStep]:
     """Others that fit now, the smaller slices first."""
     if not facts.may_change:
         return []
-    fitting = [one for one in facts.options if one.takes and fits_now(one.figures) >= facts.units]
+    fitting = [one for one in facts.options if one.takes and facts.starts_on(one.figures)]
     found = []
     for one in sorted(fitting, key=lambda one: not one.is_smaller)[:CLASSES_SHOWN]:
-        verb, label = ("smaller_slice", "Take a smaller slice") if one.is_smaller else ("other_class", "Take another")
+        verb, label = ("smaller_slice", _smaller(one)) if one.is_smaller else ("other_class", "Take another")
         terms = " Its terms have to be accepted first." if one.asks_terms else ""
-        why = f"{_capital(_now(one.figures, facts.units))}.{terms}"
-        found.append(NextStep(verb, f"{label}: {one.name}", why, _changed(facts, one.slug, facts.units, "choices")))
+        why = f"{_capital(_now(one.figures, facts.each, facts.workers))}.{terms}"
+        found.append(NextStep(verb, f"{label}: {one.name}", why, _changed(facts, one.slug, facts.each, "choices")))
     return found
+
+
+def _smaller(one: Option) -> str:
+    """Every share is of a card; a slice or a card may be smaller than another."""
+    return "Take a share" if one.figures.unit == "share" else f"Take a smaller {one.figures.unit}"
 
 
 def _fewer_now(told: Status, facts: Facts) -> list[NextStep]:
     own = facts.own
-    if own is None or not own.takes_fewer or not facts.may_change:
+    if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
         return []
-    now = min(fits_now(own.figures), facts.units - 1, _limit(told))
-    if told.reason != "topology_refused" and fits_now(own.figures) >= facts.units and _limit(told) >= facts.units:
+    if told.reason != "topology_refused" and facts.starts_on(own.figures) and _limit(told) >= facts.units:
         # What it asks for is free: it starts in a moment.
         return []
+    if facts.workers > 1:
+        return _fewer_workers(facts, own, own.figures.workers_now(facts.each), "")
+    now = min(fits_now(own.figures), facts.units - 1, _limit(told))
     return [_fewer(facts, own, now, f"{_capital(_now(own.figures, now))}.")] if now >= 1 else []
 
 
 def _fewer_later(told: Status, facts: Facts) -> list[NextStep]:
     """Of what can never start: so many could, and do not now."""
     own = facts.own
-    if own is None or not own.takes_fewer or not facts.may_change:
+    if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
         return []
     if not is_never(told, facts) or _fewer_now(told, facts):
         return []
-    possible = min(own.most_units, own.figures.granted + own.figures.borrowing_limit, facts.units - 1, _limit(told))
-    unit = own.figures.unit
+    in_all, unit = own.figures.granted + own.figures.borrowing_limit, own.figures.unit
+    if facts.workers > 1 and facts.each <= own.most_units:
+        return _fewer_workers(facts, own, in_all // facts.each, "It waits until so many are free.")
+    possible = min(own.most_units, in_all // facts.workers, facts.each - 1, _limit(told))
     why = f"{plural(possible, unit)} can start; it waits until so many are free."
     return [_fewer(facts, own, possible, why)] if possible >= 1 else []
+
+
+def _again(told: Status, facts: Facts) -> list[NextStep]:
+    """As it is, on its class as that is now."""
+    own = facts.own
+    if own is None or not own.takes_fewer or not facts.may_change or facts.each > own.most_units:
+        return []
+    why = told.explained.remedy if told.explained else ""
+    if facts.starts_on(own.figures):
+        why = f"{why} {_capital(_now(own.figures, facts.each, facts.workers))}."
+    return [NextStep("start_again", "Start it again", why.strip(), _changed(facts, own.slug, facts.each, "choices"))]
+
+
+def _is_of_size(told: Status) -> bool:
+    """The quota that is too small is of cores or memory: how many units would do nobody says."""
+    return told.reason == "quota_too_small" and told.facts.get("resource") in ("cpu", "memory")
 
 
 def _limit(told: Status) -> int:
@@ -159,8 +187,21 @@ def _limit(told: Status) -> int:
     return limit
 
 
+def _fewer_workers(facts: Facts, own: Option, possible: int, why: str) -> list[NextStep]:
+    """As many as are possible, with units as they are. `why` "": they fit now."""
+    count = min(possible, facts.workers - 1)
+    if count < 1:
+        return []
+    asked = f"{plural(count, 'worker')} of {plural(facts.each, own.figures.unit)}"
+    said = why or _now(own.figures, facts.each, count)
+    label = f"Ask for {plural(count, 'worker')} instead of {facts.workers}"
+    way = _changed(facts, own.slug, facts.each, "id_workers", workers=count)
+    return [NextStep("fewer_workers", label, f"{asked}: {said[:1].lower()}{said[1:].removesuffix('.')}.", way)]
+
+
 def _fewer(facts: Facts, own: Option, units: int, why: str) -> NextStep:
-    label = f"Ask for {plural(units, own.figures.unit)} instead of {facts.units}"
+    for_each = " for each worker" if facts.workers > 1 else ""
+    label = f"Ask for {plural(units, own.figures.unit)} instead of {facts.each}{for_each}"
     return NextStep("fewer_units", label, why, _changed(facts, own.slug, units, "id_units"))
 
 
@@ -192,11 +233,12 @@ def _frees_enough(facts: Facts, own: Option, stopped: tuple[Other, ...]) -> bool
     """It keeps its place: only what goes before it takes of these units first."""
     freed = dict(facts.free_on)
     for one in stopped:
-        freed[one.node] = freed.get(one.node, 0) + one.units
+        for node, units in one.on.items():
+            freed[node] = freed.get(node, 0) + units
     on_one_node = max(own.figures.on_one_node or 0, *freed.values())
     used = own.figures.used - sum(one.units for one in stopped)
     then = replace(own.figures, used=used, on_one_node=on_one_node, waiting=facts.ahead)
-    return fits_now(then) >= facts.units
+    return facts.starts_on(replace(then, free_on=tuple(freed.values())))
 
 
 def _stop(own: Option, found: tuple[Other, ...]) -> NextStep:
@@ -229,6 +271,7 @@ def _ending_is_enough(facts: Facts) -> bool:
     return (
         facts.own is not None
         and bool(facts.ending)
+        and facts.workers == 1
         and (facts.own.figures.on_one_node or 0) < facts.units <= (facts.ending + (facts.own.figures.on_one_node or 0))
     )
 
@@ -236,7 +279,7 @@ def _ending_is_enough(facts: Facts) -> bool:
 def _request(told: Status, facts: Facts) -> list[NextStep]:
     """What is missing for it, where the class's nodes have so much."""
     own = facts.own
-    if own is None or not own.takes or facts.units > own.most_units or own.figures.leaving:
+    if own is None or not own.takes or facts.each > own.most_units or own.figures.leaving:
         return []
     figures = own.figures
     used = 0 if is_never(told, facts) else figures.used + sum(facts.ahead)
@@ -267,6 +310,8 @@ def _change(place: str, label: str) -> Callable[[Status, Facts], list[NextStep]]
 
 def _sizes(told: Status, facts: Facts) -> list[NextStep]:
     """Within what its units come with; beyond that only more units have more."""
+    if told.reason == "quota_too_small" and not _is_of_size(told):
+        return []
     if told.reason == "bus_error":
         return _change("shared_memory_gib", "Ask for more shared memory")(told, facts)
     what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
@@ -275,12 +320,23 @@ def _sizes(told: Status, facts: Facts) -> list[NextStep]:
         limit = told.facts.get("limit")
         [found] = _change(what, "Change its cores or memory")(told, facts)
         return [found if limit is None else replace(found, why=f"{limit} is the limit. {found.why}")]
-    is_all = own is not None and own.memory_gib and now >= own.memory_gib * facts.units
-    if is_all and (own is None or facts.units >= own.most_units):
+    is_all = own is not None and own.memory_gib and now >= own.memory_gib * facts.each
+    if is_all and (own is None or facts.each >= own.most_units):
         return []
     place, label = ("units", "Ask for more units") if is_all else (what, "Ask for more memory")
     [found] = _change(place, label)(told, facts)
     return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
+
+
+def _left_beside(told: Status, facts: Facts) -> list[NextStep]:
+    """As much cpu or memory as one node has left beside free units."""
+    resource, left, asked = (told.facts.get(name) for name in ("resource", "available", "asked"))
+    if facts.own is None or not isinstance(left, int) or left < 1 or not facts.may_change:
+        return []
+    field, unit = ("cpu", "core") if resource == "cpu" else ("memory_gib", "GiB")
+    why = f"One node has {plural(left, unit)} left beside free {several(facts.own.figures.unit)}."
+    way = Way("workload-change", facts.name, {field: str(left)}, f"id_{field}")
+    return [NextStep("change", f"Ask for {plural(left, unit)} instead of {asked}", why, way)]
 
 
 def _log(told: Status, facts: Facts) -> list[NextStep]:
@@ -312,7 +368,9 @@ _STEPS: Mapping[Part, Callable[[Status, Facts], list[NextStep]]] = {
     Part.VOLUME: _change("volume", "Choose another volume"),
     Part.COMMAND: _change("command", "Change its command"),
     Part.REPOSITORY: _change("repository", "Change its repository"),
+    Part.AGAIN: _again,
     Part.SIZES: _sizes,
+    Part.LESS: _left_beside,
     Part.SECRETS: _secrets,
     Part.LOG: _log,
     Part.OPERATORS: _operators,
@@ -322,13 +380,14 @@ _STEPS: Mapping[Part, Callable[[Status, Facts], list[NextStep]]] = {
 # ---- words -----------------------------------------------------------------------------------------------------------
 
 
-def _changed(facts: Facts, slug: str, units: int, place: str) -> Way:
-    query = {"class": slug, "units": str(units)}
+def _changed(facts: Facts, slug: str, units: int, place: str, workers: int = 0) -> Way:
+    query = {"class": slug, "units": str(units), **({"workers": str(workers)} if workers else {})}
     return Way("workload-change", facts.name, query, place)
 
 
-def _now(figures: Figures, units: int) -> str:
-    text, tone = sentence(figures, None, units)
+def _now(figures: Figures, each: int, workers: int = 1) -> str:
+    text, tone = sentence(figures, None, each, workers)
+    units = each * workers
     return text if tone == GOOD else f"{plural(units, figures.unit)} of the {several(figures.unit)} are free"
 
 

@@ -12,7 +12,6 @@ from portal.errors import get_or_refuse
 from workloads import queries, shown
 from workloads.models import Workload
 from workloads.next_steps_shown import helps
-from workloads.phase import WAITING
 from workloads.queries.helping import advices
 
 
@@ -35,7 +34,6 @@ def of_team(request: HttpRequest, tenant: str) -> HttpResponse:
     namespace, team = queries.team(by, tenant)
     alive = Workload.objects.filter(namespace=namespace, deleted_at=None, runs__ended_at=None, runs__isnull=False)
     rows = queries.rows(queries.with_names(alive.order_by("-id"))[:500])
-    # What is blocked on a node is in the other list.
-    rows = [row for row in rows if row.status.phase in WAITING and (row.pod is None or not row.pod.node)]
+    rows = [row for row in rows if row.is_in_line]
     found = [helps(name, one, tenant) for name, one in advices(by, namespace, team, rows).items()]
     return render(request, "workloads/_next_steps_waiting.html", {"waiting": found})

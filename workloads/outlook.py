@@ -17,8 +17,8 @@ GOOD, WAIT, BAD = "good", "wait", "bad"
 class Figures:
     """Of one class, for one team, in units. `used`: of its own runs; `waiting`: of each of its own that waits, in their
     order; `ahead`: how many of these go before a new one. `on_one_node`: the most that is free on a single node now,
-    None when the cluster was not read. `held` and `leaving`: what is said of a class that admits nothing new at
-    present, or will never again; "" otherwise.
+    None when the cluster was not read; `free_on`: of each node, where several may be needed. `held` and `leaving`: what
+    is said of a class that admits nothing new at present, or will never again; "" otherwise.
     """
 
     unit: str
@@ -30,6 +30,7 @@ class Figures:
     leaving: str = ""
     waiting: tuple[int, ...] = ()
     ahead: int = 0
+    free_on: tuple[int, ...] = ()
 
     @property
     def taken_first(self) -> int:
@@ -44,11 +45,24 @@ class Figures:
                 taken += units
         return taken
 
+    def workers_now(self, each: int) -> int:
+        """The most workers of so many units that would all start at once: each on one node, not all on the same. What
+        goes first takes its units wherever it hurts most.
+        """
+        if self.held or self.leaving or self.on_one_node is None:
+            return 0
+        taken = self.taken_first
+        together = (self.on_one_node - taken) // each
+        spread = sum(free // each for free in self.free_on) - taken
+        within_quota = (self.granted - self.used - taken) // each
+        return max(0, min(within_quota, max(together, spread if together >= 1 else 0)))
+
 
 @dataclass(frozen=True)
 class Outlook:
     """`kinds`: "jobs only" and the like, "" for a class that takes everything. `cost`: of the units and hours that were
-    asked about; `price`: of one unit and hour. Both "" for what costs nothing.
+    asked about; `price`: of one unit and hour. Both "" for what costs nothing. `interruption`: who may interrupt it if
+    it starts now, "" for what never does.
     """
 
     slug: str
@@ -58,6 +72,7 @@ class Outlook:
     price: str
     kinds: str = ""
     cost: str = ""
+    interruption: str = ""
 
 
 def sentence(figures: Figures, never: Refusal | None, each: int = 1, workers: int = 1) -> tuple[str, str]:
@@ -129,15 +144,16 @@ def _on_own(figures: Figures, units: int, *, uses: str) -> tuple[str, str]:
 
 
 def _together(figures: Figures, each: int, workers: int, *, uses: str) -> tuple[str, str]:
-    """What is free on one node decides only where all of them fit there; of several nodes together nobody counts."""
     if figures.on_one_node is None:
         return f"{uses}; what is free is not known, the cluster was not read", WAIT
-    free = figures.on_one_node - figures.taken_first
-    if free >= each * workers:
-        return f"{uses}; {free} free now on one node; starts at once", GOOD
-    if free < each:
+    now = figures.workers_now(each)
+    if now >= workers:
+        free = figures.on_one_node - figures.taken_first
+        where = f"{free} free now on one node" if free >= each * workers else "so many are free now on several nodes"
+        return f"{uses}; {where}; starts at once", GOOD
+    if now == 0:
         return f"{uses}; no node has {plural(each, figures.unit)} free now; waits until all {workers} workers fit", WAIT
-    return f"{uses}; starts when all {workers} workers fit on nodes at the same time", WAIT
+    return f"{uses}; {now} of {workers} workers would fit now; starts when all do at the same time", WAIT
 
 
 def _own_now(figures: Figures, units: int) -> str:

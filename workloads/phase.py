@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from cluster.observed import Container, Pod, Workload
+from cluster.observed import AsOf, Container, Pod, Workload
 from workloads import explain, workers
 from workloads.explain import AGAIN, Ended, Explained
 from workloads.seen import ImageSeen, NodeTrouble, Seen, container, current_container, since
@@ -19,6 +19,8 @@ from workloads.wish import Wish
 
 # Shorter than this, what is missing is most likely on its way.
 PATIENCE = timedelta(seconds=15)
+# The Job controller makes a pod at once, unless something refuses it, of which it tells.
+POD_PATIENCE = timedelta(minutes=3)
 # An event that was not repeated for longer is over.
 WARNING_LIFE = timedelta(minutes=3)
 SLOW_PULL = timedelta(minutes=5)
@@ -55,8 +57,11 @@ class Status:
     explained: Explained | None = None
 
 
-def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
-    """`wish` is None for a workload that was declared and never started; `seen` is None while the mirror is unknown."""
+def status(wish: Wish | None, seen: Seen | None, *, now: datetime, as_of: AsOf | None = None) -> Status:
+    """`wish` is None for a workload that was declared and never started; `seen` is None while the mirror is unknown.
+
+    `as_of`: how current it is; None: as current as can be.
+    """
     if wish is None:
         return Status(Phase.STOPPED, "not_started", "Not started yet.", None, actions=("start", "delete"))
     if wish.ended_at is not None:
@@ -73,7 +78,17 @@ def status(wish: Wish | None, seen: Seen | None, *, now: datetime) -> Status:
             None,
             actions=("stop",),
         )
-    return _alive(wish, seen, now)
+    if as_of is None or as_of.is_current or as_of.at is None:
+        return _alive(wish, seen, now)
+    if seen.job is None and wish.sent == "applied":
+        return _not_heard(as_of.at, as_of.problem)
+    # What was missing when it was last heard of may be there since.
+    return _alive(wish, seen, min(now, as_of.at))
+
+
+def _not_heard(at: datetime, problem: str) -> Status:
+    found = explain.not_heard(at, problem)
+    return Status(Phase.UNKNOWN, found.reason, found.sentence, at, dict(found.facts), found.actions, found)
 
 
 def _ended(wish: Wish, seen: Seen | None) -> Status:
@@ -116,21 +131,21 @@ def _alive(wish: Wish, seen: Seen, now: datetime) -> Status:
     if pod is not None and (pod.deleting_since is None or seen.queue is None):
         return _with_pods(wish, seen, pod, now)
     if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
-        return _without_pod(seen) if pod is None else _replacing(seen, pod)
+        return _without_pod(seen, now) if pod is None else _replacing(seen, pod)
     if seen.job is None:
         return _without_job(wish, now)
     if seen.queue is None:
         return _without_queue(wish, seen, now)
-    return _queued(wish, seen.queue, seen.position)
+    return _queued(wish, seen, seen.queue, now)
 
 
 def _without_job(wish: Wish, now: datetime) -> Status:
     if wish.sent == "applied" and wish.sent_at is not None and now - wish.sent_at > PATIENCE:
         text = "Its job is no longer in the cluster; the portal records its end."
         return Status(Phase.UNKNOWN, "job_gone", text, wish.sent_at, actions=("stop",))
-    if wish.problem:
-        text = f"{wish.problem} Your {wish.kind} is saved and will start when it does."
-        return Status(Phase.QUEUED, "cluster_unavailable", text, wish.requested_at, actions=("stop",))
+    if (found := explain.not_created(wish.problem, wish.problem_text, kind=wish.kind)) is not None:
+        facts = dict(found.facts)
+        return Status(Phase.QUEUED, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
     text = "Asked just now; its job is being created."
     return Status(Phase.QUEUED, "requested", text, wish.requested_at, actions=("stop",))
 
@@ -146,41 +161,51 @@ def _without_queue(wish: Wish, seen: Seen, now: datetime) -> Status:
     return Status(Phase.QUEUED, "queued", "Handed to the queue.", wish.requested_at, actions=("stop",))
 
 
-def _queued(wish: Wish, queue: Workload, position: int | None) -> Status:
+def _queued(wish: Wish, seen: Seen, queue: Workload, now: datetime) -> Status:
+    """Of what waits for others' units a place in the team's own queue says nothing."""
+    position = seen.position
+    if seen.at is not None and seen.at.is_for_borrowed(wish.class_slug, wish.units * wish.workers):
+        position = None
     facts: dict[str, Any] = {} if position is None else {"position": position + 1}
     pending = queue.condition("QuotaReserved")
     message = pending.message if pending is not None and not pending.is_true else ""
     size = {"units": wish.units, "workers": wish.workers}
     found = explain.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
+    found = explain.with_numbers(found, wish.asked, seen.at.limits if seen.at else {})
+    by_nodes = explain.by_nodes(seen.nodes, message, class_name=wish.class_name, workers=wish.workers)
+    found = explain.held_back(seen.at, queue, message, now) or by_nodes or found
     facts |= found.facts
-    if wish.hold and not found.is_final:
+    if wish.hold and not found.is_final and not queue.is_true("QuotaReserved"):
         found = explain.held(wish.hold, message)
     interrupted = queue.condition("Preempted")
     if interrupted is not None and interrupted.is_true and not found.is_final:
-        again = explain.preempted(interrupted.message)
+        again = explain.preempted(interrupted.message, interrupted.reason)
         sentence = f"{again.sentence} {found.sentence}"
         found = replace(again, sentence=sentence, raw="\n".join(filter(None, (again.raw, found.raw))))
     if not queue.active:
-        found = Explained("deactivated", "The queue system put it aside.", "Stop it and start it again.", is_final=True)
+        found = explain.set_aside(queue.checks)
     phase = Phase.BLOCKED if found.is_final else Phase.QUEUED
     return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
 
 
-def _without_pod(seen: Seen) -> Status:
+def _without_pod(seen: Seen, now: datetime) -> Status:
     admitted_at = since(seen.queue, "Admitted")
     refused = seen.warning("FailedCreate", kind="Job")
-    if refused is None or (admitted_at is not None and refused.last_at < admitted_at):
+    if refused is not None and (admitted_at is None or refused.last_at >= admitted_at):
+        found = explain.refused_pod(refused.message)
+    elif admitted_at is None or now - admitted_at < POD_PATIENCE:
         text = "Units are assigned; its pod is being created."
         return Status(Phase.PREPARING, "creating_pod", text, admitted_at, actions=("stop",))
-    found = explain.refused_pod(refused.message)
-    phase = Phase.BLOCKED if found.is_final else Phase.PREPARING
+    else:
+        found = explain.no_pod(admitted_at)
+    phase = Phase.BLOCKED if found.is_final or found.reason == "no_pod" else Phase.PREPARING
     return Status(phase, found.reason, found.sentence, admitted_at, dict(found.facts), found.actions, found)
 
 
 def _with_pods(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     if wish.workers == 1:
         return _with_pod(wish, seen, pod, now)
-    found = dict.fromkeys(range(wish.workers), _without_pod(seen))
+    found = dict.fromkeys(range(wish.workers), _without_pod(seen, now))
     for index, theirs in workers.parts(seen).items():
         if theirs.pod is not None and index in found:
             found[index] = _with_pod(wish, theirs, theirs.pod, now)
@@ -197,7 +222,7 @@ def _with_pod(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     if pod.deleting_since is not None:
         return _replacing(seen, pod)
     if not pod.node:
-        return _unbound(pod, now)
+        return _unbound(wish, seen, pod, now)
     if seen.lost is not None:
         return _on_lost_node(seen.lost, pod)
     if main is None or main.state != "running":
@@ -306,11 +331,12 @@ def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
 # ---- a pod that does not run yet -------------------------------------------------------------------------------------
 
 
-def _unbound(pod: Pod, now: datetime) -> Status:
+def _unbound(wish: Wish, seen: Seen, pod: Pod, now: datetime) -> Status:
     scheduled = pod.condition("PodScheduled")
     if scheduled is None or scheduled.is_true or scheduled.reason != "Unschedulable":
         return Status(Phase.PREPARING, "placing", "A node is being chosen.", pod.created_at, actions=("stop",))
     found = explain.unschedulable(scheduled.message)
+    found = explain.still_ending(seen.nodes, found, wish.class_name) or found
     phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
     at = scheduled.since or pod.created_at
     return Status(phase, found.reason, found.sentence, at, dict(found.facts), found.actions, found)

@@ -20,7 +20,9 @@ class Part(Enum):
     VOLUME = auto()
     COMMAND = auto()
     REPOSITORY = auto()
+    AGAIN = auto()
     SIZES = auto()
+    LESS = auto()
     SECRETS = auto()
     LOG = auto()
     OPERATORS = auto()
@@ -29,7 +31,16 @@ class Part(Enum):
 Plan = tuple[Part, ...]
 # What is worked out from the class, the team's quota and the nodes; all else from the status alone.
 _BY_CLASS = frozenset(
-    {Part.OTHER_CLASS, Part.FEWER_NOW, Part.FEWER_LATER, Part.STOP_IDLE, Part.REQUEST, Part.STOP_BUSY, Part.SIZES}
+    {
+        Part.OTHER_CLASS,
+        Part.FEWER_NOW,
+        Part.FEWER_LATER,
+        Part.STOP_IDLE,
+        Part.REQUEST,
+        Part.STOP_BUSY,
+        Part.SIZES,
+        Part.AGAIN,
+    }
 )
 
 # What costs nobody anything goes first, what ends somebody's work last.
@@ -48,6 +59,7 @@ _TELL = (Part.OPERATORS,)
 _WAIT = (Part.WAIT,)
 _WAIT_OR_TELL = (Part.WAIT, Part.OPERATORS)
 _ELSEWHERE = (Part.OTHER_CLASS, Part.WAIT, Part.OPERATORS)
+_OTHER_OR_TELL = (Part.OTHER_CLASS, Part.OPERATORS)
 _IMAGE = (Part.IMAGE,)
 _IMAGE_OR_TELL = (Part.IMAGE, Part.OPERATORS)
 _REPOSITORY = (Part.REPOSITORY, Part.LOG)
@@ -58,18 +70,32 @@ _PLANS: Mapping[str, Plan] = {
     "preempted": _QUOTA,
     "preempted_in_team": _QUOTA,
     "exceeds_maximum": _MAXIMUM,
+    "flavor_mismatch": (Part.AGAIN, Part.OTHER_CLASS, Part.OPERATORS),
     "no_node_fits": _NODES,
+    "gang_fits_in_part": _NODES,
+    "previous_ending": _WAIT_OR_TELL,
+    "no_units_offered": _OTHER_OR_TELL,
+    "device_class_missing": _OTHER_OR_TELL,
+    "device_class_not_counted": _OTHER_OR_TELL,
+    "nodes_down": _ELSEWHERE,
     "reclaiming": _WAIT,
     "class_held": (Part.OTHER_CLASS, Part.WAIT),
+    "put_back": _WAIT,
+    "checked": _WAIT_OR_TELL,
     "queue_held": _TELL,
+    "queue_inactive": _TELL,
     "queue_missing": _WAIT_OR_TELL,
     "not_in_queue": _TELL,
     "deactivated": _TELL,
     "cluster_unavailable": _WAIT_OR_TELL,
     "cluster_not_read": _TELL,
+    "mirror_stale": _TELL,
+    "namespace_missing": _WAIT_OR_TELL,
+    "namespace_going": _WAIT_OR_TELL,
+    "no_pod": _TELL,
     # its pod is refused
     "quota_full": _WAIT,
-    "quota_too_small": (Part.FEWER_NOW, Part.OTHER_CLASS, Part.FEWER_LATER, Part.OPERATORS),
+    "quota_too_small": (Part.FEWER_NOW, Part.OTHER_CLASS, Part.FEWER_LATER, Part.SIZES, Part.OPERATORS),
     "quota_needs_sizes": _TELL,
     "quota_starting": _WAIT,
     "quota_missing": _TELL,
@@ -83,16 +109,16 @@ _PLANS: Mapping[str, Plan] = {
     "pod_refused": _TELL,
     "refused_by_cluster": _TELL,
     # no node
-    "no_cpu_or_memory": _ELSEWHERE,
+    "no_cpu_or_memory": (Part.LESS, Part.FEWER_NOW, *_ELSEWHERE),
     "port_taken": _WAIT_OR_TELL,
     "volume_elsewhere": (Part.VOLUME, Part.OPERATORS),
     "nodes_closed": _ELSEWHERE,
-    "no_node_matches": (Part.OTHER_CLASS, Part.OPERATORS),
+    "no_node_matches": _OTHER_OR_TELL,
     "no_nodes": _TELL,
     "not_placed": _TELL,
     "devices_unavailable": _NODES,
     "volume_unbound": _TELL,
-    "volume_missing": _WAIT_OR_TELL,
+    "volume_missing": (Part.VOLUME, Part.OPERATORS),
     # on its node
     "image_not_found": _IMAGE,
     "image_not_allowed": _IMAGE_OR_TELL,
@@ -113,6 +139,7 @@ _PLANS: Mapping[str, Plan] = {
     "volume_not_mounted": _TELL,
     "pod_not_set_up": _TELL,
     "secret_missing": _WAIT_OR_TELL,
+    "secret_incomplete": _WAIT_OR_TELL,
     "no_worker_key": _TELL,
     "sealed_for_another_key": (Part.SECRETS, Part.OPERATORS),
     "container_config": _TELL,

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
-from django.db.models.functions import Coalesce, Greatest, Now
+from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from catalog.models import GpuClass
@@ -32,8 +32,10 @@ from workloads import (
     coming_back,
     ending,
     idle,
+    interrupting,
     keeping,
     leaving,
+    priority,
     registry_secret,
     run_secret,
     run_time,
@@ -178,14 +180,15 @@ def _follow(work: _Work, run: Run) -> Outcome:
     run_time.warn_due(run)
     end = ending.of(seen, kind=run.workload.kind) or (ending.LOST if seen.job is None and _is_gone(work, job) else None)
     if end is None:
-        run_secret.insist(work.workload, spec, work.sent.get(("Secret", job.name)))
+        run_secret.keep(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
+        priority.carry_out(run, job, seen, kube=work.kube)
         return Outcome(again_in_s=ALIVE_AGAIN_S)
     is_back = end.reason in ending.INTERRUPTED and coming_back.comes_back(run, end.reason)
     if end.reason in ending.INTERRUPTED:
         end = replace(end, message=f"{end.message} {ending.COMES_BACK if is_back else ending.STAYS_AWAY}")
     with transaction.atomic():
         if _end(run, end, seen) and is_back:
-            coming_back.start_again(run, end)
+            coming_back.start_again(run, end, seen)
     return _tidy(work)
 
 
@@ -358,15 +361,16 @@ def _record(run: Run, seen: Seen) -> None:
         for column, at in found.items()
         if at is not None and getattr(run, column) is None
     }
-    preemptions = seen.queue.preemptions if seen.queue else 0
-    has_other_end = run_time.follow(run, seen)
-    if not new and preemptions <= run.preemptions and not has_other_end:
+    has_other_end, is_told = run_time.follow(run, seen), interrupting.follow(run, seen)
+    if not new and not is_told and not has_other_end:
         return
     changes: dict[str, object] = {column: Coalesce(F(column), at) for column, at in new.items()}
     with transaction.atomic():
-        Run.objects.filter(pk=run.pk).update(preemptions=Greatest(F("preemptions"), preemptions), **changes)
+        if changes:
+            Run.objects.filter(pk=run.pk).update(**changes)
         if "ready_at" in new:
             idle.begin(run)
+            interrupting.resumed(run, seen)
     for column, at in new.items():
         setattr(run, column, at)
     page_hint(run.workload.namespace.name)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import structlog
 from django.conf import settings
+from django.utils import timezone
 
+from cluster import apply
+from cluster.kube import Kube
 from cluster.manifests import Manifest
 from cluster.manifests import run as manifests
 from cluster.models import AppliedObject
@@ -14,8 +19,11 @@ from workloads import sealing
 from workloads.explain import NO_KEY, OTHER_KEY
 from workloads.models import Run, TeamSecret, Workload
 from workloads.notebook_token import notebook_token
+from workloads.seen import Seen, current_container
 
 log = structlog.get_logger(__name__)
+# A kubelet that was told of a Secret looks again within moments: what it says until then is of before.
+SEEN_AFTER = timedelta(seconds=15)
 
 
 def is_needed(spec: RunSpec) -> bool:
@@ -57,6 +65,25 @@ def insist(workload: Workload, spec: RunSpec, sent: AppliedObject | None) -> Non
         "that sealed them, or have the team put them again."
     )
     raise TryLater(OTHER_KEY, text)
+
+
+def keep(run: Run, spec: RunSpec, job: AppliedObject, sent: AppliedObject | None, seen: Seen, *, kube: Kube) -> None:
+    """Make it again where it was made, and somebody took it or a part of it away since: a kubelet that waits for it
+    says so. Raises as `insist`. No query unless it is missed.
+    """
+    insist(run.workload, spec, sent)
+    if sent is None or timezone.now() - sent.sent_at < SEEN_AFTER or not _is_missed(seen, sent):
+        return
+    secret = manifest(run.workload, run, spec, job_uid=job.uid)
+    if secret is not None:
+        log.warning("a run's secret was gone and is made again", run=job.name)
+        apply.send(kube=kube, cluster_id=sent.cluster_id, owner=sent.owner, manifest=secret, row=sent)
+
+
+def _is_missed(seen: Seen, sent: AppliedObject) -> bool:
+    texts = [one.message for pod in seen.pods if (one := current_container(pod)) is not None and one.state == "waiting"]
+    signs = (f'secret "{sent.name}" not found', f"in Secret {sent.namespace}/{sent.name}")
+    return any(sign in text for text in texts for sign in signs)
 
 
 def values(workload: Workload, spec: RunSpec) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ No mirror at all is None for the whole, never an empty Seen: "nothing is there" 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster.observed import Container, Job, Pod, Warning, WithConditions, Workload
+from workloads.nodes_seen import NodesSeen
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,28 @@ class ImageSeen:
 
 
 @dataclass(frozen=True)
+class QueueSeen:
+    """The team's queue in the cluster. `nominal`: units of its own by class slug; `why` it admits nothing, in Kueue's
+    words, "" it does; `is_stopped`: because it is held. `limits`: the most that one container of its namespace may ask
+    for by resource, where Kueue says that something asks for more.
+    """
+
+    nominal: Mapping[str, int]
+    why: str = ""
+    is_stopped: bool = False
+    limits: Mapping[str, str] = field(default_factory=dict)
+
+    def is_for_borrowed(self, slug: str, units: int) -> bool:
+        """The team's own would not do if all of it were free."""
+        return units > self.nominal.get(slug, units)
+
+
+@dataclass(frozen=True)
 class Seen:
     """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
 
-    `lost`: the trouble of the node that its pod is on; `image` None: nobody looked.
+    `lost`: the trouble of the node that its pod is on; `image` and `nodes` None: nobody looked. `holding`: all that
+    holds units in the team's queue, its own included.
     """
 
     job: Job | None = None
@@ -50,6 +70,10 @@ class Seen:
     position: int | None = None
     lost: NodeTrouble | None = None
     image: ImageSeen | None = None
+    nodes: NodesSeen | None = None
+    # None: nothing of the team waits, or nobody looked.
+    at: QueueSeen | None = None
+    holding: tuple[Workload, ...] = ()
 
     @property
     def pod(self) -> Pod | None:

@@ -19,6 +19,7 @@ from cluster.run_spec import HOME, NOTEBOOK, USUAL_PRIORITY
 from portal.quota_bar import plural
 from tenants.models import Tenant
 from workloads.giving_back import notices, watch_of
+from workloads.interruption import begins_again
 from workloads.models import Run
 from workloads.phase import Phase, ended_badly
 from workloads.progress import Step
@@ -34,7 +35,8 @@ EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase
 class ListRow:
     """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of what waits.
     `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook. `opens`: it is a
-    notebook and ready, for who may open it.
+    notebook and ready, for who may open it. `is_borrowed`: it has units that another team may take back; `interrupted`:
+    how it last was, "" where its reason says it.
     """
 
     name: str
@@ -52,6 +54,8 @@ class ListRow:
     ends_at: datetime | None = None
     idle_stops_at: datetime | None = None
     opens: bool = False
+    is_borrowed: bool = False
+    interrupted: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,16 @@ class WorkloadState:
     notices: tuple[str, ...] = ()
     workers: tuple[WorkerLine, ...] = ()
     estimate: Told | None = None
+    interruption: InterruptionLines | None = None
+
+
+@dataclass(frozen=True)
+class InterruptionLines:
+    """Sentences: how it was interrupted last, or ""; who may do it, and how it goes on then."""
+
+    last: str
+    may_be: str
+    loses: str
 
 
 @dataclass(frozen=True)
@@ -147,6 +161,8 @@ def list_row(row: WorkloadRow) -> ListRow:
         ends_at=alive.ends_at if alive else None,
         idle_stops_at=watch.stops_at if watch else None,
         opens=workload.kind == NOTEBOOK and status.phase is Phase.READY,
+        is_borrowed=row.exposure is not None and row.exposure.holds and row.exposure.is_borrowed,
+        interrupted=row.interrupted.count if row.interrupted and status.phase not in EXPLAINED_IN_LISTS else "",
     )
 
 
@@ -167,7 +183,19 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
         notices=notices(row.run),
         workers=worker_lines(row),
         estimate=row.estimate,
+        interruption=interruption_lines(row),
     )
+
+
+def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
+    """Of what runs or waits. What is said of it beside them says why it was interrupted while it waits."""
+    if row.run is None or row.run.ended_at is not None or row.run.stop_requested_at is not None:
+        return None
+    last, waits = row.interrupted, row.status.sentence.startswith("Interrupted: ")
+    said = "" if last is None else last.brief if waits else last.sentence
+    may_be = row.exposure.sentence if row.exposure else ""
+    loses = begins_again(row.run.spec["kind"], checkpoints=row.run.spec.get("checkpoints", False))
+    return InterruptionLines(said, may_be, loses) if said or may_be else None
 
 
 def worker_lines(row: WorkloadRow) -> tuple[WorkerLine, ...]:
@@ -264,7 +292,9 @@ def definitions(row: WorkloadRow) -> list[Definition]:
 def _of_jobs(run: Run) -> list[Definition]:
     """What was said beyond the usual."""
     spec, found = run.spec, []
-    if (priority := spec.get("priority", "")) and priority != USUAL_PRIORITY[spec["kind"]]:
+    if run is not None and run.priority:
+        found.append(Definition("Priority", f"{run.priority}, as operators changed it for this run"))
+    elif (priority := spec.get("priority", "")) and priority != USUAL_PRIORITY[spec["kind"]]:
         found.append(Definition("Priority", priority))
     if retries := spec.get("retries", 0):
         found.append(Definition("After a crash", f"tried again up to {plural(retries, 'time')}"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.urls import reverse
 
 from accounts.models import User
-from cluster.run_spec import HOME
 from tenants import queries as tenants
 from tenants.telling import address
+from workloads.interruption import files_after
 from workloads.models import Run, Workload
 
 
@@ -25,9 +25,4 @@ def page_of(workload: Workload) -> str:
 
 def files_of(run: Run) -> str:
     """What its end does to them, in one sentence that is as true before as after it."""
-    claim, path = run.spec["claim"], run.spec.get("mount_path") or HOME
-    if not claim:
-        return "It has no volume: its files go with the run, as what is only in memory does."
-    if path == HOME:
-        return f"Its files in {HOME} stay on the volume {claim}; what is only in memory is lost."
-    return f"Its files in {path} stay on the volume {claim}; files elsewhere and what is only in memory are lost."
+    return files_after(run.spec["claim"], run.spec.get("mount_path", ""))

@@ -43,7 +43,7 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
         limit=PAGE_SIZE,
         cursor=request.GET.get("cursor"),
     )
-    as_of = mirror.as_of(namespace.cluster_id, *queries.KINDS_NEEDED)
+    as_of = mirror.as_of(namespace.cluster_id, *queries.kinds_shown(namespace.cluster))
     rows = queries.rows(page.items)
     context = {
         "tenant": namespace.tenant,

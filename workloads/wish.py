@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from workloads.explain import Sealed, SignIn
@@ -12,8 +13,9 @@ from workloads.kept import Kept
 @dataclass(frozen=True)
 class Wish:
     """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
-    `sent_text`; `problem` is why the worker could not do its part at its last try, `hold` what is said of its class
-    while that is held; `sealed`: what the worker cannot open of its secrets. `units` are of each of the `workers`.
+    `sent_text`; `problem` is the code of why the worker could not do its part at its last try, with `problem_text`;
+    `hold` what is said of its class while that is held; `sealed`: what the worker cannot open of its secrets. `units`
+    are of each of the `workers`.
     """
 
     kind: str
@@ -32,6 +34,7 @@ class Wish:
     sent_at: datetime | None = None
     sent_text: str = ""
     problem: str = ""
+    problem_text: str = ""
     hold: str = ""
     stop_requested_at: datetime | None = None
     is_followed: bool = False
@@ -45,5 +48,7 @@ class Wish:
     exit_code: int | None = None
     preemptions: int = 0
     kept: Kept | None = None
+    # Of each worker, by resource.
+    asked: Mapping[str, str] = field(default_factory=dict)
     workers: int = 1
     retries: int = 0

@@ -152,7 +152,7 @@ def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
     }
     yield {"term": "In one workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
     yield {"term": "Runs", "value": one.get_kinds_display()}
-    for term, value in run_limits.facts(one.run_hours_limit, one.idle_stop_minutes):
+    for term, value in run_limits.facts(one.run_hours_limit, one.idle_stop_minutes, one.production_limit):
         yield {"term": term, "value": value}
     if one.borrowing_limit:
         yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond a team's own"}

@@ -47,6 +47,13 @@ class Line:
     hold: str
 
     @property
+    def used_percent(self) -> int | None:
+        """For the bar. What is not free counts as used: closed and unhealthy units start nothing either."""
+        if self.free is None or not self.allocatable:
+            return None
+        return round(100 * (self.allocatable - self.free) / self.allocatable)
+
+    @property
     def median_text(self) -> str:
         """ "40 seconds", "12 minutes"; "" where nobody can say."""
         if self.median_s is None:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from cluster.run_spec import NOTEBOOK
 from portal.quota_bar import plural, several
 from workloads.giving_back import watch_of
+from workloads.interruption import Standing
 from workloads.phase import Phase
 from workloads.queries import WorkloadRow
 from workloads.queries.sizes import rank
@@ -47,10 +48,6 @@ class RunningRow(ListRow):
     verb: str = ""
     label: str = ""
     verb_href: str = ""
-
-    @property
-    def is_borrowed(self) -> bool:
-        return self.can_be_interrupted == BORROWED
 
 
 @dataclass(frozen=True)
@@ -94,39 +91,24 @@ class Attention:
 # ---- what runs ---------------------------------------------------------------------------------------------------
 
 
-def running_groups(
-    tenant: str, rows: Iterable[WorkloadRow], holdings: Iterable[Holding], *, has_queue: bool
-) -> tuple[RunningGroup, ...]:
+def running_groups(tenant: str, rows: Iterable[WorkloadRow], holdings: Iterable[Holding]) -> tuple[RunningGroup, ...]:
     held = {one.slug: one for one in holdings}
     found = []
     for slug, theirs in _by_class(rows).items():
         holding = held.get(slug)
-        answers = interruptions(theirs, holding, has_queue=has_queue)
-        lines = tuple(_running_row(tenant, row, answers.get(row.workload.pk, "")) for row in theirs)
+        lines = tuple(_running_row(tenant, row) for row in theirs)
         found.append(RunningGroup(theirs[0].gpu_class.name, in_use(holding), lines))
     return tuple(found)
 
 
-def interruptions(rows: Iterable[WorkloadRow], holding: Holding | None, *, has_queue: bool) -> dict[int, str]:
-    """By workload id, of those on a node. Of one team Kueue interrupts the least urgent first, of equal ones those that
-    it admitted last, until nothing is borrowed any more; within the team what has a higher priority takes its place.
-    """
-    placed = [row for row in rows if row.run is not None and is_on_a_node(row)]
-    if not has_queue:
-        return {row.workload.pk: NO for row in placed}
-    if holding is None or holding.in_grace is None:
-        return {}
-    found, units = {}, 0
-    for row in sorted(placed, key=_kept_longest):
-        units += _units(row)
-        if units > holding.granted + holding.in_grace:
-            answer = BORROWED
-        elif units > holding.granted:
-            answer = IN_GRACE
-        else:
-            answer = LESS_URGENT[rank(row.run)] if row.run else NO
-        found[row.workload.pk] = answer
-    return found
+def interruption_of(row: WorkloadRow) -> str:
+    """In a few words, of what is on a node; "" of anything else, and while nobody knows."""
+    if row.exposure is None or row.run is None or not is_on_a_node(row):
+        return ""
+    standing = row.exposure.place.standing
+    return {Standing.BORROWED: BORROWED, Standing.IN_GRACE: IN_GRACE, Standing.NO_QUEUE: NO}.get(
+        standing, LESS_URGENT[rank(row.run)]
+    )
 
 
 def is_on_a_node(row: WorkloadRow) -> bool:
@@ -144,18 +126,13 @@ def in_use(holding: Holding | None) -> str:
     return f"{holding.used} of {plural(holding.granted, holding.unit)} in use"
 
 
-def _kept_longest(row: WorkloadRow) -> tuple[int, datetime]:
-    at = row.run.admitted_at or row.run.requested_at if row.run else row.workload.created_at
-    return rank(row.run) if row.run else 0, at
-
-
-def _running_row(tenant: str, row: WorkloadRow, answer: str) -> RunningRow:
+def _running_row(tenant: str, row: WorkloadRow) -> RunningRow:
     watch = watch_of(row.run) if row.run else None
     verb, label, href = _verb(tenant, row)
     return RunningRow(
         **vars(list_row(row)),
         units=_units(row),
-        can_be_interrupted=answer,
+        can_be_interrupted=interruption_of(row),
         idle_since=watch.idle_since if watch else None,
         verb=verb,
         label=label,

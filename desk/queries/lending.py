@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Sum
+from django.db import connection
 
 from catalog import queries as catalog
 from catalog.models import GpuClass
@@ -58,7 +58,8 @@ class Others:
 
 def lent(namespace: Namespace, idle: Mapping[GpuClass, Idle], at: datetime) -> dict[int, Lent | None]:
     """By class id; pods are known. None: nobody knows. No query where nothing is idle; one where nobody else uses such
-    a class, three where somebody does, five where somebody borrows.
+    a class, three where somebody does, five where somebody borrows. What it costs grows with what is in use of these
+    classes, not with the teams that hold them.
     """
     found: dict[int, Lent | None] = {one.pk: NOTHING for one in idle}
     cluster = namespace.cluster
@@ -73,14 +74,17 @@ def lent(namespace: Namespace, idle: Mapping[GpuClass, Idle], at: datetime) -> d
     borrowed = [one for one in lending if others[one.pk].borrowed]
     if not borrowed:
         return found
-    promised, spare = _promised(borrowed, at), _spare(cluster, borrowed)
-    for one in borrowed:
+    spare = _spare(cluster, borrowed)
+    # What is not the cohort's own; and from how many promised units on others could have lent all of that.
+    lent_by_teams = {one: 0 if spare is None else max(0, others[one.pk].borrowed - spare[one.pk]) for one in borrowed}
+    enough = {one.pk: idle[one].granted + others[one.pk].kept + units for one, units in lent_by_teams.items() if units}
+    promised = _promised(enough, at) if enough else {}
+    for one, units in lent_by_teams.items():
         theirs, own = others[one.pk], idle[one]
         most = min(own.units, theirs.borrowed)
         idle_elsewhere = max(0, promised.get(one.pk, 0) - own.granted - theirs.kept)
-        # What the cohort itself and other teams can have lent is not ours for certain.
-        least = 0 if spare is None else max(0, theirs.borrowed - spare[one.pk] - idle_elsewhere)
-        found[one.pk] = Lent(min(least, most), most)
+        # What other teams can have lent is not ours for certain.
+        found[one.pk] = Lent(min(max(0, units - idle_elsewhere), most), most)
     return found
 
 
@@ -105,10 +109,24 @@ def others_of(cluster: Cluster, classes: Collection[GpuClass], at: datetime, *, 
     return found
 
 
-def _promised(classes: Collection[GpuClass], at: datetime) -> dict[int, int]:
-    """Units in force of all teams by class id."""
-    rows = Grant.objects.filter(gpu_class__in=classes, period__contains=at)
-    return dict(rows.values_list("gpu_class").annotate(units=Sum("units")))
+def _promised(enough: Mapping[int, int], at: datetime) -> dict[int, int]:
+    """Units in force of all teams by class id, where they are fewer than `enough`; so many or more, else.
+
+    As many grants are read as there are units in use, however many teams hold the class: each is of one at least.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_PROMISED, [list(enough), list(enough.values()), at, at])
+        return {pk: int(units) for pk, units in cursor.fetchall()}
+
+
+_PROMISED = f"""
+SELECT asked.pk, coalesce(sum(held.units), 0)
+  FROM unnest(%s::bigint[], %s::bigint[]) AS asked(pk, enough)
+ CROSS JOIN LATERAL (
+       SELECT units FROM {Grant._meta.db_table}
+        WHERE gpu_class_id = asked.pk AND upper(period) > %s AND lower(period) <= %s AND units > 0
+        ORDER BY upper(period) LIMIT asked.enough) held
+ GROUP BY asked.pk"""
 
 
 def _spare(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, int] | None:

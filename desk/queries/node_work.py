@@ -20,6 +20,7 @@ from cluster.observed import Node
 from portal.due import label
 from tenants.models import Namespace
 from workloads.models import Run, Workload
+from workloads.queries.sizes import HOLDS
 
 WAITING_SHOWN = 20
 
@@ -230,10 +231,10 @@ def _only_here(cluster: Cluster, name: str, classes: list[GpuClass]) -> set[int]
 
 
 def _waiting(cluster: Cluster, classes: list[GpuClass]) -> list[Run]:
-    """Runs that were asked for and not admitted, oldest first. One query, and none without such a class."""
+    """Runs that wait for units, oldest first. One query, and none without such a class."""
     if not classes:
         return []
-    runs = Run.objects.filter(workload__namespace__cluster=cluster, ended_at=None, admitted_at=None)
+    runs = Run.objects.filter(workload__namespace__cluster=cluster, ended_at=None).exclude(HOLDS)
     slugs = [one.slug for one in classes]
     return list(
         runs.alias(slug=KT("spec__gpu_class")).filter(slug__in=slugs).select_related("workload__tenant").order_by("pk")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,20 +24,25 @@ from cluster import queries as mirror
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorWorkload
 from cluster.observed import AsOf, Job
 from cluster.observed import Workload as Queued
+from cluster.run_spec import USUAL_PRIORITY
 from portal.errors import NOT_FOUND, Refused, refuse
 from tenants.models import Namespace, Tenant
 from workloads.models import Run, Workload
 from workloads.phase import Status, status
+from workloads.queries.alike import as_said_of_alike
 from workloads.queries.sizes import TOTAL_UNITS
 from workloads.seen import Seen
 from workloads.wish import Wish
 
 STAFF = (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)
+# What blocks a run is found by looking at it: so many at once, and no more than that for one answer.
+CHUNK = 500
+LOOKED_AT_MOST = 2_000
 
 
 @dataclass(frozen=True)
 class Filter:
-    """`reason`: a code of `Status.reason`; found page by page."""
+    """`reason`: a code of `Status.reason`."""
 
     gpu_class: str = ""
     team: str = ""
@@ -45,7 +51,9 @@ class Filter:
 
 @dataclass(frozen=True)
 class Waiting:
-    """`place`: 1 is the first of its team for the class. `status` is what the team's own page says."""
+    """`place`: 1 is the first of its team for the class. `status` is what the team's own page says. `goes_as`: its
+    priority by name. `moving_to`: the one that operators gave it and that Kueue does not have yet.
+    """
 
     run: int
     number: int
@@ -60,6 +68,8 @@ class Waiting:
     is_suspended: bool
     status: Status
     waits_since: datetime
+    goes_as: str = ""
+    moving_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Queue:
+    """`next_cursor`: there is more to look at. With a reason it may lead to nothing that matches."""
+
     lines: list[Line]
     rows: list[Waiting]
     next_cursor: str | None
@@ -86,6 +98,24 @@ class Queue:
     @property
     def is_stale(self) -> bool:
         return not self.as_of.is_current
+
+    @property
+    def busy_lines(self) -> list[Line]:
+        """Classes that something waits for, or that are held."""
+        return [one for one in self.lines if one.runs or one.hold]
+
+    @property
+    def quiet_lines(self) -> list[Line]:
+        return [one for one in self.lines if not (one.runs or one.hold)]
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """How many runs each reason blocks, the most first, among the first `looked_at` of the queue."""
+
+    runs: dict[str, int]
+    looked_at: int
+    is_all: bool
 
 
 def reader(by: Actor) -> Actor:
@@ -96,26 +126,39 @@ def reader(by: Actor) -> Actor:
 
 
 def queue(cluster: Cluster, chosen: Filter, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT) -> Queue:
-    """At most seven queries, whatever waits. Raises Refused (bad_cursor)."""
+    """At most eight queries, whatever waits; by a reason, six more for each CHUNK of runs that is looked at until the
+    page is full. Raises Refused (bad_cursor).
+    """
     as_of = mirror.as_of(cluster.pk, "Job", "Workload")
     classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster).order_by("slug")}
     after = _decode(cursor) if cursor else None
     with connection.cursor() as found:
         found.execute(_SUMS, {"cluster": cluster.pk})
         sums = {slug: rest for slug, *rest in found.fetchall()}
-        page = _PAGE.format(after="" if after is None else _AFTER)
-        values: dict[str, Any] = {f"k{number}": key for number, key in enumerate(after or ())}
-        values |= {"cluster": cluster.pk, "class": chosen.gpu_class, "team": chosen.team, "limit": limit + 1}
-        found.execute(page, values)
-        raw = [_Raw(*row) for row in found.fetchall()]
-    shown = raw[:limit]
-    rows = _rows(cluster, shown, classes, is_known=as_of.is_known)
+    if chosen.reason:
+        rows, last = _blocked_by(cluster, chosen, after, limit, classes, is_known=as_of.is_known)
+    else:
+        raw = _page(cluster, chosen, after, limit + 1)
+        rows = _rows(cluster, raw[:limit], classes, is_known=as_of.is_known)
+        last = raw[limit - 1] if len(raw) > limit else None
     return Queue(
         lines=[_line(one, sums.get(one.slug)) for one in classes.values() if _is_shown(one, sums)],
-        rows=[row for row in rows if chosen.reason in ("", row.status.reason)],
-        next_cursor=_encode(shown[-1]) if len(raw) > limit else None,
+        rows=rows,
+        next_cursor=_encode(last) if last else None,
         as_of=as_of,
     )
+
+
+def reasons(cluster: Cluster, chosen: Filter) -> Reasons:
+    """Of the chosen class and team, whatever reason is chosen."""
+    is_known = mirror.as_of(cluster.pk, "Job", "Workload").is_known
+    classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster)}
+    counted: Counter[str] = Counter()
+    looked_at, is_all = 0, True
+    for chunk, is_last in _chunks(cluster, chosen, None):
+        counted.update(row.status.reason for row in _rows(cluster, chunk, classes, is_known=is_known))
+        looked_at, is_all = looked_at + len(chunk), is_last
+    return Reasons(dict(counted.most_common()), looked_at, is_all)
 
 
 def waiting_runs(cluster: Cluster, teams: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -128,6 +171,52 @@ def waiting_runs(cluster: Cluster, teams: Collection[str]) -> dict[str, tuple[in
 # ---- one page ----------------------------------------------------------------------------------------------------
 
 
+def _page(cluster: Cluster, chosen: Filter, after: list[Any] | None, limit: int) -> list[_Raw]:
+    """One query; of `chosen` all but the reason."""
+    values: dict[str, Any] = {f"k{number}": key for number, key in enumerate(after or ())}
+    values |= {"cluster": cluster.pk, "class": chosen.gpu_class, "team": chosen.team, "limit": limit}
+    with connection.cursor() as found:
+        found.execute(_PAGE.format(after="" if after is None else _AFTER), values)
+        return [_Raw(*row) for row in found.fetchall()]
+
+
+def _chunks(cluster: Cluster, chosen: Filter, after: list[Any] | None) -> Iterator[tuple[list[_Raw], bool]]:
+    """What follows `after`, and whether it is the end, up to LOOKED_AT_MOST runs."""
+    for _ in range(LOOKED_AT_MOST // CHUNK):
+        raw = _page(cluster, chosen, after, CHUNK + 1)
+        yield raw[:CHUNK], len(raw) <= CHUNK
+        if len(raw) <= CHUNK:
+            return
+        after = _keys(raw[CHUNK - 1])
+
+
+def _blocked_by(
+    cluster: Cluster,
+    chosen: Filter,
+    after: list[Any] | None,
+    limit: int,
+    classes: Mapping[str, GpuClass],
+    *,
+    is_known: bool,
+) -> tuple[list[Waiting], _Raw | None]:
+    """With the run after which there is more to look at; None: there is not."""
+    found: list[Waiting] = []
+    last: _Raw | None = None
+    for chunk, is_end in _chunks(cluster, chosen, after):
+        for one, row in zip(chunk, _rows(cluster, chunk, classes, is_known=is_known), strict=True):
+            if row.status.reason != chosen.reason:
+                continue
+            if len(found) == limit:
+                return found, last
+            found.append(row)
+            last = one
+        if is_end:
+            return found, None
+        if len(found) < limit:
+            last = chunk[-1]
+    return found, last
+
+
 @dataclass(frozen=True)
 class _Raw:
     gpu_class: str
@@ -135,6 +224,7 @@ class _Raw:
     is_outside: int
     lower: int
     since: datetime
+    uid: str
     run: int
     number: int
     workload_id: int
@@ -146,13 +236,16 @@ class _Raw:
     wanted: str
     job_name: str
     job_uid: str | None
+    launched_as: str
+    changed_to: str
+    known_as: str
     place: int
 
 
 def _rows(cluster: Cluster, raw: Collection[_Raw], classes: Mapping[str, GpuClass], *, is_known: bool) -> list[Waiting]:
     uids = [one.job_uid for one in raw if one.job_uid]
     jobs = {job.uid: job for job in mirror.jobs_of(cluster.pk, uids)}
-    queued = {one.job_uid: one for one in mirror.workloads_of(cluster.pk, uids)}
+    queued = as_said_of_alike(cluster.pk, {one.job_uid: one for one in mirror.workloads_of(cluster.pk, uids)})
     names = [one.job_name for one in raw if not one.job_uid]
     sent = {
         (row.owner, row.name): row for row in AppliedObject.objects.filter(cluster=cluster, kind="Job", name__in=names)
@@ -177,6 +270,8 @@ def _rows(cluster: Cluster, raw: Collection[_Raw], classes: Mapping[str, GpuClas
                 now=now,
             ),
             waits_since=one.requested_at,
+            goes_as=one.changed_to or one.launched_as or USUAL_PRIORITY[one.kind],
+            moving_to=one.changed_to if one.changed_to != one.known_as else "",
         )
         for one in raw
     ]
@@ -236,10 +331,13 @@ _WAITING = f"""
 WITH waiting AS (
     SELECT run.spec ->> 'gpu_class' AS gpu_class, tenant.slug AS team, (queued.id IS NULL)::int AS is_outside,
            -coalesce((queued.record ->> 'priority')::int, 0) AS lower,
-           coalesce(queued.created_at, run.requested_at) AS since, run.id AS run, run.number,
+           coalesce(queued.created_at, run.requested_at) AS since,
+           coalesce(queued.uid, '') COLLATE "C" AS uid, run.id AS run, run.number,
            workload.id AS workload_id, workload.name AS workload, workload.kind, run.spec ->> 'image' AS image,
            {TOTAL_UNITS} AS units, run.requested_at, namespace.wanted,
-           workload.name || '-' || run.number AS job_name, job.uid AS job_uid
+           workload.name || '-' || run.number AS job_name, job.uid AS job_uid,
+           coalesce(run.spec ->> 'priority', '') AS launched_as, run.priority AS changed_to,
+           coalesce(queued.record ->> 'priority_class', '') AS known_as
       FROM {Run._meta.db_table} run
       JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
       JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
@@ -257,11 +355,12 @@ WITH waiting AS (
 _SUMS = f"{_WAITING} SELECT gpu_class, count(*), sum(units), min(requested_at) FROM waiting GROUP BY 1"
 _COUNTS = f"""{_WAITING}
 SELECT gpu_class, count(*), count(*) FILTER (WHERE team = ANY(%(teams)s)) FROM waiting GROUP BY 1"""
-_KEYS = "gpu_class, team, is_outside, lower, since, run"
-_AFTER = f"AND ({_KEYS}) > (%(k0)s, %(k1)s, %(k2)s, %(k3)s, %(k4)s, %(k5)s)"
+# Of two that came in the same second Kueue takes the one with the lower uid first.
+_KEYS = "gpu_class, team, is_outside, lower, since, uid, run"
+_AFTER = f"AND ({_KEYS}) > (%(k0)s, %(k1)s, %(k2)s, %(k3)s, %(k4)s, %(k5)s, %(k6)s)"
 _PAGE = f"""{_WAITING.replace("{", "{{").replace("}", "}}")}, placed AS (
     SELECT waiting.*, row_number() OVER (
-               PARTITION BY gpu_class, team ORDER BY is_outside, lower, since, run) AS place
+               PARTITION BY gpu_class, team ORDER BY is_outside, lower, since, uid, run) AS place
       FROM waiting
 )
 SELECT * FROM placed
@@ -269,17 +368,20 @@ SELECT * FROM placed
  ORDER BY {_KEYS} LIMIT %(limit)s"""
 
 
+def _keys(one: _Raw) -> list[Any]:
+    return [one.gpu_class, one.team, one.is_outside, one.lower, one.since, one.uid, one.run]
+
+
 def _encode(last: _Raw) -> str:
-    keys = [last.gpu_class, last.team, last.is_outside, last.lower, last.since.isoformat(), last.run]
-    text = json.dumps(["queue", *keys], separators=(",", ":"))
+    text = json.dumps(["queue", *_keys(last)], separators=(",", ":"), default=datetime.isoformat)
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def _decode(cursor: str) -> list[Any]:
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        order, gpu_class, team, is_outside, lower, since, run = json.loads(base64.urlsafe_b64decode(padded))
-        if order != "queue" or not all(isinstance(text, str) and "\0" not in text for text in (gpu_class, team)):
+        order, gpu_class, team, is_outside, lower, since, uid, run = json.loads(base64.urlsafe_b64decode(padded))
+        if order != "queue" or not all(isinstance(text, str) and "\0" not in text for text in (gpu_class, team, uid)):
             raise ValueError(order)
         numbers = [int(is_outside), int(lower), int(run)]
         if any(abs(number) >= 2**31 for number in numbers):
@@ -287,7 +389,7 @@ def _decode(cursor: str) -> list[Any]:
         at = datetime.fromisoformat(since)
         if at.tzinfo is None:
             raise ValueError(since)
-        return [gpu_class, team, numbers[0], numbers[1], at, numbers[2]]
+        return [gpu_class, team, numbers[0], numbers[1], at, uid, numbers[2]]
     except (ValueError, TypeError, OverflowError, binascii.Error, RecursionError) as error:
         text = "This cursor is not one of this list. Start again without it."
         raise refuse("bad_cursor", text, field="cursor") from error

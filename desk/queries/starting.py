@@ -96,9 +96,8 @@ def _again(namespace: Namespace, workload: Workload, image: str) -> Choice:
         return Choice(
             gpu_class.name, f"{size}, {image}, like {workload.name}", _form(namespace, f"like={workload.name}")
         )
-    # A link says nothing of workers.
-    size = plural(workload.units, catalog.unit_of(gpu_class))
-    values = {"gpu_class": gpu_class.slug, "image": image, "units": workload.units, "kind": workload.kind}
+    values = {"gpu_class": gpu_class.slug, "image": image, "units": workload.units, "workers": workload.workers}
+    values["kind"] = workload.kind
     return Choice(gpu_class.name, f"{size}, {image}, as last time", _form(namespace, links.write(values)))
 
 

@@ -16,7 +16,7 @@ FEW = 3
 @dataclass(frozen=True)
 class Around:
     """Of one class, in units; None: nobody knows. `unhealthy`: that nodes have and do not offer; `cordoned`: on nodes
-    that take nothing new; `idle`: of notebooks of all teams without activity; `outside`: that work which was not
+    that take nothing new of it; `idle`: of notebooks of all teams without activity; `outside`: that work which was not
     started here holds in the team's namespace.
     """
 
@@ -40,7 +40,8 @@ def around(known: Around) -> tuple[str, ...]:
         found.append(f"{known.unhealthy} of the {have} {units} of {known.name} {are} not healthy, and not offered.")
     if known.cordoned:
         are = "is" if known.cordoned == 1 else "are"
-        found.append(f"{plural(known.cordoned, known.unit)} of {known.name} {are} on nodes closed for new work.")
+        where = "on nodes that are closed for new work, or kept for other work"
+        found.append(f"{plural(known.cordoned, known.unit)} of {known.name} {are} {where}.")
     if known.outside:
         are = "is" if known.outside == 1 else "are"
         text = f"{plural(known.outside, known.unit)} of {known.name} {are} held by work of your team that was not "

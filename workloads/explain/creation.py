@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from workloads.explain.said import STOP_OR_CHANGE, Explained, figures, is_more, named, number, unit
+from workloads.explain.said import (
+    STOP_OR_CHANGE,
+    TELL_OPERATORS,
+    Explained,
+    figures,
+    is_more,
+    named,
+    number,
+    unit,
+)
 
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
 _FAILED = re.compile(r"failed quota: ([^:\s]+): must specify (.+)")
@@ -48,6 +58,25 @@ def refused_job(message: str) -> Explained:
         )
     text = found.sentence.replace(" its pod", " its job").replace("its units are assigned, but", "but")
     return replace(found, sentence=text, raw=message, raw_from="the API server", is_final=True)
+
+
+def not_created(code: str, text: str, *, kind: str) -> Explained | None:
+    """What kept the worker from creating the Job at its last try, which it repeats by itself; None: nothing to tell."""
+    saved = f"Your {kind} is saved and starts by itself when it can."
+    if code == "namespace_missing":
+        said = f"Your team's namespace is not in the cluster yet. {saved}"
+        return Explained("namespace_missing", said, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+    if code != "cluster_unavailable":
+        return None
+    found = _refused(text)
+    if found is None:
+        said = f"The cluster did not answer. Your {kind} is saved and will start when it does."
+        return Explained("cluster_unavailable", said, f"It is tried again by itself. {TELL_OPERATORS}")
+    if found.reason == "namespace_ending":
+        remedy = f"It starts when that namespace is gone and the portal has made it again. {TELL_OPERATORS}"
+        found = Explained("namespace_going", found.sentence, remedy)
+    said = found.sentence.replace(" its pod", " its job").replace("no pod is made", "no job is made")
+    return replace(found, sentence=f"{said} {saved}", raw=text, raw_from="the API server", is_final=False)
 
 
 def _refused(message: str) -> Explained | None:
@@ -93,7 +122,8 @@ def _exceeded(quota: str, asked: dict[str, str], used: dict[str, str], limit: di
     return Explained(
         "quota_full",
         f"Its units are assigned, but the namespace's quota {quota} is full: {what}.",
-        "It starts by itself when a pod that is ending has gone, usually within a minute.",
+        "It starts by itself when a pod that is ending has gone, usually within a minute, or when other work of the "
+        "namespace ends.",
         facts={"quota": quota, **_first(asked, used, limit)},
     )
 
@@ -124,6 +154,19 @@ def _by_limits(message: str) -> Explained | None:
         return Explained("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
     remedy = "Ask for less cpu or memory, or tell the operators."
     return Explained("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
+
+
+def with_numbers(found: Explained, asked: Mapping[str, str], most: Mapping[str, str]) -> Explained:
+    """What Kueue says of limits has none. `most`: that one container may ask for."""
+    over = [name for name in asked if name in most and is_more(name, asked[name], most[name])]
+    if found.reason != "limit_range" or not over:
+        return found
+    what = "; ".join(
+        f"{name} per container: {number(name, asked[name])}{unit(name)} asked, {number(name, most[name])} at most"
+        for name in over
+    )
+    facts = figures(over[0], asked=asked[over[0]], limit=most[over[0]])
+    return replace(found, sentence=f"The namespace's limits refuse its pod: {what}.", facts=facts)
 
 
 def _by_admission(message: str) -> Explained | None:

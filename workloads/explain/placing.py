@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from workloads.explain.said import STOP, STOP_OR_CHANGE, TELL_OPERATORS, Explained
+from workloads.explain.said import STOP, STOP_OR_CHANGE, TELL_OPERATORS, Explained, no_volume
 
 _NODES = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 _ITEM = re.compile(r"(\d+) (.+)")
-_CLAIM = re.compile(r"persistentvolumeclaim \"([^\"]+)\" not found")
+_CLAIM = re.compile(r"persistentvolumeclaim \"([^\"]+)\" (not found|is being deleted)")
 
 CARDS, SIZES, CLOSED, PORT, VOLUME, OTHER = "cards", "sizes", "closed", "port", "volume", "other"
 # What is said of so many nodes, and what kind of lack it is. The first that the reason contains.
@@ -35,7 +35,7 @@ _REASONS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
     ("available persistent volumes to bind", VOLUME, lambda _: "no volume for it"),
 )
 _HAVE = ("too ", "as many", "its ", "no ")
-_REMEDIES = {
+REMEDIES = {
     CARDS: ("no_node_fits", "It starts when something ends on a fitting node; fewer units may start sooner."),
     SIZES: ("no_cpu_or_memory", "It starts when something ends there; or stop it and ask for less cpu or memory."),
     PORT: ("port_taken", "It starts when the port is free there."),
@@ -53,8 +53,7 @@ def unschedulable(message: str) -> Explained:
 
 def _unschedulable(message: str) -> Explained:
     if found := _CLAIM.search(message):
-        text = f"Its volume {found[1]} is not in the cluster."
-        return Explained("volume_missing", text, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+        return no_volume(found[1], is_going=found[2] != "not found")
     if "unbound immediate PersistentVolumeClaims" in message:
         text = "Waits for its volume: the storage has not provided it yet."
         return Explained("volume_unbound", text, TELL_OPERATORS)
@@ -86,14 +85,14 @@ def _of_nodes(count: int, reasons: str) -> Explained:
     if not known:
         text = f"Units are assigned, but none of the {count} nodes takes it."
         return Explained("not_placed", text, TELL_OPERATORS, facts={"nodes": count})
-    lack = next(kind for kind in _REMEDIES if any(kind == one for _, one, _ in known))
-    reason, remedy = _REMEDIES[lack]
+    lack = next(kind for kind in REMEDIES if any(kind == one for _, one, _ in known))
+    reason, remedy = REMEDIES[lack]
     nearest = {words for _, kind, words in known if kind == lack}
     merged: dict[str, int] = {}
     for nodes, _, words in known:
         merged[words] = merged.get(words, 0) + nodes
     listed = ", ".join(
-        f"{nodes} {_verb(nodes, words)}{words}"
+        f"{nodes} {verb(nodes, words)}{words}"
         for words, nodes in sorted(merged.items(), key=lambda one: (one[0] not in nearest, -one[1]))
     )
     takes = "is one for it" if lack in (OTHER, VOLUME) else "takes it now"
@@ -116,7 +115,7 @@ def _item(text: str) -> tuple[int, str, str] | None:
     return int(found[1]), OTHER, f"say “{found[2]}”"
 
 
-def _verb(nodes: int, words: str) -> str:
+def verb(nodes: int, words: str) -> str:
     if words.startswith(_HAVE):
         return "has " if nodes == 1 else "have "
     if words.startswith(("cannot", "say")):

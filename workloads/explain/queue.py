@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from workloads.explain.nodes import gang, says_nothing_of_its_own
 from workloads.explain.said import STOP_OR_CHANGE, Explained, units_of
+from workloads.interruption import IN_TEAM, rule_of, why
 
 _MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
+_MISMATCH = re.compile(r"flavor \S+ doesn't match node affinity")
 _OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maximum capacity \((\d+)\)")
 _TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
 _EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
 _HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0-9.-]+)")
+_WHEN_ONE_HAS_ENOUGH = "It starts when one node has enough; fewer units may start sooner."
+_NO_DEVICE_CLASS = re.compile(
+    r"failed to get DeviceClass ([a-z0-9.-]+): .*not found|DeviceClass ([a-z0-9.-]+) is not mapped"
+)
 # Whose work it was, and by which way through the queues: for operators, in the cluster itself.
 _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
@@ -28,7 +35,14 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     units, workers = size
     if "LimitRange constraints" in message:
         return _limit_range(message)
-    if found := _OVER_MAXIMUM.search(message):
+    if _MISMATCH.search(message):
+        # Other classes' flavors are ruled out by their taint before.
+        text = f"It asks for nodes as {class_name} described them when it was launched; that has changed since."
+        remedy = "Started again, it asks for nodes as its class describes them now."
+        return Explained("flavor_mismatch", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
+    more_needed = _MORE_NEEDED.search(message)
+    # Of several flavors of a class, whose nodes were relabelled, one is enough.
+    if more_needed is None and (found := _OVER_MAXIMUM.search(message)):
         return Explained(
             "exceeds_maximum",
             f"{units_of(units * workers, class_name)} cannot start with what your team may use now: "
@@ -48,23 +62,33 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
         lacking = f": too little {', '.join(short)} is left" if short else ""
         if workers > 1:
-            return _gang(int(found[1] or 0), size, class_name, lacking)
+            return gang(int(found[1] or 0), size, class_name, lacking)
         return Explained(
             "no_node_fits",
             f"No single node has {units_of(units, class_name)} free right now{lacking}.",
-            "It starts when one node has enough; fewer units may start sooner.",
+            _WHEN_ONE_HAS_ENOUGH,
             facts={"units": units},
         )
-    if found := _MORE_NEEDED.search(message):
-        missing = int(found[3])
+    if says_nothing_of_its_own(message):
+        # There was quota of its own class, and no node: Kueue went on to the others, which its taint rules out.
+        text = f"No node takes {units_of(units * workers, class_name)} right now."
+        return Explained("no_node_fits", text, _WHEN_ONE_HAS_ENOUGH, facts={"units": units})
+    if "no topology domains" in message:
+        text = f"No node of {class_name} takes new work right now."
+        return Explained("nodes_closed", text, "It starts when a node is opened again; the operators know when.")
+    if more_needed is not None:
+        missing = int(more_needed[3])
+        left = "your team's quota is in use"
+        if missing < units * workers:
+            left = f"it needs {units * workers}, more than your team's quota has left,"
         return Explained(
             "waiting_for_quota",
-            f"Waits for {units_of(missing, class_name)}: your team's quota is in use and nothing more can be borrowed.",
+            f"Waits for {units_of(missing, class_name)}: {left} and nothing more can be borrowed.",
             "It starts when running work of your team ends; stopping one of yours helps at once.",
             facts={"units": units, "missing_units": missing},
         )
-    if "is stopped" in message or "is inactive" in message:
-        return Explained("queue_held", "Your team's queue is held: nothing new starts.", "Ask the operators why.")
+    if found := _NO_DEVICE_CLASS.search(message):
+        return _no_device_class(found[1] or found[2], class_name, is_there=found[1] is None)
     if "doesn't exist" in message:
         return Explained(
             "queue_missing", "Your team's queue is not in the cluster yet.", "The portal makes it; wait a moment."
@@ -76,15 +100,12 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     return Explained("queued", f"Waits in your team's queue. Kueue says: {message[:300]}")
 
 
-def _gang(fit: int, size: tuple[int, int], class_name: str, lacking: str) -> Explained:
-    units, workers = size
-    return Explained(
-        "gang_fits_in_part",
-        f"Only {fit} of {workers} workers with {units_of(units, class_name)} each fit on nodes right now{lacking}. "
-        "They start together or not at all.",
-        "It starts when all of them fit; fewer workers may start sooner.",
-        facts={"workers": workers, "fit": fit},
-    )
+def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explained:
+    if is_there:
+        text = f"The queue system does not count the device class {name}, whose devices {class_name} gives out."
+        return Explained("device_class_not_counted", text, "Tell the operators: Kueue's configuration lacks it.")
+    text = f"The cluster has no device class {name}, whose devices {class_name} gives out."
+    return Explained("device_class_missing", text, "Tell the operators: its driver is not installed, or was removed.")
 
 
 def _limit_range(message: str) -> Explained:
@@ -106,16 +127,13 @@ def held(sentence: str, message: str) -> Explained:
     )
 
 
-def preempted(message: str) -> Explained:
-    """Never who took them: another team's name and work are its own."""
-    reason, why = "preempted", "its units were needed by work with a better claim to them"
-    if "reclamation within the cohort" in message or "reclaim while borrowing" in message:
-        why = "its units were borrowed, and the team that they belong to needed them"
-    elif "prioritization in the ClusterQueue" in message:
-        reason, why = "preempted_in_team", "more important work of your team needed its units"
+def preempted(message: str, rule: str = "") -> Explained:
+    """Never who took them: another team's name and work are its own. `rule`: as Kueue names it."""
+    known = rule_of(rule, message)
+    reason = "preempted_in_team" if known == IN_TEAM else "preempted"
     return Explained(
         reason,
-        f"Interrupted: {why}.",
+        f"Interrupted: {why(known)}.",
         "It starts again by itself. What it had not saved is lost.",
         raw=_ANOTHERS.sub("", message),
         raw_from="Kueue",

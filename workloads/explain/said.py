@@ -17,15 +17,21 @@ STOP_OR_CHANGE = ("stop", "change")
 
 # What a sentence's numbers are called and what they are, wherever they are told: page, API and mail.
 FACTS: Mapping[str, type | tuple[type, ...]] = {
+    "again_at": str,
     "asked": (int, float),
     "attempts": int,
     "available": (int, float),
     "container": str,
+    "ending_units": int,
     "exit_code": int,
+    "fit": int,
+    "free_units": int,
+    "heard_at": str,
     "image_mib": int,
     "limit": (int, float),
     "memory_gib": (int, float),
     "missing_units": int,
+    "most_on_one_node": int,
     "most_units": int,
     "node": str,
     "nodes": int,
@@ -34,8 +40,10 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
     "quota": str,
     "resource": str,
     "secrets": int,
+    "times": int,
     "units": int,
     "used": (int, float),
+    "workers": int,
 }
 
 
@@ -53,6 +61,17 @@ class Explained:
     is_final: bool = False
     actions: tuple[str, ...] = STOP
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def no_volume(name: str, *, is_going: bool = False) -> Explained:
+    """The portal makes a claim once: one of the same name in place of what somebody deleted would be empty."""
+    text = f"Its volume {name} is {'being deleted in the cluster' if is_going else 'not in the cluster'}."
+    remedy = "Choose another volume, or none; tell the operators if it should be there: somebody may have deleted it."
+    return Explained("volume_missing", text, remedy, actions=STOP_OR_CHANGE)
+
+
+def are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def units_of(count: int, name: str) -> str:

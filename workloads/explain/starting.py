@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catalog.life_cycle import date_and_time
-from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained, in_gib
+from workloads.explain.said import STOP_OR_CHANGE, TELL_OPERATORS, Explained, in_gib, no_volume
 from workloads.seen import ImageSeen
 
 # Why the worker cannot open what a team sealed.
@@ -19,6 +19,7 @@ _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContain
 _NAME = "Check its name; then stop this run and start another."
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
 _MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")
+_NO_SUCH_KEY = re.compile(r"couldn't find key (\S+) in (Secret|ConfigMap) \S+/(\S+)")
 _USED_BY = re.compile(r"already used by pod\(s\) (.+)")
 _CLAIM = re.compile(r"persistentvolumeclaims? \"([^\"]+)\" not found")
 _SILENT = (
@@ -143,6 +144,9 @@ def _setting_up(message: str, image: str, node: str) -> Explained:
     if found := _MISSING.search(message):
         text = f"The {found[1]} {found[2]} that its container needs is not in the cluster."
         return Explained("secret_missing", text, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+    if found := _NO_SUCH_KEY.search(message):
+        text = f"The {found[2].lower()} {found[3]} that its container needs lacks the key {found[1]}."
+        return Explained("secret_incomplete", text, f"The portal puts it back; wait a moment. {TELL_OPERATORS}")
     said = f": {message[:300].rstrip('.')}" if message else ""
     return Explained("container_config", f"The node {node} cannot set its container up{said}.", TELL_OPERATORS)
 
@@ -158,8 +162,7 @@ def _not_set_up(reason: str, message: str, node: str) -> Explained:
     if "Multi-Attach" in message:
         return _in_use(message)
     if found := _CLAIM.search(message):
-        text = f"Its volume {found[1]} is not in the cluster."
-        return Explained("volume_missing", text, f"The portal makes it; wait a moment. {TELL_OPERATORS}")
+        return no_volume(found[1])
     if reason == "FailedAttachVolume":
         text = f"The storage cannot attach its volume to the node {node}."
         return Explained("volume_not_attached", text, TELL_OPERATORS)

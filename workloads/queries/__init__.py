@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from django.db import connection
 from django.db.models import Q, QuerySet
-from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -18,51 +16,38 @@ from catalog.models import GpuClass
 from catalog.queries import successor_of
 from cluster import names
 from cluster import queries as mirror
-from cluster.models import AppliedObject, MirrorNode
+from cluster.models import AppliedObject, Cluster, MirrorNode
 from cluster.observed import AsOf, Pod
 from portal.due import label
 from portal.errors import get_or_refuse
+from portal.sql import columns, instance, instance_or_none
 from tenants import promises
-from tenants.models import Grant, Membership, Namespace, TermsAccepted
+from tenants.models import Grant, Namespace, TermsAccepted
 from tenants.queries import promise_of
 from tenants.queries.visibility import may_use
 from workloads import kept, policy, progress, unheard, workers
 from workloads.explain import Sealed, SignIn
-from workloads.models import Run, Workload
+from workloads.interruption import Exposure, Interrupted
+from workloads.models import NotebookWatch, Run, Workload
 from workloads.phase import Status, status
 from workloads.queries.estimates import Told, estimates_of
+from workloads.queries.interruptions import Shown, exposures, interruptions
+from workloads.queries.membership import team as team
+from workloads.queries.nodes import with_nodes
 from workloads.queries.seeing import WantedImage, see
 from workloads.seen import Seen, log_container
 from workloads.wish import Wish
 
+# What says whether work goes on; where it stands in the queue is in Kueue's own kind.
 KINDS_NEEDED = ("Job", "Pod")
 
 
+def kinds_shown(cluster: Cluster) -> tuple[str, ...]:
+    """What the state of work is told from. Without Kueue its kind is not followed."""
+    return (*KINDS_NEEDED, "Workload") if cluster.queue_system == Cluster.QueueSystem.KUEUE else KINDS_NEEDED
+
+
 # ---- facts for policy ----------------------------------------------------------------------------------------------
-
-
-def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
-    """The namespace that work of this tenant goes to, and who `by` is there. One query. Raises Refused (404)."""
-    rows = (
-        Namespace.objects.visible_to(by)
-        .select_related("tenant", "cluster")
-        .annotate(role=RawSQL(_ROLE, [by.user_id]), workload_count=RawSQL(_WORKLOADS, []))
-    )
-    namespace: Any = get_or_refuse(rows, tenant__slug=slug)
-    facts = policy.TeamFacts(
-        team=namespace.tenant.name,
-        role=namespace.role or "",
-        namespace_wanted=namespace.wanted,
-        workloads=namespace.workload_count,
-    )
-    return namespace, facts
-
-
-# As text: every launch asks this, and the ORM takes longer to compose two subqueries than PostgreSQL to answer them.
-_ROLE = f"""(SELECT member.role FROM {Membership._meta.db_table} member
-  WHERE member.tenant_id = {Namespace._meta.db_table}.tenant_id AND member.user_id = %s)"""
-_WORKLOADS = f"""(SELECT count(*) FROM {Workload._meta.db_table} workload
-  WHERE workload.namespace_id = {Namespace._meta.db_table}.id AND workload.deleted_at IS NULL)"""
 
 
 def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor) -> policy.ClassFacts:
@@ -163,7 +148,8 @@ class WorkloadRow:
     """A workload with its current run's status: what list, page, stream and API show.
 
     `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
-    `as_of`: how current the mirror was when this was read. `estimate`: of what waits for a start.
+    `as_of`: how current the mirror was when this was read. `estimate`: of what waits for a start. `exposure`: how what
+    is not over may be interrupted, None while nobody knows; `interrupted`: how it was last.
     """
 
     workload: Workload
@@ -175,6 +161,23 @@ class WorkloadRow:
     as_of: AsOf
     pods: tuple[Pod, ...] = ()
     estimate: Told | None = None
+    exposure: Exposure | None = None
+    interrupted: Interrupted | None = None
+
+    @property
+    def is_in_line(self) -> bool:
+        """It waits for a place. What is blocked on a node has its place; what was put back has none, though its pod may
+        still be on its way out.
+        """
+        pod = self.pod
+        stays = pod is not None and bool(pod.node) and not pod.is_over and pod.deleting_since is None
+        return self.status.phase in WAITING and not stays
+
+    @property
+    def units_on_nodes(self) -> int:
+        """Of its pods that are bound to a node and not over, those on their way out included."""
+        bound = sum(bool(pod.node) and not pod.is_over for pod in self.pods)
+        return bound * self.run.units if self.run else 0
 
 
 def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
@@ -183,13 +186,14 @@ def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
 
 
 def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
-    return rows.select_related("gpu_class", "namespace", "tenant", "created_by", "volume")
+    return rows.select_related("gpu_class", "namespace__cluster", "tenant", "created_by", "volume")
 
 
 def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
-    """Status of each, all of one namespace, whatever their number, in seven queries: one more when a run has a class
-    that no workload is declared with any more, when one is on a node, and when one waits for its image; five more when
-    one waits for units. They come `with_names`.
+    """Status of each, all of one namespace, whatever their number, in eight queries: one more when a run has a class
+    that no workload is declared with any more, when one is on a node, when one has a place in the queue, when one waits
+    for its image or for a node, and when one was interrupted; six more when one waits for units. They come
+    `with_names`.
     """
     found = list(workloads)
     if not found:
@@ -200,23 +204,34 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     sent, signs_in = _sent(run_names)
     now = timezone.now()
     namespace = found[0].namespace
-    as_of = mirror.as_of(namespace.cluster_id, *KINDS_NEEDED)
+    as_of = mirror.as_of(namespace.cluster_id, *kinds_shown(namespace.cluster))
     images = {pk: WantedImage.of(run) for pk, run in runs.items() if not run.started_at and not run.ended_at}
-    seen = see(namespace, run_names, images) if as_of.is_known else None
+    seen = with_nodes(namespace.cluster_id, see(namespace, run_names, images), runs) if as_of.is_known else None
     shown = []
+    alive: list[Shown] = []
     for workload in found:
         run = runs.get(workload.pk)
         gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
         wish = _wish(workload, run, gpu_class, sent.get(workload.pk), signs_in=workload.pk in signs_in)
         theirs = None if seen is None else seen.get(workload.pk, Seen())
-        told = status(wish, theirs, now=now)
+        told = status(wish, theirs, now=now, as_of=as_of)
         if run is not None:
             unheard.count(told.explained, run_id=run.pk)
+            if theirs is not None and run.ended_at is None:
+                alive.append(Shown(run, gpu_class, theirs))
         pod = theirs.pod if theirs else None
         pods = theirs.pods if theirs else ()
         shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of, pods))
-    starts = estimates_of(namespace, shown)
-    return [replace(row, estimate=starts.get(row.workload.pk)) for row in shown] if starts else shown
+    starts, may_be, was = estimates_of(namespace, shown), exposures(namespace, alive), interruptions(alive)
+    return [
+        replace(
+            row,
+            estimate=starts.get(row.workload.pk),
+            exposure=may_be.get(row.run.pk) if row.run else None,
+            interrupted=was.get(row.run.pk) if row.run else None,
+        )
+        for row in shown
+    ]
 
 
 def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:
@@ -230,11 +245,24 @@ def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> 
 
 
 def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
-    """By workload id, with the watch of each. One query."""
-    ids = [workload.pk for workload in workloads]
-    found = Run.objects.filter(workload_id__in=ids).select_related("watch")
-    found = found.order_by("workload_id", "-number").distinct("workload_id")
-    return {run.workload_id: run for run in found}
+    """By workload id, with the watch of each. One query, as text: every rendering asks it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_RUNS, [[workload.pk for workload in workloads]])
+        rows = cursor.fetchall()
+    found = {}
+    for row in rows:
+        values = iter(row)
+        run, watch = instance(Run, values), instance_or_none(NotebookWatch, values)
+        # As select_related does: without a watch nobody is to look for one.
+        run._state.fields_cache["watch"] = watch
+        found[run.workload_id] = run
+    return found
+
+
+_LAST_RUNS = f"""
+SELECT DISTINCT ON (run.workload_id) {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
+  FROM {Run._meta.db_table} run LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
+ WHERE run.workload_id = ANY(%s) ORDER BY run.workload_id, run.number DESC"""
 
 
 def earlier_runs(row: WorkloadRow) -> list[Run]:
@@ -265,7 +293,8 @@ def _wish(
         sent=sent.result if sent else "",
         sent_at=sent.sent_at if sent else None,
         sent_text=sent.text if sent else "",
-        problem=_PROBLEMS.get(workload.error_code, ""),
+        problem=workload.error_code,
+        problem_text=workload.error_text,
         sealed=Sealed.of(workload.error_code, workload.error_text, run.spec.get("secrets", ())),
         hold=life_cycle.hold(gpu_class, now=timezone.now()),
         stop_requested_at=run.stop_requested_at,
@@ -280,13 +309,10 @@ def _wish(
         exit_code=run.exit_code,
         preemptions=run.preemptions,
         kept=kept.from_json(run.kept),
+        asked={"cpu": str(run.spec["cpu"]), "memory": f"{run.spec['memory_gib']}Gi"},
         workers=run.workers,
         retries=run.spec.get("retries", 0),
     )
-
-
-# What the worker's last failure means to people; the cluster's own text is for staff.
-_PROBLEMS = {"cluster_unavailable": "The cluster did not answer."}
 
 
 def job_name(workload: Workload, run: Run) -> str:

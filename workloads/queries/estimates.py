@@ -21,7 +21,7 @@ from tenants.models import Grant, Namespace
 from workloads.estimate import RECENT, Ahead, CannotTell, Estimate, Facts, Running, Step, Wait, estimate
 from workloads.models import Run, StartPrediction
 from workloads.phase import Phase, Status
-from workloads.queries.seeing import in_line
+from workloads.queries.places import in_kueues_order, places
 
 if TYPE_CHECKING:
     from workloads.queries import WorkloadRow
@@ -35,20 +35,32 @@ WAITS = {
     # A grant that begins later may allow it.
     "exceeds_maximum": Wait.UNITS,
     "no_node_fits": Wait.NODE,
+    "gang_fits_in_part": Wait.NODES,
+    "previous_ending": Wait.NODES,
+    "no_cpu_or_memory": Wait.NODES,
+    "nodes_closed": Wait.NODES,
+    "nodes_down": Wait.NODES,
+    "no_node_matches": Wait.NODES,
+    "no_units_offered": Wait.NODES,
+    "device_class_missing": Wait.NODES,
+    "device_class_not_counted": Wait.NODES,
     "class_held": Wait.HELD,
     "queue_held": Wait.QUEUE,
+    "queue_inactive": Wait.QUEUE,
     "queue_missing": Wait.QUEUE,
     "not_in_queue": Wait.QUEUE,
 }
 WITH_FIGURES = frozenset({Wait.UNITS, Wait.NODE, Wait.HELD})
 PREEMPTED = frozenset({"preempted", "preempted_in_team"})
+# Their sentence says what is next.
+NO_TIME = frozenset({"put_back", "checked", "reserved"})
 
 
 def wait_of(status: Status) -> Wait | None:
     """None: it does not wait for a start, or its units are assigned."""
-    if status.phase is Phase.BLOCKED and status.reason not in WAITS:
+    if status.phase is Phase.BLOCKED and WAITS.get(status.reason, Wait.NODES) is Wait.NODES:
         return Wait.NEVER if status.explained is not None and status.explained.is_final else None
-    if status.phase not in (Phase.QUEUED, Phase.BLOCKED):
+    if status.phase not in (Phase.QUEUED, Phase.BLOCKED) or status.reason in NO_TIME:
         return None
     if status.reason in PREEMPTED:
         # The sentence tells of both; the figures are of what it waits for now.
@@ -57,7 +69,7 @@ def wait_of(status: Status) -> Wait | None:
 
 
 def estimates_of(namespace: Namespace, rows: Iterable[WorkloadRow]) -> dict[int, Told]:
-    """By workload id, of those rows of the namespace that wait. No query when no figures are needed, else five."""
+    """By workload id, of those rows of the namespace that wait. No query when no figures are needed, else six."""
     found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_of(row.status)) is not None}
     classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in WITH_FIGURES}
     now = timezone.now()
@@ -89,16 +101,16 @@ class _There:
 
     @classmethod
     def read(cls, namespace: Namespace, classes: Mapping[int, GpuClass], now: datetime) -> _There:
-        """Five queries."""
+        """Six queries."""
         alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).select_related("workload", "watch")
         runs = {(owner_label(run.workload), names.run_name(run.workload.name, run.number)): run for run in alive}
-        jobs = mirror.jobs(namespace.cluster_id, namespace=namespace.name)
-        of_job = {job.uid: runs[job.owner, job.run] for job in jobs if (job.owner, job.run) in runs}
+        jobs = mirror.runs_of_jobs(namespace.cluster_id, namespace.name)
+        of_job = {uid: runs[owner, run] for uid, owner, run in jobs if (owner, run) in runs}
         in_kueue = {one.job_uid: one for one in mirror.workloads(namespace.cluster_id, namespace=namespace.name)}
         slugs = {one.slug: pk for pk, one in classes.items()}
         line: dict[int, list[Run]] = {}
-        places = in_line(jobs, in_kueue)
-        for uid in sorted(places, key=places.__getitem__):
+        line_up = places(namespace.cluster_id, namespace.name)
+        for uid in sorted(line_up, key=line_up.__getitem__):
             run = of_job.get(uid)
             if run is not None and (pk := slugs.get(run.spec["gpu_class"])) is not None:
                 line.setdefault(pk, []).append(run)
@@ -140,7 +152,7 @@ class _There:
         if queued is None:
             return len(line)
         theirs = [self.queued[other.pk] for other in line]
-        return sum((-one.priority, one.created_at) < (-queued.priority, queued.created_at) for one in theirs)
+        return sum(in_kueues_order(one) < in_kueues_order(queued) for one in theirs)
 
 
 def _running(

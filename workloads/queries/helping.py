@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,12 +29,14 @@ from workloads.giving_back import watch_of
 from workloads.models import Run, Workload
 from workloads.next_facts import Facts, Option, Other
 from workloads.next_steps import Advice, advice
+from workloads.nodes_seen import NodesSeen
 from workloads.options import Options
 from workloads.outlook import Figures
 from workloads.plans import needs_class, plan_of
 from workloads.policy import ClassFacts, TeamFacts
 from workloads.queries import WorkloadRow, accepted, job_name, run_facts
 from workloads.queries.launching import reachable
+from workloads.queries.nodes import Place, nodes_of
 from workloads.queries.sizes import rank, total_units
 
 
@@ -53,11 +56,13 @@ class _Read:
     known_images: Mapping[tuple[str, str], Image]
     hardware: Mapping[int, images.HardwareFacts]
     signed: Collection[int]
+    # By class id: what their nodes have left, cores and memory too.
+    nodes: Mapping[int, NodesSeen]
 
 
 def advices(by: Actor, namespace: Namespace, team: TeamFacts, rows: Iterable[WorkloadRow]) -> dict[str, Advice]:
     """By name of the workload; without those that nothing stands in the way of. No query where the status of each
-    tells all, else 11, whatever their number and that of classes: a few more with a class of claimed devices or terms.
+    tells all, else 12, whatever their number and that of classes: a few more with a class of claimed devices or terms.
     """
     stuck = [row for row in rows if plan_of(row.status)]
     if not stuck:
@@ -101,6 +106,7 @@ def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[Wor
         known_images={(one.kind, one.reference): one for one in Image.objects.filter(reference__in=wanted)},
         hardware=hardware.class_facts(cluster, open_ones),
         signed=accepted(by, open_ones),
+        nodes=nodes_of(cluster.pk, {one.pk: place for one in open_ones if (place := Place.of_class(one)) is not None}),
     )
 
 
@@ -139,15 +145,16 @@ def _plain(by: Actor, team: TeamFacts, row: WorkloadRow) -> Facts:
     return Facts(
         name=row.workload.name,
         kind=row.workload.kind,
-        units=row.run.total_units if row.run else row.workload.total_units,
+        each=row.run.spec["units"] if row.run else row.workload.units,
         own=None,
+        workers=row.run.workers if row.run else row.workload.workers,
         may_change=(policy.may_delete(by, team, run) or policy.may_launch_in(by, team)) is None,
         may_request=tenants_policy.may_file(by, standing) is None,
     )
 
 
 def _facts(read: _Read, row: WorkloadRow, plain: Facts) -> Facts:
-    workload, slug, units = row.workload, row.gpu_class.slug, plain.units
+    workload, slug, units = row.workload, row.gpu_class.slug, plain.each
     known = {one.slug: (one, facts) for one, facts in read.classes}
     own = _option(read, workload, *known[slug], units=units, of=row.gpu_class) if slug in known else None
     capacity = read.capacities.get(row.gpu_class.pk) or Capacity()
@@ -159,7 +166,7 @@ def _facts(read: _Read, row: WorkloadRow, plain: Facts) -> Facts:
         options=tuple(
             _option(read, workload, one, theirs, units=units, of=row.gpu_class)
             for one, theirs in read.classes
-            if one.slug != slug and workload.workers == 1
+            if one.slug != slug
         ),
         others=tuple(_others(read, row, nodes)),
         ahead=_ahead(read, row, own),
@@ -172,19 +179,23 @@ def _facts(read: _Read, row: WorkloadRow, plain: Facts) -> Facts:
 def _option(read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *, units: int, of: GpuClass) -> Option:
     """As a new run of this workload would meet it, its present run being over."""
     capacity, now = read.capacities[one.pk], timezone.now()
+    said = Options.from_json(workload.options)
+    room = _room(read, one, capacity, said)
     figures = Figures(
         unit=catalog.unit_of(one),
         granted=read.granted.get(one.pk, 0),
-        used=sum(_size(run) for run in _of(read, one.slug, workload) if run.admitted_at),
+        used=sum(_size(run) for run in _of(read, one.slug, workload) if run.holds_units),
         borrowing_limit=one.borrowing_limit,
-        on_one_node=capacity.most_on_one_node,
+        on_one_node=None if capacity.most_on_one_node is None else max(room, default=0),
+        free_on=room,
         held=life_cycle.hold(one, now=now),
         leaving=catalog.retirement(one),
-        waiting=tuple(_size(run) for run in _in_order(_of(read, one.slug, workload)) if not run.admitted_at),
+        waiting=tuple(_size(run) for run in _in_order(_of(read, one.slug, workload)) if not run.holds_units),
     )
     largest = capacity.largest_node
     asked = 1 if one == of else units
-    said = Options.from_json(workload.options)
+    if one == of:
+        said = dataclasses.replace(said, workers=None)
     takes = policy.may_start_on(dataclasses.replace(facts, node_units=largest), workload.kind, asked, said) is None
     fits = options.refusal(said, policy.bounds(facts, asked), has_volume=workload.volume_id is not None) is None
     return Option(
@@ -192,14 +203,29 @@ def _option(read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *
         name=one.name,
         figures=figures,
         takes=takes and (one == of or (fits and _runs_image(read, workload, one, of))),
-        # Of several workers it is theirs to be fewer; nobody says yet how many would start.
-        takes_fewer=takes and fits and workload.workers == 1,
+        takes_fewer=takes and fits,
         most_units=one.units_per_workload if largest is None else min(one.units_per_workload, largest),
         allocatable=capacity.allocatable,
         is_smaller=weights.exact(one.weight, one.replicas) < weights.exact(of.weight, of.replicas),
         asks_terms=bool(one.terms_version) and one.pk not in read.signed,
         memory_gib=one.memory_gib_per_unit,
     )
+
+
+def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options) -> tuple[int, ...]:
+    """Of each node: units that are free and that cores and memory are left for."""
+    left = {node.name: node for node in read.nodes[one.pk].nodes} if one.pk in read.nodes else {}
+    found = []
+    for node in capacity.nodes:
+        units = node.free
+        if (there := left.get(node.name)) is not None:
+            for free, asked, per_unit in (
+                (there.cpu_free, said.cpu, one.cpu_per_unit),
+                (there.memory_free_gib, said.memory_gib, one.memory_gib_per_unit),
+            ):
+                units = min(units, int(max(0, free) // per_unit)) if asked is None else units * (free >= asked)
+        found.append(units)
+    return tuple(found)
 
 
 def _runs_image(read: _Read, workload: Workload, one: GpuClass, of: GpuClass) -> bool:
@@ -227,13 +253,14 @@ def _ahead(read: _Read, row: WorkloadRow, own: Option | None) -> tuple[int, ...]
     """Units of what goes before it and could be admitted at all."""
     if own is None or row.run is None:
         return ()
-    most = min(own.most_units, own.figures.granted + own.figures.borrowing_limit)
+    most = own.figures.granted + own.figures.borrowing_limit
     here = (rank(row.run), row.run.requested_at)
     return tuple(
         _size(run)
         for run in _in_order(_of(read, own.slug, row.workload))
-        if not run.admitted_at
+        if not run.holds_units
         and not run.stop_requested_at
+        and run.spec["units"] <= own.most_units
         and _size(run) <= most
         and (rank(run), run.requested_at) < here
     )
@@ -241,18 +268,21 @@ def _ahead(read: _Read, row: WorkloadRow, own: Option | None) -> tuple[int, ...]
 
 def _others(read: _Read, row: WorkloadRow, nodes: Collection[str]) -> Iterable[Other]:
     """Of the team, on nodes that take new work: what they free elsewhere helps nobody."""
-    at = {(pod.owner, pod.run): pod for pod in read.pods if pod.node in nodes and not pod.is_over}
+    at: dict[tuple[str, str], list[Pod]] = {}
+    for pod in read.pods:
+        if pod.node in nodes and not pod.is_over:
+            at.setdefault((pod.owner, pod.run), []).append(pod)
     for run in _of(read, row.gpu_class.slug, row.workload):
-        pod = at.get((owner_label(run.workload), job_name(run.workload, run)))
-        if pod is None or pod.deleting_since is not None or run.stop_requested_at is not None:
+        pods = at.get((owner_label(run.workload), job_name(run.workload, run)), [])
+        if not pods or any(pod.deleting_since for pod in pods) or run.stop_requested_at is not None:
             continue
         watch = watch_of(run)
+        held = Counter(pod.node for pod in pods)
         yield Other(
             name=run.workload.name,
             who=run.requested_by.name,
-            units=_size(run),
+            on={node: count * run.spec["units"] for node, count in held.items()},
             since=run.started_at or run.requested_at,
-            node=pod.node,
             may_stop=policy.may_stop(read.by, read.team, run_facts(run.workload, run)) is None,
             idle_since=watch.idle_since if watch else None,
         )

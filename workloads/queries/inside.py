@@ -8,7 +8,7 @@ from workloads.models import Run, Volume
 
 
 def inside(namespace_id: int) -> Inside:
-    """By name; running is what the queue has admitted. Two queries."""
+    """By name; running is what holds units. Two queries."""
     runs = Run.objects.filter(workload__namespace_id=namespace_id, ended_at=None).order_by("workload__name")
     found: dict[bool, list[Work]] = {True: [], False: []}
     for run in runs.select_related("workload", "requested_by"):
@@ -20,7 +20,7 @@ def inside(namespace_id: int) -> Inside:
             who=run.requested_by.name,
             since=run.requested_at,
         )
-        found[run.admitted_at is not None].append(work)
+        found[run.holds_units].append(work)
     volumes = Volume.objects.filter(namespace_id=namespace_id, gone_at=None).order_by("name")
     kept = tuple(Kept(one.name, one.size_gib) for one in volumes)
     return Inside(running=tuple(found[True]), waiting=tuple(found[False]), volumes=kept)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, Sum
+from django.db.models import Sum
 from django.db.models.fields.json import KT
 from django.utils import timezone
 
@@ -24,7 +24,7 @@ from tenants.queries.visibility import usable_by
 from workloads import policy
 from workloads.models import Run
 from workloads.queries import facts_of, most_promised, peak
-from workloads.queries.sizes import total_units
+from workloads.queries.sizes import HOLDS, total_units
 
 
 @dataclass(frozen=True)
@@ -143,13 +143,13 @@ def price_of(gpu_class: GpuClass) -> str:
 
 
 def units_of_runs(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
-    """By class slug: units of runs that were admitted, and of those that were not yet. One query."""
+    """By class slug: units that runs hold, and those that others wait for. One query."""
     units = total_units()
     rows = (
         Run.objects.filter(workload__namespace=namespace, ended_at=None)
         .order_by()
         .values(slug=KT("spec__gpu_class"))
-        .annotate(used=Sum(units, filter=Q(admitted_at__isnull=False)), queued=Sum(units, filter=Q(admitted_at=None)))
+        .annotate(used=Sum(units, filter=HOLDS), queued=Sum(units, filter=~HOLDS))
     )
     found = list(rows)
     return {row["slug"]: row["used"] or 0 for row in found}, {row["slug"]: row["queued"] or 0 for row in found}

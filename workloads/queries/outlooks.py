@@ -16,15 +16,16 @@ from catalog import life_cycle, weights
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster import queries as mirror
-from cluster.models import MirrorNode
+from cluster.models import Cluster, MirrorNode
 from cluster.run_spec import JOB, PRIORITIES, USUAL_PRIORITY
 from tenants.models import Namespace
 from tenants.queries import units_in_force
 from workloads import policy
+from workloads.interruption import Place, Standing, exposure, place_at_launch
 from workloads.models import Run
-from workloads.outlook import Figures, Outlook, cost, sentence
+from workloads.outlook import BAD, Figures, Outlook, cost, sentence
 from workloads.queries.launching import price_of
-from workloads.queries.sizes import by_priority, goes_before, total_units
+from workloads.queries.sizes import HOLDS, by_priority, goes_before, total_units
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,15 @@ class Size:
     def total_units(self) -> int:
         return self.units * self.workers
 
+    @property
+    def goes_as(self) -> str:
+        """Its priority."""
+        return self.priority if self.priority in PRIORITIES else USUAL_PRIORITY[self.kind]
+
 
 @dataclass(frozen=True)
 class Runs:
-    """Of one class, in units: of runs that were admitted, and of each that was not yet, in their order. `ahead`: how
+    """Of one class, in units: of runs that hold some, and of each that waits, in their order. `ahead`: how
     many of the latter go before a new one.
     """
 
@@ -63,9 +69,11 @@ NO_RUNS = Runs()
 def outlooks(
     namespace: Namespace, found: Collection[tuple[GpuClass, policy.ClassFacts]], size: Size
 ) -> dict[str, Outlook]:
-    """By slug, in the order of `found`. About ten queries, whatever the number of classes."""
+    """By slug, in the order of `found`. About ten queries, whatever the number of classes; of several workers every
+    node counts.
+    """
     classes = [one for one, _ in found]
-    capacities = catalog.capacities(namespace.cluster, classes)
+    capacities = catalog.capacities(namespace.cluster, classes, with_nodes=size.workers > 1)
     most = _node_units(namespace.cluster_id, classes) if size.units > 1 else {}
     now = timezone.now()
     granted = units_in_force(namespace.tenant_id, now)
@@ -79,6 +87,7 @@ def outlooks(
             used=theirs.used,
             borrowing_limit=one.borrowing_limit,
             on_one_node=capacities[one.pk].most_on_one_node,
+            free_on=tuple(node.free for node in capacities[one.pk].nodes),
             held=life_cycle.hold(one, now=now),
             leaving=catalog.retirement(one),
             waiting=theirs.waiting,
@@ -94,22 +103,31 @@ def outlooks(
             weight=weights.exact(one.weight, one.replicas),
             price=one.price_per_unit_hour,
         )
-        shown[one.slug] = Outlook(one.slug, one.name, text, tone, price_of(one), kinds, total)
+        may_be = "" if tone == BAD else _interruption(namespace.cluster, one, figures, size)
+        shown[one.slug] = Outlook(one.slug, one.name, text, tone, price_of(one), kinds, total, may_be)
     return shown
+
+
+def _interruption(cluster: Cluster, one: GpuClass, figures: Figures, size: Size) -> str:
+    units = size.total_units
+    place = Place(Standing.NO_QUEUE)
+    if cluster.queue_system == Cluster.QueueSystem.KUEUE and one.resource:
+        own = figures.granted - figures.used - figures.taken_first
+        place = place_at_launch(units, own=own, borrowing_limit=one.borrowing_limit)
+    return exposure(place, units=units, rank=PRIORITIES.index(size.goes_as), unit=figures.unit, holds=False).sentence
 
 
 def _runs(namespace: Namespace, size: Size) -> dict[str, Runs]:
     """By class slug. Notebooks go before jobs, so that only they and production work are ahead of one. One query."""
     units = total_units()
-    waits = Q(admitted_at=None)
-    ahead = waits & goes_before(size.priority if size.priority in PRIORITIES else USUAL_PRIORITY[size.kind])
+    ahead = ~HOLDS & goes_before(size.goes_as)
     rows = (
         Run.objects.filter(~Q(workload_id=size.instead_of or 0), workload__namespace=namespace, ended_at=None)
         .order_by()
         .values(slug=KT("spec__gpu_class"))
         .annotate(
-            used=Coalesce(Sum(units, filter=~waits), 0),
-            waiting=ArrayAgg(units, filter=waits, order_by=[by_priority(), "requested_at"], default=[]),
+            used=Coalesce(Sum(units, filter=HOLDS), 0),
+            waiting=ArrayAgg(units, filter=~HOLDS, order_by=[by_priority(), "requested_at"], default=[]),
             ahead=Count("pk", filter=ahead),
         )
     )

@@ -5,7 +5,7 @@ runs of a namespace.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,10 @@ from cluster.observed import Workload as Queued
 from cluster.records import image_key
 from portal.due import label
 from tenants.models import Namespace
-from workloads import explain
 from workloads.models import Run, Workload
+from workloads.queries.alike import as_said_of_alike
+from workloads.queries.of_queue import queue_seen
+from workloads.queries.places import places
 from workloads.seen import ImageSeen, NodeTrouble, Seen
 
 
@@ -41,21 +43,25 @@ def see(
 ) -> dict[int, Seen]:
     """By workload id: what the mirror, which must be known, shows of its run of that name.
 
-    At most six queries: nodes when something is on one, and `images` when one of them has a Job.
+    At most eight queries, however many others there are: nodes when something is on one, places when one of them waits
+    in the queue, what was said of others when nothing was said of it, and `images` when one of them has a Job.
     """
     cluster_id, name = namespace.cluster_id, namespace.name
     owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
-    every_job = mirror.jobs(cluster_id, namespace=name)
+    every_job = mirror.jobs_owned(cluster_id, name, owners)
     jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
-    in_kueue = mirror.workloads(cluster_id, namespace=name) if every_job else []
-    queued = {workload.job_uid: workload for workload in in_kueue}
+    in_kueue = mirror.workloads_holding(cluster_id, name, [job.uid for job in jobs.values()])
+    queued = as_said_of_alike(cluster_id, {workload.job_uid: workload for workload in in_kueue})
     pods: dict[int, list[Pod]] = {}
-    for pod in mirror.pods(cluster_id, namespace=name):
+    for pod in mirror.pods_owned(cluster_id, name, owners):
         if _is_of(pod, owners, runs):
             pods.setdefault(owners[pod.owner], []).append(pod)
     warnings = _warnings(cluster_id, jobs, pods)
-    positions = in_line(every_job, queued)
+    is_waiting = any(waits(queued[job.uid]) for job in jobs.values() if job.uid in queued)
+    positions = places(cluster_id, name) if is_waiting else {}
+    at = queue_seen(cluster_id, name, in_kueue)
     troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
+    holding = tuple(one for one in in_kueue if one.is_true("QuotaReserved") and not one.is_true("Finished"))
     found = _images(cluster_id, {pk: image for pk, image in (images or {}).items() if pk in jobs})
     return {
         pk: Seen(
@@ -66,34 +72,15 @@ def see(
             position=positions.get(jobs[pk].uid) if pk in jobs else None,
             lost=next((troubles[pod.node] for pod in reversed(pods.get(pk, [])) if pod.node in troubles), None),
             image=found.get(pk),
+            at=at,
+            holding=holding,
         )
         for pk in runs
     }
 
 
-def in_line(jobs: Iterable[Job], queued: Mapping[str, Queued]) -> dict[str, int]:
-    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order. What could not
-    be admitted however long it waits has none, and holds nobody up.
-    """
-    lines: dict[str, list[Queued]] = {}
-    for job in jobs:
-        waits = queued.get(job.uid)
-        if waits is None or not waits.active or is_hopeless(waits):
-            continue
-        if not waits.is_true("QuotaReserved") and not waits.is_true("Finished"):
-            lines.setdefault(job.labels.get("gpu-portal/class", ""), []).append(waits)
-    return {
-        waits.job_uid: place
-        for line in lines.values()
-        for place, waits in enumerate(sorted(line, key=lambda waits: (-waits.priority, waits.created_at)))
-    }
-
-
-def is_hopeless(waits: Queued) -> bool:
-    pending = waits.condition("QuotaReserved")
-    if pending is None or pending.is_true:
-        return False
-    return explain.pending(pending.message, units=1, class_name="", slug="").is_final
+def waits(queued: Queued) -> bool:
+    return not queued.is_true("QuotaReserved") and not queued.is_true("Finished")
 
 
 def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:

@@ -14,6 +14,10 @@ from workloads.models import Run
 TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
 
 
+# Of runs that have not ended: what the queue admitted and did not take back. All else waits.
+HOLDS = Q(admitted_at__isnull=False, put_back_at=None)
+
+
 def total_units() -> Combinable:
     """The same for a queryset of runs."""
     workers = Coalesce(Cast(KT("spec__workers"), IntegerField()), Value(1))
@@ -24,7 +28,8 @@ def goes_before(priority: str) -> Q:
     """Of runs that wait: those of at least this priority. The later of two that are alike comes second."""
     names = PRIORITIES[: PRIORITIES.index(priority) + 1]
     kinds = [kind for kind, usual in USUAL_PRIORITY.items() if usual in names]
-    return Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
+    frozen = Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
+    return Q(priority__in=names) | Q(frozen, priority="")
 
 
 def by_priority() -> Case:
@@ -32,6 +37,11 @@ def by_priority() -> Case:
     return Case(*[When(goes_before(name), then=Value(place)) for place, name in enumerate(PRIORITIES)])
 
 
+def priority_of(run: Run) -> str:
+    """As operators changed it, or as it was launched with."""
+    return run.priority or run.spec.get("priority") or USUAL_PRIORITY[run.spec["kind"]]
+
+
 def rank(run: Run) -> int:
     """Of its priority: 0 is the highest."""
-    return PRIORITIES.index(run.spec.get("priority") or USUAL_PRIORITY[run.spec["kind"]])
+    return PRIORITIES.index(priority_of(run))

@@ -1,0 +1,42 @@
+"""/api/v1/workloads/<name>/priority: who goes first of what waits, changed by operators."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.edge import actor
+from accounts.known_fields import KnownFields
+from accounts.models import Scope
+from cluster.run_spec import PRIORITIES
+from workloads import priority, queries
+from workloads.api import TENANT, WorkloadSerializer, answer, tenant_of
+
+
+class PrioritySerializer(KnownFields):
+    priority = serializers.CharField(help_text=f"{', '.join(PRIORITIES)}.")
+    because = serializers.CharField(help_text="Who asked for the run reads it; up to 200 characters.")
+
+
+class Priority(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="workloads_priority",
+        summary="Change the priority of a run that waits (operators); a worker carries it out",
+        parameters=[TENANT],
+        request=PrioritySerializer,
+        responses={202: WorkloadSerializer},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        queries.team(by, tenant)
+        asked = PrioritySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        to, because = asked.validated_data["priority"], asked.validated_data["because"]
+        priority.set_priority(tenant, name, to, because=because, by=by)
+        return answer(by, tenant, name, status.HTTP_202_ACCEPTED)

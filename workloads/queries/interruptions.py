@@ -1,0 +1,170 @@
+"""How runs may be interrupted by the queue, and how they were: for all of a namespace's that are shown, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from accounts.models import Event
+from catalog import queries as catalog
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from cluster.observed import Workload as Queued
+from cluster.observed import time
+from cluster.run_spec import PRIORITIES
+from portal.due import label
+from tenants.models import Namespace
+from tenants.queries.grants import Own, own_units
+from workloads import interruption
+from workloads.interruption import Exposure, Held, Interrupted, Place, Standing
+from workloads.models import Run, Workload
+from workloads.queries.sizes import rank
+from workloads.seen import Seen, since
+
+INTERRUPTED, BROUGHT_BACK, RESUMED = "workload.interrupted", "workload.brought_back", "workload.resumed"
+VERBS = (INTERRUPTED, BROUGHT_BACK, RESUMED)
+NOTHING = Own(0, 0)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run that is not over, with the class that it has."""
+
+    run: Run
+    gpu_class: GpuClass
+    seen: Seen
+
+    @property
+    def key(self) -> str:
+        return str(self.run.pk)
+
+    @property
+    def is_on_a_node(self) -> bool:
+        pod = self.seen.pod
+        return pod is not None and bool(pod.node) and not pod.is_over
+
+    def held(self, at: datetime) -> Held:
+        return Held(self.key, self.run.total_units, rank(self.run), at)
+
+
+# ---- before ----------------------------------------------------------------------------------------------------------
+
+
+def exposures(namespace: Namespace, shown: Collection[Shown]) -> dict[int, Exposure]:
+    """By run id. One query; none without a queue."""
+    places = _places(namespace, shown)
+    return {
+        one.run.pk: interruption.exposure(
+            place,
+            units=one.run.total_units,
+            rank=rank(one.run),
+            unit=catalog.unit_of(one.gpu_class),
+            holds=holds,
+        )
+        for one in shown
+        for place, holds in [places[one.run.pk]]
+    }
+
+
+def _places(namespace: Namespace, shown: Collection[Shown]) -> dict[int, tuple[Place, bool]]:
+    """By run id, and whether it has its units."""
+    now = timezone.now()
+    has_queue = namespace.cluster.queue_system == Cluster.QueueSystem.KUEUE
+    counted = {one.gpu_class.pk: one.gpu_class for one in shown if has_queue and one.gpu_class.resource}
+    own = own_units(list(counted), now, tenant_ids=[namespace.tenant_id]) if counted else {}
+    found: dict[int, tuple[Place, bool]] = {}
+    for pk, gpu_class in counted.items():
+        theirs = own.get(pk, {}).get(namespace.tenant_id, NOTHING)
+        limits = {"granted": theirs.in_force, "keepable": theirs.keepable}
+        mine = [one for one in shown if one.gpu_class.pk == pk]
+        held = _held(gpu_class, mine)
+        placed = interruption.places(held, **limits)
+        for one in mine:
+            if one.key in placed:
+                found[one.run.pk] = placed[one.key], True
+            else:
+                found[one.run.pk] = (
+                    interruption.place_of_new(held, one.held(now), borrowing_limit=gpu_class.borrowing_limit, **limits),
+                    False,
+                )
+    return {one.run.pk: found.get(one.run.pk, (Place(Standing.NO_QUEUE), one.is_on_a_node)) for one in shown}
+
+
+def _held(gpu_class: GpuClass, mine: Collection[Shown]) -> list[Held]:
+    """All that holds units of the class in the team's queue, shown or not, started here or not; and what is on a node,
+    where the queue's word has not been heard yet.
+    """
+    flavor = catalog.flavor_name(gpu_class)
+    by_job = {one.seen.job.uid: one for one in mine if one.seen.job is not None}
+    found = {}
+    for queued in next((one.seen.holding for one in mine), ()):
+        reserved_at = since(queued, "QuotaReserved") or queued.created_at
+        if (one := by_job.get(queued.job_uid)) is not None:
+            found[one.key] = one.held(reserved_at)
+        elif units := sum(queued.usage.get(name, 0) for name, its in queued.flavors.items() if its == flavor):
+            found[queued.uid] = Held(queued.uid, units, _rank(queued), reserved_at)
+    for one in mine:
+        if one.is_on_a_node and one.key not in found:
+            found[one.key] = one.held(one.run.admitted_at or one.run.requested_at)
+    return list(found.values())
+
+
+def _rank(queued: Queued) -> int:
+    """What has none of the portal's priorities goes first."""
+    name = queued.priority_class
+    return PRIORITIES.index(name) if name in PRIORITIES else len(PRIORITIES)
+
+
+# ---- after -----------------------------------------------------------------------------------------------------------
+
+
+def interruptions(shown: Iterable[Shown]) -> dict[int, Interrupted]:
+    """The last one by run id. One query where one was told of, or may have been of what a run comes back from."""
+    shown = list(shown)
+    recorded = last_told([one.run for one in shown if one.run.preemptions or one.run.number > 1])
+    found = {}
+    for one in shown:
+        event = recorded.get(one.run.pk)
+        last = _seen_now(one.seen.queue, earlier_of(event)) or (told_in(event) if event is not None else None)
+        if last is not None:
+            found[one.run.pk] = last
+    return found
+
+
+def _seen_now(queued: Queued | None, earlier: int) -> Interrupted | None:
+    """While it is out, the queue says it itself."""
+    if queued is None or not queued.is_true("Preempted"):
+        return None
+    condition = queued.condition("Preempted")
+    return None if condition is None else interruption.told(condition, earlier + max(1, queued.preemptions))
+
+
+def last_told(runs: Collection[Run]) -> dict[int, Event]:
+    """By run id: what was written last of its interruptions, if anything was. One query, none without runs."""
+    if not runs:
+        return {}
+    rows = {f"{label(Workload)}.{run.workload_id}": run for run in runs}
+    found = Event.objects.filter(row__in=list(rows), verb__in=VERBS).order_by("row", "-id").distinct("row")
+    return {rows[one.row].pk: one for one in found if one.after.get("run") == rows[one.row].number}
+
+
+def told_in(event: Event) -> Interrupted:
+    after = event.after
+    return Interrupted(
+        at=time(after.get("at")),
+        rule=after.get("rule", ""),
+        times=after.get("times", 1),
+        cause=after.get("reason", "") if not after.get("rule") else "",
+        back_at=event.at if event.verb == RESUMED else None,
+    )
+
+
+def earlier_of(event: Event | None) -> int:
+    """How often the runs before this one had been interrupted, each of which it continues."""
+    if event is None:
+        return 0
+    earlier: Mapping[str, int] = event.after
+    return earlier.get("times", 1) if event.verb == BROUGHT_BACK else earlier.get("earlier", 0)
