@@ -152,8 +152,12 @@ def was_preempted() -> QuerySet[Run]:
     return Run.objects.filter(Q(preemptions__gt=0) | Q(reason="units_taken_back"))
 
 
-def run(churn: Churn, *, steps: int, worker_every: int, watcher_every: int) -> Counter[str]:
-    """`steps` in all, deaths among them; then the accounts, then everything is deleted, and the accounts again."""
+def run(
+    churn: Churn, *, steps: int, worker_every: int, watcher_every: int, look: Callable[[], object] = bool
+) -> Counter[str]:
+    """`steps` in all, deaths among them, `look` after each; then the accounts, then everything is deleted, and the
+    accounts again.
+    """
     namespace = churn.accounts.namespace
     with churn.kubelet.claim(namespace.name, script=runs):
         churn.wait(lambda: mirror.as_of(namespace.cluster_id, *NEEDED).is_current, what="the mirror is current")
@@ -165,6 +169,7 @@ def run(churn: Churn, *, steps: int, worker_every: int, watcher_every: int) -> C
                 churn.kill_worker()
             else:
                 churn.step()
+            look()
         _settle(churn)
         churn.told["preempted"] = was_preempted().count()
         churn.told["free after ms"] = round(1000 * _end_all(churn))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import os
 from collections.abc import Iterator
@@ -25,8 +26,17 @@ from tests.waiting import wait_until
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
 # A minute or more each, of those with a browser and of the others.
-LONG_WALKS = ("test_walk", "test_thin_path", "test_hardware_pages", "test_pages")
-LONG = ("test_doors_agree", "test_drift", "test_doors_people", "test_writes", "test_foreign", "test_recovery")
+LONG_WALKS = ("test_walk", "test_morning", "test_thin_path", "test_hardware_pages", "test_pages")
+LONG = (
+    "test_churn",
+    "test_faults_at_the_viewer",
+    "test_doors_agree",
+    "test_drift",
+    "test_doors_people",
+    "test_writes",
+    "test_foreign",
+    "test_recovery",
+)
 
 
 @pytest.fixture(scope="session")
@@ -145,6 +155,12 @@ def namespace_a(team_a: Tenant) -> Namespace:
 def a100(cluster: Cluster, unique: str) -> GpuClass:
     """Whole A100 cards of the simulated hardware; a slug of its own, since flavors are cluster-wide."""
     return make.gpu_class(cluster, slug=f"a100-{unique}")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: 0.3 s for each full look of the garbage collector at all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

@@ -31,10 +31,12 @@ def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> Mirror:
     """Every kind is listed, with these objects."""
     mirror = Mirror(cluster.pk)
     mirror.open()
+    notes: list[Any] = []
     for kind in KINDS.values():
-        notes: list[Any] = [(Note(kind, What.LISTING, "1"), None)]
+        notes.append((Note(kind, What.LISTING, "1"), None))
         notes += [(Note(kind, What.SEEN, "1"), kind.seen(raw)) for raw in kinds.get(kind.name, ())]
-        mirror.write([*notes, (Note(kind, What.LISTED, "1"), None)])
+        notes.append((Note(kind, What.LISTED, "1"), None))
+    mirror.write(notes)  # at once: a transaction for each of twenty kinds takes twice as long
     return mirror
 
 

@@ -17,6 +17,7 @@ from rest_framework import exceptions
 
 from accounts.models import Scope, User
 from cluster.models import Cluster, MirrorEpoch, MirrorKind
+from devcluster import scenarios
 from devcluster.__main__ import _parser
 from devcluster.bench import _find, _table
 from portal.urls import urlpatterns
@@ -50,8 +51,11 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [link for link in inner if not (document.parent / link).exists()] == []
 
 
-def test_the_picture_is_small() -> None:
-    assert 20_000 < (ROOT / "docs" / "img" / "home-light.png").stat().st_size <= 300_000
+def test_pictures_are_shown_and_small() -> None:
+    readme = (ROOT / "README.md").read_text()
+    pictures = list((ROOT / "docs" / "img").iterdir())
+    assert [one.name for one in pictures if f"(docs/img/{one.name})" not in readme] == []
+    assert [one.name for one in pictures if not 20_000 < one.stat().st_size <= 300_000] == []
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -112,6 +116,7 @@ def test_named_benchmarks_soaks_and_hardware_exist() -> None:
     assert set(re.findall(r"`run\.py bench ([a-z]+)`", texts)) <= _table.runs.keys()
     assert set(re.findall(r"run\.py soak ([a-z]+)`", texts)) <= soaks
     assert set(re.findall(r"--hardware ([a-z]+)", texts)) <= hardware
+    assert all(scenarios.find(name).name == name for name in re.findall(r"--scenario ([a-z]+)", texts))
 
 
 # ---- environment -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 from accounts.sentences import SENTENCES, sentence
@@ -19,11 +20,33 @@ def recorded_verbs() -> dict[str, bool]:
             # `_change` is the catalog's step of a class's life, which records its verb.
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("record", "_change"):
                 is_tenants = any(keyword.arg == "tenant" for keyword in node.keywords)
-                found |= {
-                    str(one.value): is_tenants
-                    for one in ast.walk(node.args[1])
-                    if isinstance(one, ast.Constant) and "." in str(one.value)
-                }
+                said = [_text(one) for one in ast.walk(node.args[1])]
+                found |= {verb: is_tenants for verb in said if "." in verb}
+    return found
+
+
+def _text(node: ast.AST) -> str:
+    """A text, or the name of one."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return named_texts().get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+@functools.cache
+def named_texts() -> dict[str, str]:
+    """Of all modules: several verbs that are read again have names."""
+    found: dict[str, str] = {}
+    for path in (path for app in APPS for path in (ROOT / app).rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if not isinstance(node, ast.Assign):
+                continue
+            targets, values = node.targets[0], node.value
+            pairs = [(targets, values)]
+            if isinstance(targets, ast.Tuple) and isinstance(values, ast.Tuple):
+                pairs = list(zip(targets.elts, values.elts, strict=True))
+            for target, value in pairs:
+                if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    found[target.id] = value.value
     return found
 
 

@@ -168,7 +168,11 @@ def test_from_an_empty_database_to_a_catalog() -> None:
     with pytest.raises(CommandError, match="Not proposed: b200"):
         call_command("catalog", "accept", "b200")
     call_command("catalog", "accept", stdout=io.StringIO())
-    assert list(GpuClass.objects.values_list("slug", "life_cycle")) == [("a100-sxm4-80gb", "active")]
+    assert dict(GpuClass.objects.values_list("slug", "life_cycle")) == {
+        "a100-sxm4-80gb": "active",
+        "a100-sxm4-80gb-2g-20gb": "active",
+        "a100-sxm4-80gb-shared": "active",
+    }
 
 
 def test_people_without_a_role_are_refused_by_every_verb(cluster: Cluster, alice: User) -> None:

@@ -139,11 +139,15 @@ def test_a_proposal_has_everything_filled_in(mixed: Discovery, slug: str) -> Non
     assert found.memory_gib_per_unit >= 1
 
 
-def test_the_morning_hardware_is_one_class_of_whole_cards(cluster: Cluster) -> None:
+def test_the_morning_hardware_is_whole_cards_slices_and_shares(cluster: Cluster) -> None:
     mirrored.hardware_seen(cluster, "morning")
     found = queries.discover(cluster)
     assert found is not None
-    assert [(one.slug, one.units, len(one.nodes)) for one in found.proposals] == [("a100-sxm4-80gb", 32, 8)]
+    assert sorted((one.slug, one.units, len(one.nodes)) for one in found.proposals) == [
+        ("a100-sxm4-80gb", 32, 8),
+        ("a100-sxm4-80gb-2g-20gb", 12, 1),
+        ("a100-sxm4-80gb-shared", 16, 1),
+    ]
 
 
 def test_no_node_of_another_class_with_the_same_resource_matches_a_selector(mixed: Discovery, cluster: Cluster) -> None:

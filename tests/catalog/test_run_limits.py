@@ -50,14 +50,16 @@ def test_the_classs_page_and_the_api_say_it(a100: GpuClass, alice: User, client:
     client.force_login(alice)
     before = client.get(f"/catalog/{a100.slug}").content.decode()
     assert "Run time" not in before
-    actions.edit_class(a100.pk, by=system("test"), run_hours_limit=24, idle_stop_minutes=60)
+    actions.edit_class(a100.pk, by=system("test"), run_hours_limit=24, idle_stop_minutes=60, production_limit=3)
     page = client.get(f"/catalog/{a100.slug}").content.decode()
     assert "at most 24 h from the start of a run" in page
     assert "are stopped after 60 min without use" in page
+    assert "at most 3 units of one team" in page
     by = Actor(user=alice, via="page")
     token = accounts.create_token(name="t", scopes=["read"], expires_in_days=1, by=by)[1]
     answer = client.get(f"/api/v1/classes/{a100.slug}", headers={"Authorization": f"Bearer {token}"}).json()
-    assert (answer["run_hours_limit"], answer["idle_stop_minutes"]) == (24, 60)
+    limits = ("run_hours_limit", "idle_stop_minutes", "production_limit")
+    assert tuple(answer[name] for name in limits) == (24, 60, 3)
 
 
 @pytest.mark.django_db

@@ -211,3 +211,58 @@ def test_only_operators_put_it_up(cluster: Cluster, team_a: Tenant, alice: User,
         with pytest.raises(Refused):
             banners.put_banner(cluster, text="x", until=None, by=by(person))
     assert not Event.objects.exists()
+
+
+# ---- the banner by the API -------------------------------------------------------------------------------------------
+
+BANNER = "/api/v1/cluster/banner"
+
+
+def test_the_api_puts_it_up_and_takes_it_down(namespace_a: Namespace, alice: User, olga: User) -> None:
+    client, until = signed_in(olga), timezone.now() + timedelta(hours=3)
+    said = {"text": "  Nodes restart <tonight>. ", "until": until.isoformat()}
+    for _again in range(2):
+        answer = client.put(BANNER, said, content_type="application/json")
+        assert (answer.status_code, answer.json()["text"]) == (200, "Nodes restart <tonight>.")
+    shown = signed_in(alice).get("/api/v1/cluster").json()["banner"]
+    assert shown == answer.json()
+    assert "Nodes restart &lt;tonight&gt;." in signed_in(alice).get("/teams/team-a").text
+
+    answer = client.put(BANNER, {"text": "Until further notice."}, content_type="application/json")
+    assert answer.json() == {"text": "Until further notice.", "until": None}
+    assert client.delete(BANNER).status_code == 204
+    assert signed_in(alice).get("/api/v1/cluster").json()["banner"] is None
+    assert client.delete(BANNER).status_code == 404
+    assert list(Event.objects.order_by("id").values_list("verb", "actor_id")) == [
+        ("banner.put", olga.pk),
+        ("banner.put", olga.pk),
+        ("banner.removed", olga.pk),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "field"),
+    [
+        ({"text": "x" * 301}, "bad_banner", "text"),
+        ({"text": "x", "until": "2020-01-01T00:00:00Z"}, "bad_period", "until"),
+        ({"text": " "}, "invalid", "text"),
+        ({"text": "x", "for": "ever"}, "unknown_field", "for"),
+    ],
+)
+def test_the_api_says_what_cannot_stand_there(
+    cluster: Cluster, olga: User, said: dict[str, str], code: str, field: str
+) -> None:
+    answer = signed_in(olga).put(BANNER, said, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, code, field)
+    assert not Banner.objects.exists()
+
+
+def test_for_others_the_banner_is_not_the_apis(cluster: Cluster, alice: User, dana: User) -> None:
+    """Not even what is wrong with their words."""
+    audra = make.user("Audra", roles=[Role.AUDITOR])
+    for person in (alice, dana, audra):
+        for said in ({"text": "x"}, {"text": ""}, {}):
+            assert signed_in(person).put(BANNER, said, content_type="application/json").status_code == 404
+        assert signed_in(person).delete(BANNER).status_code == 404
+    assert not Event.objects.exists()
+    assert not Banner.objects.exists()

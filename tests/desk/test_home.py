@@ -15,14 +15,14 @@ from django.utils import timezone
 from accounts.models import User
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from cluster.models import MirrorObject, MirrorPod
+from cluster.models import MirrorKind, MirrorObject, MirrorPod
 from desk import queries
 from desk.queries.lending import Lent
 from desk.states import fragments, versions
-from portal.live import Topic
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.workloads import running
+from tests.workloads.test_next_steps_read import NEEDED, mirror_wait, runs
 from workloads.models import NotebookWatch, Run, Workload
 
 pytestmark = pytest.mark.django_db
@@ -242,6 +242,18 @@ def test_what_waits_is_told_by_class_with_the_first_known_end(
     assert theirs.sentence == "Your team holds no cards of this class now. What waits asks for 1 card."
 
 
+def test_what_was_put_back_waits_while_its_pod_still_holds_its_cards(
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    make.grant(team_a, a100, units=4)
+    mirror_wait(runs(namespace_a, a100, alice, "train", units=2), NEEDED)
+    MirrorPod.objects.update(deleting_since=timezone.now())
+    running.known(namespace_a.cluster_id)
+    state = queries.home(namespace_a)
+    assert ([row.name for row in state.waiting], state.running) == (["train"], [])
+    assert [(one.used, one.queued) for one in state.holdings] == [(2, 2)]
+
+
 def test_an_idle_notebook_matters_while_own_work_waits_for_its_class(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
@@ -375,7 +387,12 @@ def test_page_stream_and_api_show_the_same(
     running.workload(namespace_a, a100, name="waits", by=alice, units=2)
     ready(team_b, a100, "theirs", bob, units=2)
     stranger(namespace_a, "by-hand")
+    MirrorKind.objects.update(resource_version="70")
+    MirrorKind.objects.filter(kind="Job").update(listed_at=None)
     client.force_login(alice)
+    body = client.get("/api/v1/tenants/team-a/live").json()
+    assert body["versions"] == {"Job": None, "Pod": "70", "Workload": "70"}
+    running.known(namespace_a.cluster_id)
     page = client.get(HOME).content.decode()
     body = client.get("/api/v1/tenants/team-a/live").json()
 
@@ -387,7 +404,7 @@ def test_page_stream_and_api_show_the_same(
     assert [one["name"] for one in body["not_ours"]] == ["by-hand"]
     assert body["month"]["team"]["name"] == "Team"
     assert [one["units"] for one in body["ends"]] == [4]
-    streamed = fragments(Topic(namespace_a.name, ""))
+    [(_view, streamed)] = fragments(namespace_a.name, [""])
     assert streamed is not None
     for name, html in streamed.items():
         assert f'id="{name}"' in html.decode()

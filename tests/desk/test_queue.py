@@ -95,6 +95,21 @@ def names(rows: list[Waiting]) -> list[tuple[str, str, int]]:
     return [(row.team, row.workload, row.place) for row in rows]
 
 
+def test_of_one_second_the_lower_uid_is_first_on_every_page(
+    cluster: Cluster, a100: GpuClass, namespace_a: Namespace, alice: User
+) -> None:
+    for name in ("z", "y", "x"):
+        found = waits(namespace_a, a100, name, alice, minutes=5)
+        MirrorWorkload.objects.filter(uid=f"queued-{found.pk}").update(uid=f"{name}-uid")
+    MirrorWorkload.objects.update(created_at=timezone.now() - timedelta(minutes=5))
+    seen, cursor = [], ""
+    for _ in range(3):
+        page = queries.queue(cluster, Filter(), cursor=cursor, limit=1)
+        seen += names(page.rows)
+        cursor = page.next_cursor or ""
+    assert seen == [("team-a", "x", 1), ("team-a", "y", 2), ("team-a", "z", 3)]
+
+
 def test_the_order_is_kueues(
     cluster: Cluster, a100: GpuClass, namespace_a: Namespace, namespace_b: Namespace, alice: User
 ) -> None:
@@ -174,6 +189,66 @@ def test_filters_and_pages(
     assert len(queries.queue(cluster, Filter(gpu_class=a100.slug)).rows) == 6
 
 
+def test_a_reason_is_looked_for_in_the_whole_queue(
+    cluster: Cluster,
+    a100: GpuClass,
+    namespace_a: Namespace,
+    alice: User,
+    olga: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many others stand before it, and page by page after that."""
+    monkeypatch.setattr(queries, "CHUNK", 3)
+    monkeypatch.setattr(queries, "LOOKED_AT_MOST", 12)
+    for number in range(11):
+        over = {"message": OVER, "units": 9} if number in (2, 7, 8, 10) else {}
+        waits(namespace_a, a100, f"a{number:02}", alice, minutes=50 - number, **over)
+    chosen = Filter(reason="exceeds_maximum")
+    first = queries.queue(cluster, chosen, limit=2)
+    assert [row.workload for row in first.rows] == ["a02", "a07"]
+    second = queries.queue(cluster, chosen, limit=2, cursor=first.next_cursor)
+    assert [row.workload for row in second.rows] == ["a08", "a10"]
+    assert second.next_cursor is None
+    assert [row.place for row in second.rows] == [9, 11], "its place is of the whole queue"
+    counted = queries.reasons(cluster, chosen)
+    assert (counted.runs, counted.looked_at, counted.is_all) == (
+        {"waiting_for_quota": 7, "exceeds_maximum": 4},
+        11,
+        True,
+    )
+
+    text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
+    assert "exceeds_maximum (4)" in text
+    assert "waiting_for_quota (7)" in text
+    assert "a10" in text
+    assert "Counted among" not in text
+
+
+def test_one_answer_looks_at_so_many_and_says_so(
+    cluster: Cluster,
+    a100: GpuClass,
+    namespace_a: Namespace,
+    alice: User,
+    olga: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queries, "CHUNK", 2)
+    monkeypatch.setattr(queries, "LOOKED_AT_MOST", 4)
+    for number in range(6):
+        waits(namespace_a, a100, f"a{number}", alice, minutes=50 - number, **({"message": OVER} if number == 5 else {}))
+    chosen = Filter(reason="exceeds_maximum")
+    first = queries.queue(cluster, chosen)
+    assert (first.rows, first.next_cursor is None) == ([], False)
+    second = queries.queue(cluster, chosen, cursor=first.next_cursor)
+    assert ([row.workload for row in second.rows], second.next_cursor) == (["a5"], None)
+    counted = queries.reasons(cluster, chosen)
+    assert (counted.runs, counted.looked_at, counted.is_all) == ({"waiting_for_quota": 4}, 4, False)
+    text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
+    assert "Counted among the first 4 runs." in text
+    assert "exceeds_maximum (0)" in text
+    assert "Nothing among the first" in text
+
+
 @pytest.mark.parametrize("cursor", ["x", "e30", "WyJxdWV1ZSJd", "é"])
 def test_what_is_no_cursor_is_refused(cluster: Cluster, cursor: str) -> None:
     with pytest.raises(Refused) as refused:
@@ -212,7 +287,7 @@ def test_the_page_shows_the_sentence_and_the_buttons_only_to_operators(
     audra = make.user("Audra", roles=[Role.AUDITOR])
     for person, has_buttons in ((olga, True), (audra, False)):
         text = signed_in(person).get("/queue").text
-        assert "quota is in use and nothing more can be borrowed" in text
+        assert "nothing more can be borrowed" in text
         assert (f"/queue/classes/{a100.slug}" in text) is has_buttons
         assert ("/queue/teams/team-a" in text) is has_buttons
 

@@ -78,6 +78,16 @@ def test_it_is_as_the_persons_last_launches_were(
         assert 'value="minimal" selected' in page
 
 
+def test_a_job_of_several_workers_that_is_gone_is_a_link_with_all_of_them(
+    her: Client, alice: User, house: Tenant, namespace_a: Namespace, a100: GpuClass
+) -> None:
+    Image.objects.update(kind="job")
+    over(namespace_a, a100, alice, "gone", kind="job", units=2, options={"workers": 2})
+    Workload.objects.update(deleted_at=timezone.now())
+    query = f"class={a100.slug}&image=minimal&units=2&workers=2&kind=job"
+    assert strip(her) == [("4 cards, minimal, as last time", f"/teams/team-a/launch?{query}")]
+
+
 def test_it_says_only_what_starts(
     her: Client, alice: User, house: Tenant, namespace_a: Namespace, a100: GpuClass
 ) -> None:

@@ -76,6 +76,20 @@ def test_without_kueue_its_kinds_are_not_waited_for(namespace_a: Namespace) -> N
     assert versions([namespace_a.name])[namespace_a.name] != never_read(namespace_a)
 
 
+def test_a_queue_that_is_not_heard_of_makes_the_page_old(namespace_a: Namespace) -> None:
+    """Jobs and pods alone do not say what waits where."""
+    running.known(namespace_a.cluster_id)
+    before = versions([namespace_a.name])
+    assert not queries.home(Namespace.objects.get()).is_stale
+
+    MirrorKind.objects.filter(kind="Workload").update(problem="The API server refused to show it.")
+
+    assert queries.home(Namespace.objects.get()).is_stale
+    assert versions([namespace_a.name]) != before
+    MirrorKind.objects.filter(kind="Workload").update(listed_at=None)
+    assert queries.home(Namespace.objects.get()).as_of is None
+
+
 def never_read(namespace: Namespace) -> object:
     MirrorKind.objects.all().delete()
     return versions([namespace.name])[namespace.name]

@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from desk.states import fragments
-from portal.live import Topic
 from tenants.models import Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.desk.test_home import block, ready, stranger
@@ -95,7 +94,7 @@ def test_what_the_stream_sends_takes_its_place(
     page = open_page("/teams/team-a", as_user=alice)
     page.evaluate("window.sameDocument = true")
     Run.objects.filter(workload__name="lora-check").update(ended_at=timezone.now(), outcome="stopped")
-    found = fragments(Topic(namespace_a.name))
+    [(_view, found)] = fragments(namespace_a.name, [""])
     assert found is not None
     for name, html in found.items():
         page.evaluate(

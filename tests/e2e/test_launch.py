@@ -171,6 +171,7 @@ def test_a_link_fills_in_the_form_and_one_button_launches(
 def test_a_change_says_what_is_lost(open_page: Callable[..., Page], shop: Tenant, a100: GpuClass, alice: User) -> None:
     by = Actor(alice, via="page")
     actions.launch("team-a", Wanted("train", "job", a100.slug, 1, "Python", volume="data"), by=by)
+    Run.objects.update(started_at=timezone.now())
     page = open_page("/teams/team-a/workloads/train", as_user=alice)
     page.get_by_role("link", name="Restart or change…").click()
     page.wait_for_url("**/change")

@@ -28,6 +28,7 @@ from tenants.models import ApproverFor, Invitation, Membership, Namespace, Quota
 from tenants.policy import Asked
 from tests import make
 from tests.e2e.origins import Origins, origins
+from tests.waiting import wait_until
 from tests.workloads import running
 from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 
@@ -404,11 +405,15 @@ def test_cookies_tossed_at_another_notebook_shut_nobody_out(
            } }""",
         list(stage.parents),
     )
-    tossed = [one for one in context.cookies(stage.second) if set(one["value"]) == {"x"}]
-    assert sum(len(one["value"]) for one in tossed) > 100_000
+
+    def tossed() -> list[Any]:
+        return [one for one in context.cookies(stage.second) if set(one["value"]) == {"x"}]
+
+    # The browser takes them one by one, after the script has said so.
+    wait_until(lambda: sum(len(one["value"]) for one in tossed()) > 100_000, what="the cookies are set")
     # Without https nothing keeps the name itself from being taken.
     own = "notebook" if stage.layout == "demo" else "__Host-notebook"
-    assert any(one["name"] == own for one in tossed) is (stage.layout == "demo")
+    assert any(one["name"] == own for one in tossed()) is (stage.layout == "demo")
 
     second.reload()
     assert "forty-two" in second.evaluate(FETCH, ["/api/contents/secret.txt?content=1", {}])

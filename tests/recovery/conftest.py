@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,13 +42,41 @@ class Portal:
     env: dict[str, str]
     slug: str
 
-    def run(self, *arguments: str) -> None:
+    def run(self, *arguments: str) -> str:
+        """The last line that it says."""
         command = Command("step", [sys.executable, *arguments], env=self.env, cwd=ROOT)
         ran = self.supervisor.run(command, within_s=120)
         assert ran.process.returncode == 0, ran.log.read_text()
+        return next(reversed(ran.log.read_text().splitlines()), "")
 
     def provision(self, name: str, units: int) -> None:
         self.run("-m", "tests.recovery.provision", "team", name, self.slug, str(units))
+
+    @contextmanager
+    def doors(self) -> Iterator[int]:
+        """The process that pages keep open, and its port."""
+        port = free_port()
+        argv = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "portal.asgi:application",
+            "--port",
+            str(port),
+            "--log-level",
+            "warning",
+        ]
+
+        def answers() -> bool:
+            return socket.create_connection(("127.0.0.1", port), 1).close() is None
+
+        env = self.env | {"ALLOWED_HOSTS": "*"}
+        self.supervisor.start(Command("doors", argv, env=env, cwd=ROOT, ready=answers, stop_within_s=10))
+        self.supervisor.until_ready("doors")
+        try:
+            yield port
+        finally:
+            self.supervisor.stop("doors")
 
     # ---- disasters -----------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 python -m tests.recovery.provision cluster COHORT
 python -m tests.recovery.provision team NAME CLASS UNITS
+python -m tests.recovery.provision viewer NAME
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import django
 def main(what: str, *rest: str) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     django.setup()
-    {"cluster": settle, "team": team}[what](*rest)
+    {"cluster": settle, "team": team, "viewer": viewer}[what](*rest)
 
 
 def settle(cohort: str, slug: str) -> None:
@@ -45,6 +46,19 @@ def team(name: str, slug: str, units: str) -> None:
         tenant = make.tenant(Cluster.objects.get(), slug=name, namespace=name)
         make.grant(tenant, GpuClass.objects.get(slug=slug), units=int(units))
         touch(Namespace, tenant.namespaces.get().pk)
+
+
+def viewer(name: str) -> None:
+    """Says the token of a member who may only read."""
+    from accounts.actions import create_token
+    from accounts.actor import Actor
+    from tenants.models import Tenant
+    from tests import make
+
+    person = make.user(f"viewer-of-{name}")
+    make.member(Tenant.objects.get(slug=name), person)
+    _row, text = create_token(name="looks", scopes=["read"], expires_in_days=1, by=Actor(user=person, via="page"))
+    sys.stdout.write(f"{text}\n")
 
 
 if __name__ == "__main__":

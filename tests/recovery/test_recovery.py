@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from devcluster.faults import WRITES
+from tests.onlooker import Onlooker, Versions
 from tests.recovery.conftest import Portal
 
 pytestmark = pytest.mark.timeout(240)
@@ -65,6 +67,49 @@ def test_postgres_crashed_and_the_mirror_emptied(portal: Portal, team: str) -> N
     provision_during(portal, team, portal.crash_postgres)
     assert_same_end_state(portal, team)
     assert portal.ask("SELECT max(epoch) FROM cluster_mirrorepoch") != before
+
+
+def test_postgres_crashed_in_front_of_somebody(portal: Portal, team: str) -> None:
+    """Who looks on is told that nothing is known until it is, sees no wrong figure, and then the right ones."""
+    portal.provision(team, units=3)
+    assert_same_end_state(portal, team)
+    headers = {"Authorization": f"Bearer {portal.run('-m', 'tests.recovery.provision', 'viewer', team)}"}
+    versions = Versions()
+
+    def snapshot() -> dict[str, Any] | None:
+        found = viewer.ask(f"/api/v1/tenants/{team}/live?wait=0")
+        if found is not None:
+            versions.note(found)
+        return found
+
+    def used() -> list[int | None] | None:
+        found = snapshot()
+        return None if found is None or found["is_stale"] else [one["used"] for one in found["holdings"]]
+
+    def is_right() -> bool:
+        shown = viewer.latest("state_holdings")
+        return used() == [0] and shown is not None and not viewer.says_stale("state_summary") and shown.text == right
+
+    with portal.doors() as port, Onlooker(port, f"/live/{team}", headers) as viewer:
+        portal.wait(lambda: used() == [0] and viewer.latest("state_holdings") is not None, what="the page is there")
+        shown = viewer.latest("state_holdings")
+        assert shown is not None
+        right = shown.text
+
+        watcher = portal.supervisor.running["watcher"].command
+        portal.supervisor.stop("watcher")
+        portal.crash_postgres()
+        portal.wait(lambda: viewer.says_stale("state_summary"), what="the page says that nothing is known")
+        unknown = viewer.latest("state_holdings")
+        found = snapshot()
+        assert unknown is not None
+        assert found is not None
+        assert (found["as_of"], {*found["versions"].values()}) == (None, {None})
+        assert [(one["granted"], one["used"]) for one in found["holdings"]] == [(3, None)]
+
+        portal.supervisor.start(watcher)
+        portal.wait(is_right, what="the page is right again", within_s=60)
+        assert {one.text for one in viewer.sights if one.event == "state_holdings"} == {right, unknown.text}
 
 
 def test_api_server_away(portal: Portal, team: str) -> None:

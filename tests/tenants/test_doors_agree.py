@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError, transaction
-from django.test import Client
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -33,6 +32,7 @@ from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaR
 from tenants.policy import Asked, Taken
 from tests import make
 from tests.threads import in_threads
+from tests.visits import rows_of, signed_in_once, visit
 
 STATES = ("pending", "approved", "denied", "withdrawn")
 VERBS = ("approve", "deny", "withdraw", "comment", "ask back")
@@ -95,7 +95,7 @@ def taking(team_a: Tenant, a100: GpuClass, olga: User) -> QuotaRequest:
 
 
 @pytest.fixture
-def people(team_a: Tenant, alice: User, bob: User, charlie: User, dana: User, olga: User) -> dict[str, User]:
+def people(team_a: Tenant, alice: User, bob: User, charlie: User, dana: User, olga: User) -> Iterator[dict[str, User]]:
     """After the request was filed."""
     elsewhere = make.gpu_class(team_a.namespaces.get().cluster, slug="mig", resource="nvidia.com/mig-1g.10gb")
     found = {
@@ -121,7 +121,8 @@ def people(team_a: Tenant, alice: User, bob: User, charlie: User, dana: User, ol
     make.member(team_a, found["filer"], Membership.Role.VIEWER)
     make.member(team_a, found["approver in the team"])
     QuotaRequest.objects.update(filed_by=found["filer"])
-    return found
+    with signed_in_once(found.values()):
+        yield found
 
 
 def bring(filed: QuotaRequest, state: str, people: dict[str, User]) -> None:
@@ -170,7 +171,7 @@ def by_page(verb: str, filed: QuotaRequest, who: User | None) -> Answer:
     else:
         path += "comment"
         body = {"text": "Hm.", "asks_back": "yes" if verb == "ask back" else ""}
-    answer = signed_in(who).post(path, body)
+    answer = visit(who).post(path, body)
     if answer.status_code == 302 and "login" not in answer.headers["Location"]:
         return DONE
     return Answer(answer.status_code, None, " ".join(html.unescape(answer.content.decode()).split()))
@@ -187,7 +188,7 @@ def by_api(verb: str, filed: QuotaRequest, who: User | None) -> Answer:
     else:
         path += "comments"
         body = {"text": "Hm.", "asks_back": verb == "ask back"}
-    answer: Any = signed_in(who).post(path, json.dumps(body), content_type="application/json")
+    answer: Any = visit(who).post(path, json.dumps(body), content_type="application/json")
     if answer.status_code in (200, 201):
         return DONE
     return Answer(answer.status_code, answer.json()["code"], answer.json()["message"])
@@ -200,13 +201,6 @@ def by_command(verb: str, filed: QuotaRequest, who: User | None) -> Answer:
     except CommandError as error:
         return Answer(None, None, str(error))
     return DONE
-
-
-def signed_in(who: User | None) -> Client:
-    client = Client()
-    if who is not None:
-        client.force_login(who)
-    return client
 
 
 def doors(verb: str) -> dict[str, Callable[[str, QuotaRequest, Any], Answer]]:
@@ -232,10 +226,9 @@ def same(door: str, said: Answer, reference: Answer) -> bool:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-def rows() -> list[Any]:
+def rows() -> str:
     """Everything that a verb may change, whole."""
-    models = (QuotaRequest, QuotaLine, Grant, RequestComment, Plan, Namespace, Event, Delivery)
-    return [list(model._default_manager.order_by("pk").values()) for model in models]
+    return rows_of(QuotaRequest, QuotaLine, Grant, RequestComment, Plan, Namespace, Event, Delivery)
 
 
 def outcome() -> list[Any]:

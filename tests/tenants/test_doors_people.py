@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError
-from django.test import Client
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -30,6 +29,7 @@ from tenants.models import Invitation, JoinRequest, Membership, Namespace, Quota
 from tenants.policy import Asked
 from tests import make
 from tests.tenants.test_doors_agree import undone
+from tests.visits import rows_of, signed_in_once, visit
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,9 @@ def verbs(world: World) -> dict[str, Doors]:
 
 
 @pytest.fixture
-def world(team_a: Tenant, a100: GpuClass, alice: User, bob: User, charlie: User, dana: User, olga: User) -> World:
+def world(
+    team_a: Tenant, a100: GpuClass, alice: User, bob: User, charlie: User, dana: User, olga: User
+) -> Iterator[World]:
     people = {
         "owner": alice,
         "manager": make.user("Mona"),
@@ -170,7 +172,8 @@ def world(team_a: Tenant, a100: GpuClass, alice: User, bob: User, charlie: User,
     until = timezone.now() + timedelta(days=9)
     row = Invitation.objects.create(tenant=team_a, email="new@example.org", role="viewer", expires_at=until)
     Invitation.objects.create(tenant=team_a, email="nobody@example.org", role="viewer", expires_at=until)
-    return World(bob.pk, join.pk, row.pk, team_a.namespaces.get().pk, a100.slug, people)
+    with signed_in_once(people.values()):
+        yield World(bob.pk, join.pk, row.pk, team_a.namespaces.get().pk, a100.slug, people)
 
 
 def answer_all(world: World) -> None:
@@ -182,9 +185,8 @@ def answer_all(world: World) -> None:
     actions.set_wanted(world.namespace, to="closed", by=Actor(world.people["operator"], "page"))
 
 
-def rows() -> list[Any]:
-    models = (Membership, Invitation, JoinRequest, QuotaRequest, QuotaLine, Namespace, Event, Delivery)
-    return [list(model._default_manager.order_by("pk").values()) for model in models]
+def rows() -> str:
+    return rows_of(Membership, Invitation, JoinRequest, QuotaRequest, QuotaLine, Namespace, Event, Delivery)
 
 
 def outcome() -> list[Any]:
@@ -210,14 +212,14 @@ def by_action(verb: Doors, who: User) -> Refusal | None:
 def by_page(verb: Doors, who: User, *, follow: bool) -> tuple[int, str]:
     """Status and text. `follow`: of where the person lands; some refusals are told on the page one is sent back to."""
     path, body = verb.page
-    answer = signed_in(who).post(path, body, follow=follow)
+    answer = visit(who).post(path, body, follow=follow)
     return answer.status_code, " ".join(html.unescape(answer.content.decode()).split())
 
 
 def by_api(verb: Doors, who: User) -> tuple[int, dict[str, Any]]:
     assert verb.api is not None
     method, path, body = verb.api
-    answer: Any = signed_in(who).generic(method, path, json.dumps(body), content_type="application/json")
+    answer: Any = visit(who).generic(method, path, json.dumps(body), content_type="application/json")
     return answer.status_code, answer.json() if answer.content else {}
 
 
@@ -227,12 +229,6 @@ def by_command(verb: Doors, who: User) -> str:
     except CommandError as error:
         return str(error)
     return ""
-
-
-def signed_in(who: User) -> Client:
-    client = Client()
-    client.force_login(who)
-    return client
 
 
 def disagreements(verb: Doors, who: User, reference: Refusal | None, done: list[Any]) -> dict[str, Any]:
@@ -292,6 +288,6 @@ def test_every_door_says_and_does_what_the_action_does(world: World, is_answered
 @pytest.mark.parametrize("name", ["owner", "member"])
 def test_an_answer_that_cannot_be_read_is_told_where_nothing_waits(world: World, name: str) -> None:
     JoinRequest.objects.update(state="declined")
-    answer = signed_in(world.people[name]).post(f"/teams/team-a/joins/{world.join}", {"answer": "maybe"})
+    answer = visit(world.people[name]).post(f"/teams/team-a/joins/{world.join}", {"answer": "maybe"})
     assert answer.status_code == 422
     assert "maybe is not one of the available choices" in answer.content.decode()

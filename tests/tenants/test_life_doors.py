@@ -9,14 +9,13 @@ import html
 import io
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.test import Client
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -27,6 +26,7 @@ from tenants import grants, life
 from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 from tests import make
 from tests.tenants.test_doors_agree import DONE, Answer, undone
+from tests.visits import rows_of, signed_in_once, visit
 
 STATES = ("active", "suspended", "closing", "closed")
 VERBS = ("suspend", "resume", "close", "renew")
@@ -59,13 +59,16 @@ class World:
 
 
 @pytest.fixture
-def world(team_a: Tenant, a100: GpuClass, alice: User, bob: User, charlie: User, dana: User, olga: User) -> World:
+def world(
+    team_a: Tenant, a100: GpuClass, alice: User, bob: User, charlie: User, dana: User, olga: User
+) -> Iterator[World]:
     GpuClass.objects.update(promise_limit=8)
     vera = make.user("Vera")
     make.member(team_a, vera, Membership.Role.VIEWER)
     grant = make.grant(team_a, a100, units=2, until=timezone.now() + timedelta(days=5))
     people = dict(zip(PEOPLE, (alice, bob, vera, dana, olga, charlie), strict=True))
-    return World(team_a.namespaces.get().pk, grant.pk, people)
+    with signed_in_once(people.values()):
+        yield World(team_a.namespaces.get().pk, grant.pk, people)
 
 
 def bring(world: World, state: str) -> None:
@@ -96,14 +99,14 @@ def by_page(verb: str, world: World, who: User | None) -> Answer:
         path, body = f"/teams/team-a/grants/{world.grant}/renew", {}
     else:
         path, body = "/teams/team-a/namespace", {"to": WANTED[verb], "because": BECAUSE, "confirm": "team-a"}
-    answer = signed_in(who).post(path, body)
+    answer = visit(who).post(path, body)
     if answer.status_code == 302 and "login" not in answer.headers["Location"]:
         return DONE
     return Answer(answer.status_code, None, " ".join(html.unescape(answer.content.decode()).split()))
 
 
 def by_api(verb: str, world: World, who: User | None) -> Answer:
-    client: Any = signed_in(who)
+    client: Any = visit(who)
     api = "/api/v1/tenants/team-a"
     if verb == "renew":
         answer = client.post(f"{api}/grants/{world.grant}/renew", content_type="application/json")
@@ -122,13 +125,6 @@ def by_command(verb: str, world: World, who: User | None) -> Answer:
     except CommandError as error:
         return Answer(None, None, str(error))
     return DONE
-
-
-def signed_in(who: User | None) -> Client:
-    client = Client()
-    if who is not None:
-        client.force_login(who)
-    return client
 
 
 DOORS: dict[str, Callable[[str, World, Any], Answer]] = {"page": by_page, "API": by_api, "command": by_command}
@@ -150,9 +146,8 @@ def same(door: str, said: Answer, reference: Answer) -> bool:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-def rows() -> list[Any]:
-    models = (Namespace, Grant, QuotaLine, Event, Delivery)
-    return [list(model._default_manager.order_by("pk").values()) for model in models]
+def rows() -> str:
+    return rows_of(Namespace, Grant, QuotaLine, Event, Delivery)
 
 
 def outcome() -> list[Any]:
@@ -220,7 +215,7 @@ def test_the_table_has_every_outcome() -> None:
     ],
 )
 def test_what_is_wrong_is_told_by_every_door(world: World, body: dict[str, Any], code: str, field: str) -> None:
-    before, client = rows(), signed_in(world.people["operator"])
+    before, client = rows(), visit(world.people["operator"])
     answer: Any = client.patch("/api/v1/tenants/team-a/namespace", json.dumps(body), content_type="application/json")
     assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, code, field)
     message = answer.json()["message"]
@@ -237,7 +232,7 @@ def test_what_is_wrong_is_told_by_every_door(world: World, body: dict[str, Any],
 
 
 def test_what_is_so_already_is_200_and_a_change_202(world: World) -> None:
-    client: Any = signed_in(world.people["operator"])
+    client: Any = visit(world.people["operator"])
     answers = [
         client.patch(
             "/api/v1/tenants/team-a/namespace", json.dumps({"wanted": wanted}), content_type="application/json"

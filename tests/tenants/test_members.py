@@ -281,6 +281,14 @@ def test_a_search_costs_one_query_and_lists_ten(team_a: Tenant, charlie: User, d
         assert len(joining.teams_found(page(charlie), "team")) == 10
 
 
+def test_who_is_suspended_is_known_without_reading_all_accounts(db: None) -> None:
+    """Each look at an inbox asks for teams without an owner."""
+    User.objects.bulk_create(User(email=f"u{number}@example.org", name=f"U{number}") for number in range(1000))
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {User._meta.db_table}")
+    assert "user_suspended" in User.objects.filter(is_active=False).values("pk").explain()
+
+
 def test_a_team_whose_owners_are_gone_is_known(team_a: Tenant, alice: User) -> None:
     assert joining.without_owner() == []
     User.objects.filter(pk=alice.pk).update(is_active=False)

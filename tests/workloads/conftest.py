@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from accounts.actor import Actor
 from accounts.models import User
@@ -119,10 +120,30 @@ def watcher(cluster: Cluster, services: dict[str, Any], tmp_path: Path) -> Itera
         # It takes seconds to say goodbye; that it does is a test of the watcher's.
         process.kill()
         process.wait(10)
+        # PostgreSQL finishes what a killed client asked, and the emptying of tables would meet it.
+        wait_until(_nobody_else_reads, within_s=30, what="the end of what the watcher asked last")
+
+
+@pytest.fixture
+def doors(running_doors: Doors, transactional_db: None) -> Iterator[Doors]:
+    """What it still reads for a test is over when that test's tables are emptied: the two would wait for each other."""
+    yield running_doors
+    wait_until(_nobody_else_reads, within_s=30, what="doors have read what they wanted")
+
+
+def _nobody_else_reads() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) = 0 FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 @pytest.fixture(scope="session")
-def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]) -> Iterator[Doors]:
+def running_doors(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]
+) -> Iterator[Doors]:
     """One process for all tests: it holds no connection and no state of a test for longer than a few seconds."""
     log_path = tmp_path_factory.mktemp("doors") / "doors.log"
     port = free_port()
@@ -145,7 +166,7 @@ def doors(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, servi
     ]
     with log_path.open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    found = Doors(port)
+    found = Doors(port, process.pid)
 
     def answers() -> bool:
         try:

@@ -11,6 +11,7 @@ NOTEBOOKS = "notebooks.localhost:8000"
 @dataclass
 class Doors:
     port: int
+    pid: int = 0
 
     def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)

@@ -23,9 +23,9 @@ FIGURES = Figures(unit="card", granted=4, used=4, borrowing_limit=0, on_one_node
 A100 = Option("a100", "A100", FIGURES, most_units=8, allocatable=16)
 SLICE = Option("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
 H100 = Option("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
-BUSY = Other("train", "Bob", 2, AGO, "n1", may_stop=True)
-IDLE = Other("notes", "Alice", 2, AGO, "n1", may_stop=True, idle_since=AGO)
-FULL = Facts(name="one", kind="notebook", units=2, own=A100, may_change=True, may_request=True)
+BUSY = Other("train", "Bob", {"n1": 2}, AGO, may_stop=True)
+IDLE = Other("notes", "Alice", {"n1": 2}, AGO, may_stop=True, idle_since=AGO)
+FULL = Facts(name="one", kind="notebook", each=2, own=A100, may_change=True, may_request=True)
 
 
 def problem(name: str) -> Status:
@@ -50,6 +50,8 @@ NO_QUEUE = in_queue("LocalQueue gpu-portal doesn't exist")
 UNHEARD = in_queue("couldn't assign flavors to pod set main: something new")
 IGNORED = status(WISH, Seen(replace(SUSPENDED, created_at=AGO)), now=NOW)
 NO_MIRROR = status(WISH, None, now=NOW)
+GANG_QUEUED = in_queue('topology "gpu-portal" allows to fit only 2 out of 4 pod(s)')
+GANG = replace(FULL, kind="job", each=2, workers=4)
 POD_REFUSED = problem("no card free")
 
 
@@ -110,7 +112,7 @@ CASES = [
     ),
     Case(
         "an idle notebook holds too little", "an idle notebook holds enough", QUOTA,
-        replace(FULL, others=(replace(IDLE, units=1),)), NOT_YET, "wait", "", "",
+        replace(FULL, others=(replace(IDLE, on={"n1": 1}),)), NOT_YET, "wait", "", "",
     ),
     Case(
         "an idle notebook of somebody else", "an idle notebook holds enough", QUOTA,
@@ -118,47 +120,94 @@ CASES = [
     ),
     Case(
         "two idle notebooks of one card on one node", "two idle notebooks of one card on two nodes", QUOTA,
-        replace(FULL, others=(replace(IDLE, units=1), replace(IDLE, name="more", units=1))), NOT_YET,
+        replace(FULL, others=(replace(IDLE, on={"n1": 1}), replace(IDLE, name="more", on={"n1": 1}))), NOT_YET,
         "stop_other", "/teams/team-a/workloads/notes", "together with more",
     ),
     Case(
         "two idle notebooks of one card on two nodes", "two idle notebooks of one card on one node", QUOTA,
-        replace(FULL, others=(replace(IDLE, units=1), replace(IDLE, name="more", units=1, node="n2"))), NOT_YET,
+        replace(FULL, others=(replace(IDLE, on={"n1": 1}), replace(IDLE, name="more", on={"n2": 1}))), NOT_YET,
         "wait", "", "",
     ),
     Case(
         "waits for what others leave idle", "quota in use, nothing else", QUOTA,
-        with_own(replace(FULL, units=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
+        with_own(replace(FULL, each=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
         "wait", "", "cards that other teams leave idle",
     ),
     Case(
         "quota in use, nothing else", "waits for what others leave idle", QUOTA,
-        with_own(replace(FULL, units=4, ahead=(1,)), borrowing_limit=4), NOT_YET,
+        with_own(replace(FULL, each=4, ahead=(1,)), borrowing_limit=4), NOT_YET,
         "wait", "", "1 of your team's goes first",
+    ),
+    # ---- several workers ----
+    Case(
+        "two of four workers fit, on two nodes", "two of four workers fit, and the team has cards for one", GANG_QUEUED,
+        with_own(GANG, granted=8, used=4, on_one_node=3, free_on=(3, 2)), NOT_YET,
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=2#id_workers", "2 workers of 2 cards: uses 8 of 8 cards",
+    ),
+    Case(
+        "two of four workers fit, and the team has cards for one", "two of four workers fit, on two nodes", GANG_QUEUED,
+        with_own(GANG, granted=8, used=6, on_one_node=3, free_on=(3, 2)), NOT_YET,
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=1#id_workers", "1 worker of 2 cards",
+    ),
+    Case(
+        "no node has room for a worker", "two of four workers fit, on two nodes", GANG_QUEUED,
+        with_own(GANG, granted=8, used=4, on_one_node=1, free_on=(1, 1, 1, 1)), NOT_YET, "wait", "", "",
+    ),
+    Case(
+        "an idle notebook is where the last worker would be", "two of four workers fit, on two nodes", GANG_QUEUED,
+        replace(
+            with_own(GANG, granted=8, used=2, on_one_node=4, free_on=(4, 2, 0)), may_change=False,
+            free_on={"n0": 4, "n2": 2, "n1": 0}, others=(IDLE,),
+        ), NOT_YET,
+        "stop_other", "/teams/team-a/workloads/notes", "It frees enough",
+    ),
+    Case(
+        "two idle cards on two nodes are no place for a worker", "an idle notebook is where the last worker would be",
+        GANG_QUEUED,
+        replace(
+            with_own(GANG, granted=8, used=2, on_one_node=4, free_on=(4, 2, 0)), may_change=False,
+            free_on={"n0": 4, "n2": 2}, others=(replace(IDLE, on={"n1": 1, "n3": 1}),),
+        ), NOT_YET,
+        "wait", "", "",
+    ),
+    Case(
+        "more workers than the team may have", "two of four workers fit, on two nodes", MAXIMUM,
+        replace(with_own(GANG, granted=6, used=6), may_request=False, workers=4), NEVER,
+        "request_quota", "", "2 cards more than the 6",
+    ),
+    Case(
+        "more workers than the nodes have cards", "more workers than the team may have", MAXIMUM,
+        replace(with_own(GANG, granted=6, used=6), workers=9), NEVER,
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=3#id_workers", "it waits until so many are free",
+    ),
+    Case(
+        "workers larger than any node", "more workers than the nodes have cards", MAXIMUM,
+        replace(with_own(GANG, granted=40, used=0), each=9), NEVER,
+        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 cards can start",
     ),
     # ---- never ----
     Case(
         "more than the team may have, fewer fit now", "more than the team may have, nothing is free", MAXIMUM,
-        with_own(replace(FULL, units=6), used=0, on_one_node=8), NEVER,
+        with_own(replace(FULL, each=6), used=0, on_one_node=8), NEVER,
         "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "starts at once",
     ),
     Case(
         "more than the team may have, nothing is free", "more than the team may have, fewer fit now", MAXIMUM,
-        replace(FULL, units=6), NEVER,
+        replace(FULL, each=6), NEVER,
         "request_quota", f"{REQUEST}?units-a100=2&kind-a100=boost#units-a100", "2 cards more than the 4",
     ),
     Case(
         "more than the team may have, for a member", "more than the team may have, nothing is free", MAXIMUM,
-        replace(FULL, units=6, may_request=False), NEVER, "request_quota", "", "An owner or manager of your team",
+        replace(FULL, each=6, may_request=False), NEVER, "request_quota", "", "An owner or manager of your team",
     ),
     Case(
         "more than any node has", "more than the team may have, nothing is free", MAXIMUM,
-        with_own(replace(FULL, units=9), used=4, granted=8), NEVER,
+        with_own(replace(FULL, each=9), used=4, granted=8), NEVER,
         "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "can start",
     ),
     Case(
         "quota can never take the pod", "quota full", problem("quota too small"),
-        with_own(replace(FULL, units=8), used=0, on_one_node=8), NEVER,
+        with_own(replace(FULL, each=8), used=0, on_one_node=8), NEVER,
         "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "",
     ),
     # ---- the nodes ----
@@ -196,7 +245,8 @@ CASES = [
     Case("devices short", "wrong selector", problem("devices claimed"), with_own(FULL, used=0, on_one_node=1), NOT_YET,
          "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", ""),
     Case("volume not bound", "volume not there", problem("volume not bound"), FULL, STUCK, TELL, "", "volume_unbound"),
-    Case("volume not there", "volume not bound", problem("volume not there"), FULL, NOT_YET, "wait", "", ""),
+    Case("volume not there", "volume not bound", problem("volume not there"), FULL, STUCK, "change",
+         f"{CHANGE}#id_volume", "or none"),
     # ---- the queue itself ----
     Case("class held, a slice is open", "class held", HELD, replace(FULL, options=(SLICE,)), NOT_YET,
          "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", ""),
@@ -225,7 +275,9 @@ CASES = [
          replace(FULL, may_change=False), STUCK, "change", "", "Who launched it"),
     Case("sealed for another key", "configuration missing", problem("worker with another key"), FULL, STUCK,
          "put_secrets", "/teams/team-a/secrets", ""),
-    Case("configuration missing", "sealed for another key", problem("key missing"), FULL, STUCK, TELL, "",
+    Case("configuration missing", "sealed for another key", problem("key missing"), FULL, NOT_YET, "wait", "",
+         "The portal puts it back"),
+    Case("container not set up", "configuration missing", problem("container not set up"), FULL, STUCK, TELL, "",
          "container_config"),
     Case("kubelet refuses", "topology of the node", problem("device gone"), FULL, NOT_YET, "wait", "", ""),
     Case("topology of the node", "kubelet refuses", problem("topology"), with_own(FULL, used=0, on_one_node=8),

@@ -249,8 +249,14 @@ UNSCHEDULABLE_PODS = [
     Problem(
         "volume not there", "volume not bound",
         unplaced('0/8 nodes are available: persistentvolumeclaim "data" not found.'),
-        "blocked", "volume_missing", "Its volume data is not in the cluster.", "The portal makes it",
+        "blocked", "volume_missing", "Its volume data is not in the cluster.", "Choose another volume", (STOP, CHANGE),
         has_volume=True,
+    ),
+    Problem(
+        "volume being deleted", "volume not bound",
+        unplaced('0/8 nodes are available: persistentvolumeclaim "data" is being deleted. not found'),
+        "blocked", "volume_missing", "Its volume data is being deleted in the cluster.", "Choose another volume",
+        (STOP, CHANGE), has_volume=True,
     ),
     Problem(
         "port taken", "no card free",
@@ -471,8 +477,13 @@ STARTING = [
     Problem(
         "key missing", "secret missing",
         at_node("CreateContainerConfigError", "couldn't find key token in Secret team-a/one-1"),
-        "blocked", "container_config", "The node a100-1 cannot set its container up: couldn't find key token in Secret "
-        "team-a/one-1.", TELL, (STOP,), NODE,
+        "blocked", "secret_incomplete", "The secret one-1 that its container needs lacks the key token.",
+        "The portal puts it back", (STOP,), NODE,
+    ),
+    Problem(
+        "container not set up", "key missing", at_node("CreateContainerConfigError", "cannot make subPath"),
+        "blocked", "container_config", "The node a100-1 cannot set its container up: cannot make subPath.", TELL,
+        (STOP,), NODE,
     ),
     Problem(
         "cloning", "clone failed", Seen(job(), ADMITTED, (cloning("running"),)),

@@ -1,4 +1,6 @@
-"""30 random steps while workers and the watcher are killed leave nothing over; `run.py soak churn` takes 200."""
+"""30 random steps while workers and the watcher are killed leave nothing over, and after each of them the portal says
+what an independent client and Kueue say; `run.py soak churn` takes 200.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,11 @@ from typing import Any
 import pytest
 
 from accounts.actor import Actor
+from accounts.models import User
+from catalog.models import GpuClass
 from devcluster.api import Api
 from tenants.models import Namespace
-from tests import churn, churn_processes
+from tests import churn, churn_processes, moments
 from tests.churn_accounts import Accounts
 from workloads.policy import Wanted
 
@@ -21,12 +25,17 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.mark.usefixtures("provisioned")
 def test_every_object_has_a_row_and_every_row_its_objects(
     services: dict[str, Any], admin: Api, namespace_a: Namespace, job: Wanted, notebook: Wanted, by_alice: Actor,
-    tmp_path: Path,
+    a100: GpuClass, alice: User, tmp_path: Path,
 ) -> None:  # fmt: skip
     with churn_processes.started(services, tmp_path, namespace=namespace_a.name) as processes:
         wanted = {"job": job, "notebook": notebook}
         world = churn.Churn(wanted, by_alice, Accounts(admin, namespace_a), processes, seed=6)
-        told = churn.run(world, steps=30, worker_every=10, watcher_every=14)
+        looks = moments.Moments(admin, namespace_a, a100, alice)
+        told = churn.run(world, steps=30, worker_every=10, watcher_every=14, look=looks.take)
+    assert looks.told["compared"] == 30
+    # Enough to have said something; how many depends on what is quicker.
+    assert looks.told["positions"] >= 5, looks.told
+    assert looks.told["units used"] >= 10, looks.told
     assert told["watcher killed"] == 2
     assert told["worker killed in a write"] >= 2, told
     assert all(told[what] for what in ("launch", "stop", "start", "delete", "exit 0", "exit 1", "preempted")), told

@@ -141,6 +141,11 @@ CASES = [
     ),
     Case("never", replace(FULL, wait=Wait.NEVER, starts=FIVE), "it does not start as it is, however long it waits"),
     Case("no queue", replace(FULL, wait=Wait.QUEUE, starts=FIVE), "your team's queue admits nothing at present"),
+    Case(
+        "no node of its kind",
+        replace(FULL, wait=Wait.NODES, starts=FIVE),
+        "it does not fit on the nodes as they are, and when it will nobody knows",
+    ),
     Case("not looked at", replace(FULL, wait=Wait.UNSEEN, starts=FIVE), "the queue has not said yet what it waits for"),
 ]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from django.test import Client
 
 from accounts.actor import Actor
 from catalog.models import GpuClass
@@ -20,6 +21,9 @@ from devcluster.kubelet import Kubelet
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
+from tests.workloads.situations import as_written
+from tests.workloads.situations_queue import IN_QUEUE
+from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_runs import named, run_of, shown
 from workloads import actions
 from workloads.options import Options
@@ -27,6 +31,8 @@ from workloads.phase import Phase
 from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
+# The fixture of others, by its name.
+__all__ = ["by_hand"]
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -120,7 +126,7 @@ def test_workers_find_each_other_and_are_ready_one_by_one(
 
 
 def test_a_gang_that_fits_in_part_waits_and_starts_whole(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api
 ) -> None:
     """Its grant would do: one of four cards is taken, so three workers could start."""
     actions.launch("team-a", replace(gang, name="first", options=Options()), by=by_alice)
@@ -128,9 +134,8 @@ def test_a_gang_that_fits_in_part_waits_and_starts_whole(
     actions.launch("team-a", gang, by=by_alice)
     worker(lambda: shown("train").status.reason == "gang_fits_in_part")
 
-    status = shown("train").status
-    assert status.phase is Phase.QUEUED
-    assert status.sentence.startswith("Only 3 of 4 workers with 1 unit of Own each fit on nodes right now")
+    helps = help_of(by_alice, "train")
+    as_written(IN_QUEUE["gang that fits only in part"], shown("train").status, helps)
     assert pods_of(admin, namespace_a) == {}
 
     actions.stop("team-a", "first", by=by_alice)
@@ -139,6 +144,12 @@ def test_a_gang_that_fits_in_part_waits_and_starts_whole(
     actions.stop("team-a", "train", by=by_alice)
     worker(lambda: run_of("train").ended_at and not named(admin, "v1/services", namespace_a.name))
     assert named(admin, "v1/pods", namespace_a.name) == []
+
+    # Or it asks for as many as fit, as was offered.
+    actions.start("team-a", "first", by=by_alice)
+    worker(lambda: shown("first").status.phase is Phase.RUNNING)
+    follow(by_hand, helps.steps[0].href)
+    worker(lambda: said() == "3 of 3 ready.")
 
 
 def test_a_worker_that_crashes_ends_all_of_them_and_is_named(

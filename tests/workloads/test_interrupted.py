@@ -23,6 +23,7 @@ from workloads.models import Run, Workload
 from workloads.options import Options
 from workloads.phase import Phase
 from workloads.policy import Wanted
+from workloads.queries.launching import units_of_runs
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
@@ -43,11 +44,16 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "HoldAndDrain"}})
     wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], within_s=60)
     worker(lambda: shown("one").status.phase is Phase.QUEUED and run_of("one").ends_at is None)
+    worker(lambda: run_of("one").put_back_at)
     assert run_of("one").ended_at is None
+    one = notebook.gpu_class
+    assert units_of_runs(namespace_a) == ({one: 0}, {one: 1}), "its units are free again"
 
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "None"}})
     worker(lambda: shown("one").status.phase is Phase.READY and run_of("one").ends_at, within_s=60)
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-1"]
+    worker(lambda: run_of("one").put_back_at is None)
+    assert units_of_runs(namespace_a) == ({one: 1}, {one: 0})
     again = run_of("one").ends_at
     assert again is not None
     assert again > first.ends_at
@@ -81,7 +87,8 @@ def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody
     assert (first.outcome, first.reason) == ("stopped", "pod_removed")
     assert first.message.endswith("It starts again by itself.")
     assert run_of("one").spec == {**first.spec, "number": 2}
-    assert Event.objects.get(verb="workload.brought_back").after == {"run": 2, "reason": "pod_removed"}
+    back = Event.objects.get(verb="workload.brought_back").after
+    assert (back["run"], back["reason"], back["rule"], back["times"]) == (2, "pod_removed", "", 1)
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-2"]
 
 

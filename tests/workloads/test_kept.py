@@ -24,7 +24,6 @@ from workloads.explain import Explained
 from workloads.kept import Kept, Reached
 from workloads.models import Run, TeamSecret, Workload
 from workloads.phase import ended_badly, status
-from workloads.queries import KINDS_NEEDED
 from workloads.reconcile import reconcile
 from workloads.seen import Seen
 
@@ -133,7 +132,7 @@ def test_page_and_api_tell_the_day_after_what_they_told_at_the_end(
     Run.objects.update(ended_at=timezone.now() - timedelta(days=1))
     MirrorPod.objects.all().delete()
     MirrorJob.objects.all().delete()
-    running.known(one.namespace.cluster_id, *KINDS_NEEDED)
+    running.known(one.namespace.cluster_id)
     page_after, body_after = told(client)
 
     assert [step | {"at": ""} for step in body_after["steps"]] == [step | {"at": ""} for step in body["steps"]]

@@ -142,6 +142,12 @@ def test_nobody_signs_in_first(a100: GpuClass) -> None:
         ("image=minimal&ref=main", "The link's branch or tag was left out."),
         (f"repo={REPOSITORY}&ref=--upload-pack=x", "The link's branch or tag was left out."),
         ("kind=pod&image=minimal", "The link asks for a 'pod'; there are notebooks and jobs."),
+        (
+            "kind=job&workers=many",
+            "The link asks for 'many' workers, which is no number from 1 to 256; 1 is filled in.",
+        ),
+        ("workers=257", "The link asks for '257' workers, which is no number from 1 to 256"),
+        ("kind=notebook&workers=3", "The link asks for a notebook of 3 workers; a notebook is one worker."),
         ("image=minimal&colour=blue", "This address also says 'colour'."),
         ("name=%00&image=%00&class=%00", "is not possible"),
         ("like=nothing&image=minimal", ""),
@@ -205,7 +211,7 @@ def test_a_volume_of_the_team_can_be_named_where_nothing_else_is(her: Client, en
 def test_the_form_makes_the_link_and_the_button_that_fill_it_in(her: Client, a100: GpuClass) -> None:
     typed = {
         "kind": "job", "name": "x", "gpu_class": a100.slug, "units": 2, "image": "python", "repository": REPOSITORY,
-        "reference": "v1.2", "env": "A=1", "volume": "data",
+        "reference": "v1.2", "env": "A=1", "volume": "data", "workers": 3,
     }  # fmt: skip
     page = text(her.post("/teams/team-a/launch", {**typed, "look": "rest"}))
     found = re.search(r'<pre class="raw" id="share-link"[^>]*>([^<]+)</pre>', page)
@@ -214,6 +220,7 @@ def test_the_form_makes_the_link_and_the_button_that_fill_it_in(her: Client, a10
     assert address.path == "/launch"
     assert dict(parse_qsl(address.query)) == {
         "class": a100.slug, "image": "python", "units": "2", "repo": REPOSITORY, "ref": "v1.2", "kind": "job",
+        "workers": "3",
     }  # fmt: skip
     markdown = re.search(r'<pre class="raw" id="share-markdown"[^>]*>([^<]+)</pre>', page)
     assert markdown
@@ -222,9 +229,10 @@ def test_the_form_makes_the_link_and_the_button_that_fill_it_in(her: Client, a10
     assert badge[2] == found[1]
     assert urlsplit(badge[1]).path == "/static/portal/launch.svg"
     values = filled(text(her.get(f"{address.path}?{address.query}", follow=True)))
-    assert {name: values[name] for name in ("kind", "gpu_class", "image", "units", "repository", "reference")} == {
-        "kind": "job", "gpu_class": a100.slug, "image": "python", "units": "2", "repository": REPOSITORY,
-        "reference": "v1.2",
+    shown = ("kind", "gpu_class", "image", "units", "workers", "repository", "reference")
+    assert {name: values[name] for name in shown} == {
+        "kind": "job", "gpu_class": a100.slug, "image": "python", "units": "2", "workers": "3",
+        "repository": REPOSITORY, "reference": "v1.2",
     }  # fmt: skip
 
 
@@ -245,16 +253,22 @@ def test_a_link_that_stands_elsewhere_is_followed(her: Client) -> None:
     )
 
 
+def test_several_workers_make_it_a_job() -> None:
+    assert links.read({"class": "a100", "workers": "3"}).values == {"gpu_class": "a100", "workers": "3", "kind": "job"}
+    assert links.read({"class": "a100", "workers": "1"}) == links.Link({"gpu_class": "a100"})
+
+
 def test_what_is_written_is_what_is_read() -> None:
     values = {
         "gpu_class": "a100",
         "image": "PyTorch & co",
         "units": "3",
+        "workers": "2",
         "repository": "https://x.org/a?b=1",
         "kind": "job",
     }
     assert links.read(dict(parse_qsl(links.write(values)))) == links.Link(values)
-    assert links.write({"gpu_class": "a100", "units": 1, "image": "", "reference": None}) == "class=a100"
+    assert links.write({"gpu_class": "a100", "units": 1, "workers": 1, "image": "", "reference": None}) == "class=a100"
 
 
 # ---- again, and otherwise --------------------------------------------------------------------------------------------
@@ -390,7 +404,11 @@ def test_another_size_of_what_ended_is_declared_and_starts(her: Client, ended: W
 def test_what_runs_is_stopped_only_when_that_is_said(her: Client, ended: Workload) -> None:
     ended.runs.update(ended_at=None, outcome="")
     page = text(her.get("/teams/team-a/workloads/one/change"))
+    assert "Nothing is lost: the present run has not begun." in page
+    ended.runs.update(started_at=timezone.now())
+    page = text(her.get("/teams/team-a/workloads/one/change"))
     assert "The present run is stopped and lost." in page
+    assert "Nothing is lost" not in page
     assert "Its memory and its running kernels end with it" in page
     values = {**filled(page), "units": 2}
     her.post("/teams/team-a/workloads/one/change", {**values, "later": "1"})

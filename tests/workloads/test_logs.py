@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from accounts import actions as accounts
 from accounts.actor import Actor
+from tenants import members
 from tenants.models import Tenant
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.doors_process import Doors
+from tests.workloads.test_doors import Stream, session_of
+from tests.workloads.test_doors_closed import BUSY_S, PROMISED_S
 from workloads import actions
 from workloads.models import Run
 from workloads.policy import Wanted
@@ -24,7 +29,7 @@ def bearer(by_bob: Actor) -> str:
 
 
 def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
-    granted: Tenant, notebook: Wanted, by_alice: Actor, worker: Worker, doors: Doors, bearer: str
+    granted: Tenant, notebook: Wanted, by_alice: Actor, by_bob: Actor, worker: Worker, doors: Doors, bearer: str
 ) -> None:
     actions.launch("team-a", notebook, by=by_alice)
     _status, _headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
@@ -46,3 +51,18 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     assert headers["content-type"].startswith("text/html")
     assert fragment.startswith(b'<pre class="term')
     assert doors.get("/live/logs/team-a/another", authorization=bearer)[0] == 404
+
+    # Whoever follows it is cut off with the right to.
+    hers, his = (Stream(doors, "/live/logs/team-a/one", session_of(who)) for who in (by_alice.person, by_bob.person))
+    try:
+        wait_until(lambda: hers.has("Jupyter Server") and his.has("Jupyter Server"))
+        assert his.ended_at is None
+        members.remove_member("team-a", user_id=by_bob.person.pk, by=by_alice)
+        lost_at = time.monotonic()
+        ended_at = wait_until(lambda: his.ended_at, within_s=30)
+        assert ended_at is not None
+        assert ended_at - lost_at <= PROMISED_S + BUSY_S
+        assert hers.ended_at is None
+    finally:
+        hers.close()
+        his.close()

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.workloads.next_steps_cases import A100, CASES, FULL, NOTHING, QUOTA, Case
+from tests.workloads.next_steps_cases import A100, CASES, FULL, NOTHING, QUOTA, SLICE, Case
 from tests.workloads.problems import PROBLEMS
 from tests.workloads.test_problems import told as told_of
 from workloads.next_facts import fits_now
@@ -53,6 +53,21 @@ def test_what_can_never_start_is_never_told_to_wait_and_every_step_is_whole(case
         assert step.label[0].isupper()
         assert step.why.endswith((".", "!"))
         assert "  " not in step.why
+
+
+@pytest.mark.parametrize(
+    ("unit", "label"),
+    [
+        ("share", "Take a share: A100 3g slice"),
+        ("slice", "Take a smaller slice: A100 3g slice"),
+        ("card", "Take a smaller card: A100 3g slice"),
+    ],
+)
+def test_what_is_smaller_is_called_what_it_is(unit: str, label: str) -> None:
+    smaller = replace(SLICE, figures=replace(SLICE.figures, unit=unit))
+    found = advice(QUOTA, replace(FULL, options=(smaller,)))
+    assert found is not None
+    assert found.steps[0].label == label
 
 
 def test_names_are_names() -> None:

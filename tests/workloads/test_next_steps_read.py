@@ -15,10 +15,10 @@ from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
-from cluster.models import Cluster, MirrorJob, MirrorPod, MirrorWorkload
+from cluster.models import Cluster, MirrorJob, MirrorNode, MirrorPod, MirrorWorkload
 from cluster.names import run_name
 from portal.due import owner_label
-from tenants.models import Namespace, Tenant
+from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
 from workloads import queries
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.django_db
 IMAGE = "quay.io/jupyter/minimal-notebook:1"
 NODE = "a100-1"
 NEEDED = "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed"
+SPREAD = 'topology "gpu-portal" allows to fit only 3 out of 4 pod(s)'
 PAGE = "/teams/team-a/workloads/waits"
 
 
@@ -146,6 +147,50 @@ def test_another_class_is_offered_where_it_takes_the_image_and_is_free(
     assert "smaller_slice" not in verbs(by_alice)
 
 
+def test_a_job_of_several_workers_is_offered_as_many_as_fit_on_the_nodes(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, by_alice: Actor
+) -> None:
+    """Four nodes of four, two cards of the first in use: room for three workers of three, on the others."""
+    Grant.objects.update(units=16)
+    runs(namespace_a, a100, alice, "busy")
+    Image.objects.update(kind="job")
+    waits(namespace_a, a100, alice, text=SPREAD, kind="job", units=3, options={"workers": 4})
+    found = told(by_alice)["waits"]
+    assert found.verdict == "not_yet", "twelve cards are more than one node has, and no worker needs so many"
+    assert (found.steps[0].verb, found.steps[0].label) == ("fewer_workers", "Ask for 3 workers instead of 4")
+    assert found.steps[0].way is not None
+    where = found.steps[0].way.href("team-a")
+    assert where == f"{PAGE}/change?class={a100.slug}&units=3&workers=3#id_workers"
+    client = Client()
+    client.force_login(alice)
+    assert re.search(r'<input type="number" name="workers" value="3"', client.get(where).content.decode())
+
+    Grant.objects.update(units=8)
+    assert told(by_alice)["waits"].steps[0].label == "Ask for 2 workers instead of 4", "two cards are in use"
+
+
+def test_no_class_is_offered_whose_free_units_lie_beside_too_little_cpu_or_memory(
+    house: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, slices: GpuClass, alice: User,
+    by_alice: Actor,
+) -> None:  # fmt: skip
+    """Two slices come with so many cores; said otherwise, fewer would do."""
+    make.grant(house, slices, units=2)
+    runs(namespace_a, a100, alice, "busy", units=4)
+    found = waits(namespace_a, a100, alice)
+    assert verbs(by_alice)[0] == "smaller_slice"
+    [node] = [one for one in MirrorNode.objects.all() if one.record["allocatable"].get(slices.resource)]
+    for resource, enough, size in (
+        ("cpu", slices.cpu_per_unit * 2, 1000),
+        ("memory", slices.memory_gib_per_unit * 2, 2**30),
+    ):
+        for amount, is_offered in ((enough, True), (enough - 1, False)):
+            allocatable = {**node.record["allocatable"], resource: amount * size}
+            MirrorNode.objects.filter(pk=node.pk).update(record={**node.record, "allocatable": allocatable})
+            assert ("smaller_slice" in verbs(by_alice)) == is_offered, (resource, amount)
+    Workload.objects.filter(pk=found.pk).update(options={"cpu": 1, "memory_gib": slices.memory_gib_per_unit})
+    assert "smaller_slice" in verbs(by_alice)
+
+
 def test_units_of_work_that_is_ending_are_waited_for(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, by_alice: Actor
 ) -> None:
@@ -157,8 +202,10 @@ def test_units_of_work_that_is_ending_are_waited_for(
     assert "ending" not in told(by_alice)["waits"].steps[0].why
     MirrorPod.objects.filter(name="busy-2-x").update(deleting_since=timezone.now())
     found = told(by_alice)["waits"].steps[0]
-    held = "4 cards of A100 80GB whole card are still held by work that is ending; it starts when that is gone."
-    assert (found.verb, found.why) == ("wait", held)
+    assert (found.verb, found.why[:29]) == ("wait", "It starts when that is gone, ")
+    [row] = queries.rows(queries.with_names(Workload.objects.filter(name="waits")))
+    held = "4 units of A100 80GB whole card are held on the node a100-2 until it is gone."
+    assert row.status.sentence == f"The previous pod on these cards is still ending: {held}"
 
 
 def test_pods_that_were_not_started_here_are_told_of(
@@ -192,7 +239,7 @@ def test_however_many_wait_the_number_of_queries_is_the_same(
     for number in range(3):
         waits(namespace_a, a100, alice, name=f"waits-{number}")
         rows = queries.rows(queries.with_names(Workload.objects.all()))
-        with django_assert_num_queries(11):
+        with django_assert_num_queries(12):
             found = advices(by_alice, namespace, team, rows)
         assert len(found) == number + 1
 
@@ -239,6 +286,9 @@ def test_the_form_starts_with_what_the_step_chose(
     waits(namespace_a, a100, alice)
     client.force_login(alice)
     page = client.get(f"{PAGE}/change?class=a100-3g&units=1&image=other&repo=https://example.org/x").content.decode()
+    sized = client.get(f"{PAGE}/change?cpu=3&memory_gib=many").content.decode()
+    assert re.search(r'name="cpu" value="3"', sized)
+    assert 'value="many"' not in sized
     assert re.search(r'value="a100-3g"[^>]*checked', page)
     assert re.search(r'name="units" value="1"', page)
     assert not re.search(r'name="repository" value="[^"]', page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import combinations_with_replacement, product
 
 import pytest
 
@@ -139,6 +140,57 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
 )
 def test_what_a_launch_would_meet(figures: Figures, units: int, words: str, tone: str) -> None:
     assert sentence(figures, None, units) == (words, tone)
+
+
+ROOMY = replace(FIGURES, granted=16, used=0, on_one_node=4, free_on=(4, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("figures", "each", "workers", "words", "tone"),
+    [
+        (ROOMY, 2, 2, "uses 4 of 16 cards; 4 free now on one node; starts at once", GOOD),
+        (ROOMY, 2, 3, "uses 6 of 16 cards; so many are free now on several nodes; starts at once", GOOD),
+        (
+            ROOMY,
+            2,
+            4,
+            "uses 8 of 16 cards; 3 of 4 workers would fit now; starts when all do at the same time",
+            WAIT,
+        ),
+        (
+            replace(ROOMY, waiting=(1,)),
+            2,
+            3,
+            "uses 7 of 16 cards; 2 of 3 workers would fit now; starts when all do at the same time",
+            WAIT,
+        ),
+        (ROOMY, 5, 2, "uses 10 of 16 cards; no node has 5 cards free now; waits until all 2 workers fit", WAIT),
+        (
+            replace(ROOMY, on_one_node=None, free_on=()),
+            1,
+            2,
+            "uses 2 of 16 cards; what is free is not known, the cluster was not read",
+            WAIT,
+        ),
+    ],
+)
+def test_what_several_workers_would_meet(figures: Figures, each: int, workers: int, words: str, tone: str) -> None:
+    assert sentence(figures, None, each, workers) == (words, tone)
+
+
+def test_as_many_workers_fit_wherever_what_goes_first_is_placed() -> None:
+    for free_on in combinations_with_replacement(range(5), 3):
+        for each, first in product((1, 2, 3), (0, 1, 2)):
+            if first > max(free_on):
+                continue
+            figures = replace(
+                ROOMY, granted=99, on_one_node=max(free_on), free_on=free_on, waiting=(first,) * (first > 0)
+            )
+            left = [(*free_on[:at], free_on[at] - first, *free_on[at + 1 :]) for at in range(3) if free_on[at] >= first]
+            worst = min(sum(free // each for free in nodes) for nodes in left)
+            assert figures.workers_now(each) <= worst, (free_on, each, first)
+            if first == 0:
+                assert figures.workers_now(each) == worst
 
 
 def test_what_can_never_start_says_why() -> None:

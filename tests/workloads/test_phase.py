@@ -106,7 +106,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     ("not sent yet", replace(WISH, sent="", sent_at=None), Seen(), "queued", "requested", "Asked just now"),
     (
         "API server away",
-        replace(WISH, sent="", problem="The cluster did not answer."),
+        replace(WISH, sent="", problem="cluster_unavailable"),
         Seen(),
         "queued",
         "cluster_unavailable",

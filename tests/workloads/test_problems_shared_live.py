@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.test import Client
 
 from accounts.actor import Actor
 from accounts.models import User
@@ -23,6 +24,9 @@ from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
+from tests.workloads.situations import as_written
+from tests.workloads.situations_queue import IN_QUEUE
+from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_problems_live import PODS, Told, on_nodes, only, told
 from tests.workloads.test_runs import shown
 from workloads import actions, queries
@@ -31,6 +35,9 @@ from workloads.options import Options
 from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
+
+# The fixture of others, by its name.
+__all__ = ["by_hand"]
 
 IMAGE = "docker.io/library/python:3.14-slim"
 
@@ -72,7 +79,7 @@ def team_b(cluster: Cluster, own: GpuClass, unique: str, charlie: User) -> Tenan
 
 def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_own(
     own: GpuClass, four: Wanted, team_a: Tenant, namespace_a: Namespace, team_b: Tenant, kube_worker: Kube,
-    clean_cluster: None, by_alice: Actor, by_charlie: Actor, worker: Worker, admin: Api,
+    clean_cluster: None, by_alice: Actor, by_charlie: Actor, by_hand: Client, worker: Worker, admin: Api,
 ) -> None:  # fmt: skip
     """Team A borrows what team B leaves idle; B wants it back, and then has something that goes before its own job."""
     make.grant(team_a, own, units=1)
@@ -90,8 +97,7 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
         play(kubelet, worker, namespace_b.name, "unheard-of")
         worker(lambda: of_team(team_b)["unheard-of"] == ("running", "running"))
         row = shown("borrows")
-        sentence = row.status.sentence
-        assert sentence.startswith("Interrupted: its units were borrowed, and the team that they belong to needed them")
+        as_written(IN_QUEUE["borrowed then reclaimed"], row.status, helps := help_of(by_alice, "borrows"))
         assert row.run is not None
         assert (row.run.ended_at, row.run.preemptions) == (None, 1)
         step = next(step for step in row.steps if step.state == "busy")
@@ -102,12 +108,19 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
         for word in ("unheard-of", "team-b", "Team B", "Charlie", "JobUID"):
             assert word not in said, "never another team's people or work"
 
+        follow(by_hand, helps.steps[0].href)
+        play(kubelet, worker, namespace_a.name, "borrows")
+        worker(lambda: of_team(team_a) == {"borrows": ("running", "running")})
+
         notebook = replace(four, name="matters", kind="notebook", image="minimal", command=(), options=Options())
         actions.launch("team-b", notebook, by=by_charlie)
         worker(lambda: of_team(team_b)["unheard-of"] == ("queued", "preempted_in_team"))
-        assert shown("unheard-of").status.sentence.startswith(
-            "Interrupted: more important work of your team needed its units."
-        )
+        worker(lambda: of_team(team_b)["matters"][0] != "queued")
+        written = IN_QUEUE["lower priority preempted"]
+        as_written(written, shown("unheard-of").status, help_of(by_charlie, "unheard-of", "team-b"))
+        actions.stop("team-b", "matters", by=by_charlie)
+        play(kubelet, worker, namespace_b.name, "unheard-of")
+        worker(lambda: of_team(team_b)["unheard-of"] == ("running", "running"))
 
 
 def of_team(tenant: Tenant) -> Told:
@@ -186,12 +199,14 @@ def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(
             actions.launch("team-a", replace(four, name=name, units=1), by=by_alice)
         worker(lambda: told() == {"damaged": ("blocked", "pod_security"), "sound": ("running", "running")})
         row = shown("damaged")
-        assert row.status.sentence == ("The cluster's Pod Security rules (restricted) refuse its pod: host namespaces.")
+        as_written(IN_QUEUE["Pod Security"], row.status, help_of(by_alice, "damaged"))
         stuck = next(step for step in row.steps if step.state == "stuck")
         assert stuck.title == "Node assigned"
         assert stuck.remedy == "Tell the operators; nothing that you chose can change it."
         assert 'violates PodSecurity "restricted' in stuck.raw
         assert "hostNetwork=true" in stuck.raw
+    # The operators have taken it away.
+    worker(lambda: told()["damaged"] == ("running", "running"))
 
 
 # ---- a slow registry -------------------------------------------------------------------------------------------------

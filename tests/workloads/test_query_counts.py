@@ -14,7 +14,7 @@ from cluster.models import Cluster, MirrorEpoch, MirrorKind
 from tenants.models import Tenant
 from workloads import actions
 from workloads.policy import Wanted
-from workloads.queries import KINDS_NEEDED
+from workloads.queries import kinds_shown
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 def known_mirror(cluster: Cluster) -> None:
     now = timezone.now()
     MirrorEpoch.objects.create(cluster_id=cluster.pk, epoch=1, heard_at=now)
-    for kind in KINDS_NEEDED:
+    for kind in kinds_shown(cluster):
         MirrorKind.objects.create(cluster_id=cluster.pk, kind=kind, epoch=1, listed_at=now, heard_at=now)
 
 
@@ -38,8 +38,9 @@ def test_the_page_of_a_first_run(
 ) -> None:
     actions.launch("team-a", job, by=by_alice)
     client.force_login(alice)
-    # session, user, team; workload, last run, what was sent; mirror: age, jobs, pods; events, teams of the bar
-    with django_assert_num_queries(11):
+    # session, user, team; workload, last run, what was sent; mirror: age, jobs, queue, pods; own units; events; teams
+    # of the bar
+    with django_assert_num_queries(13):
         assert client.get("/teams/team-a/workloads/train").status_code == 200
 
 
@@ -50,6 +51,6 @@ def test_the_page_of_a_run_that_is_over_asks_what_the_next_would_need(
     workload = actions.launch("team-a", job, by=by_alice)
     workload.runs.update(ended_at=timezone.now(), outcome="failed")
     client.force_login(alice)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(13):
         page = client.get("/teams/team-a/workloads/train")
     assert "Start again" in page.content.decode()

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
 from accounts.actor import Actor
+from cluster import queries as mirror_of
 from cluster.mirror import Mirror
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 from tenants.models import Tenant
 from tests import mirrored
+from tests.preloaded import watch
+from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
-from tests.workloads.test_runs import run_of, shown
+from tests.workloads.situations import as_written
+from tests.workloads.situations_queue import IN_QUEUE
+from tests.workloads.steps_followed import help_of
+from tests.workloads.test_runs import is_running, run_of, shown
 from workloads import actions
 from workloads.models import Workload
 from workloads.phase import Phase
 from workloads.policy import Wanted
+from workloads.queries import KINDS_NEEDED
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,3 +103,33 @@ def test_what_became_of_an_earlier_runs_job_is_not_said_of_this_one(
     )
 
     assert (shown("train").status.phase, shown("train").status.reason) == (Phase.QUEUED, "requested")
+
+
+def test_a_run_that_the_watcher_never_saw_is_not_called_gone(
+    provisioned: Tenant, job: Wanted, by_alice: Actor, worker: Worker, cluster: Cluster, services: dict[str, Any],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """It died while one ran; the next is launched all the same, and is seen when it is there again."""
+    with a_watcher(cluster, services, tmp_path):
+        actions.launch("team-a", job, by=by_alice)
+        worker(lambda: is_running("train"))
+    MirrorEpoch.objects.update(beat_at=F("beat_at") - timedelta(seconds=60))
+    actions.launch("team-a", replace(job, name="late"), by=by_alice)
+    worker(lambda: shown("late").status.reason == "mirror_stale")
+    as_written(IN_QUEUE["stale mirror"], shown("late").status, help_of(by_alice, "late"))
+    assert (shown("train").status.phase, shown("train").as_of.is_current) == (Phase.RUNNING, False)
+
+    with a_watcher(cluster, services, tmp_path):
+        worker(lambda: is_running("late"))
+
+
+@contextmanager
+def a_watcher(cluster: Cluster, services: dict[str, Any], folder: Path) -> Iterator[None]:
+    log = folder / "watcher.log"
+    process = watch(kubeconfig=services["kubeconfigs"]["watcher"], log=log)
+    try:
+        wait_until(lambda: mirror_of.as_of(cluster.pk, *KINDS_NEEDED).is_current, story=log.read_text)
+        yield
+    finally:
+        process.kill()
+        process.wait(10)

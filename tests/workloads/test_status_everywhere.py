@@ -108,8 +108,8 @@ def test_nodes_tell_which_images_they_have(one: Workload, django_assert_num_quer
         node.record["images"] = {key: 4300}
         node.schedulable = name != "a100-3"
         node.save()
-    # Workload, last run, what was sent; mirror: age, jobs, queue, pods, warnings; troubled nodes, images.
-    with django_assert_num_queries(10):
+    # Workload, last run, what was sent; mirror: age, jobs, queue, pods, warnings; troubled nodes, images; own units.
+    with django_assert_num_queries(11):
         note = next(step.note for step in row().steps if step.title == "Image")
     assert note.endswith("4.2 GiB, already on a100-1.")
     MirrorPod.objects.update(node="a100-4")

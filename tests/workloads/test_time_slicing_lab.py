@@ -95,7 +95,7 @@ def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
     assert (waiting.phase, waiting.reason) == (Phase.QUEUED, "no_node_fits")
     assert (
         waiting.sentence
-        == f"No single node has 1 unit of Lab card in turns free right now: too little {RESOURCE} is left."
+        == f"No single node has 1 unit of Lab card in turns free right now: nothing of {RESOURCE} is left."
     )
 
     actions.stop("team-a", "lab-01", by=by_alice)

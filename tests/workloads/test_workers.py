@@ -105,6 +105,16 @@ def test_a_try_that_runs_says_which_it_is_and_a_disruption_is_none() -> None:
 @pytest.mark.parametrize(
     ("message", "reason", "words"),
     [
+        (
+            "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed",
+            "waiting_for_quota",
+            "Waits for 2 units of A100: it needs 8, more than your team's quota has left, and nothing more can be",
+        ),
+        (
+            "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 8 more needed",
+            "waiting_for_quota",
+            "Waits for 8 units of A100: your team's quota is in use and nothing more can be borrowed.",
+        ),
         ('topology "gpu-portal" allows to fit only 3 out of 4 pod(s)', "gang_fits_in_part", "Only 3 of 4 workers"),
         ('topology "gpu-portal" doesn\'t allow to fit any of 4 pod(s)', "gang_fits_in_part", "Only 0 of 4 workers"),
         (

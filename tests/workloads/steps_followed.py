@@ -1,0 +1,75 @@
+"""What the page of a run offers, followed as a person follows it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from django.test import Client
+
+from accounts.actor import Actor
+from accounts.models import User
+from workloads import queries
+from workloads.models import Workload
+from workloads.next_steps_shown import Helps, helps
+from workloads.queries.helping import advices
+
+
+@pytest.fixture
+def by_hand(client: Client, alice: User) -> Client:
+    client.force_login(alice)
+    return client
+
+
+def help_of(by: Actor, name: str, tenant: str = "team-a") -> Helps:
+    namespace, team = queries.team(by, tenant)
+    rows = queries.rows(queries.with_names(Workload.objects.filter(name=name)))
+    return helps(name, advices(by, namespace, team, rows)[name], tenant)
+
+
+def follow(client: Client, href: str, **typed: str) -> None:
+    """As a person does: to the page of the step, and its form sent as it stands there."""
+    page = client.get(href.partition("#")[0])
+    fields = _Form(page.content.decode()).fields | typed
+    answer = client.post(href.partition("?")[0].partition("#")[0], fields)
+    assert answer.status_code == 302, answer.content.decode()
+
+
+class _Form(HTMLParser):
+    """What a browser would send of the form with the class `cols`."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.fields: dict[str, str] = {}
+        self._inside, self._select, self._area = False, "", ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {key: value or "" for key, value in attrs}
+        if tag == "form":
+            self._inside = "cols" in found.get("class", "").split()
+        if not self._inside:
+            return
+        name, value = found.get("name", ""), found.get("value", "on" if found.get("type") == "checkbox" else "")
+        is_chosen = found.get("type") not in ("radio", "checkbox") or "checked" in found
+        if tag == "input" and name and is_chosen:
+            self.fields[name] = value
+        elif tag == "select":
+            self._select = name
+        elif tag == "option" and self._select and "selected" in found:
+            self.fields[self._select] = value
+        elif tag == "textarea":
+            self._area = name
+            self.fields[name] = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._area:
+            self.fields[self._area] += data.removeprefix("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._inside = False
+        if tag == "select":
+            self._select = ""
+        if tag == "textarea":
+            self._area = ""

@@ -1,0 +1,191 @@
+"""Who may interrupt a run and what is said of it, from figures alone: each case beside a neighbour that must differ."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cluster.observed import Condition
+from workloads.interruption import (
+    FAIR_SHARING,
+    IN_TEAM,
+    RECLAIM,
+    UNKNOWN,
+    WHILE_BORROWING,
+    Held,
+    Interrupted,
+    Place,
+    Standing,
+    Threat,
+    Who,
+    exposure,
+    loses,
+    place_at_launch,
+    place_of_new,
+    places,
+    rule_of,
+    told,
+    who,
+    why,
+)
+
+NOW = datetime(2026, 11, 22, 7, 12, tzinfo=UTC)
+PRODUCTION, INTERACTIVE, BATCH = range(3)
+OWN, GRACE = Place(Standing.OWN), Place(Standing.IN_GRACE)
+
+
+def held(key: str, units: int = 1, rank: int = BATCH, minutes_ago: int = 60) -> Held:
+    return Held(key, units, rank, NOW - timedelta(minutes=minutes_ago))
+
+
+def borrowed(units: int) -> Place:
+    return Place(Standing.BORROWED, units)
+
+
+@pytest.mark.parametrize(
+    ("granted", "keepable", "runs", "expected"),
+    [
+        (2, 2, [held("a"), held("b")], {"a": OWN, "b": OWN}),
+        # Of equal work the last that was admitted goes first.
+        (1, 1, [held("new", minutes_ago=1), held("old")], {"old": OWN, "new": borrowed(1)}),
+        # Before that the least urgent, however long it runs.
+        (1, 1, [held("new", rank=INTERACTIVE, minutes_ago=1), held("old")], {"new": OWN, "old": borrowed(1)}),
+        # A part of a run is borrowed; it goes as a whole.
+        (1, 1, [held("wide", 4)], {"wide": borrowed(3)}),
+        (0, 0, [held("wide", 4)], {"wide": borrowed(4)}),
+        # What may run on after its grant has ended is not borrowed yet.
+        (
+            1,
+            2,
+            [held("a"), held("b", minutes_ago=5), held("c", minutes_ago=1)],
+            {"a": OWN, "b": GRACE, "c": borrowed(1)},
+        ),
+    ],
+)
+def test_the_last_of_the_least_urgent_is_borrowed(
+    granted: int, keepable: int, runs: list[Held], expected: dict[str, Place]
+) -> None:
+    assert places(runs, granted=granted, keepable=keepable) == expected
+
+
+@pytest.mark.parametrize(
+    ("new", "keepable", "expected"),
+    [
+        (held("new", 1), 3, OWN),
+        (held("new", 2), 3, borrowed(1)),
+        # It goes before what runs: that is borrowed then.
+        (held("new", 2, INTERACTIVE), 3, OWN),
+        # Nothing new starts in a grace.
+        (held("new", 2), 4, OWN),
+    ],
+)
+def test_what_waits_is_placed_behind_what_runs(new: Held, keepable: int, expected: Place) -> None:
+    runs = [held("a"), held("b")]
+    assert place_of_new(runs, new, granted=3, keepable=keepable, borrowing_limit=4) == expected
+    assert place_of_new(runs, new, granted=3, keepable=keepable, borrowing_limit=0) == OWN, "it waits for its own"
+
+
+@pytest.mark.parametrize(
+    ("units", "own", "limit", "expected"),
+    [(2, 2, 4, OWN), (3, 2, 4, borrowed(1)), (3, 0, 4, borrowed(3)), (3, -1, 4, borrowed(3)), (3, 2, 0, OWN)],
+)
+def test_a_launch_takes_the_teams_own_units_first(units: int, own: int, limit: int, expected: Place) -> None:
+    assert place_at_launch(units, own=own, borrowing_limit=limit) == expected
+
+
+BY_OTHERS = Threat(Who.OTHER_TEAM, "InCohortReclamation")
+
+
+@pytest.mark.parametrize(
+    ("place", "units", "rank", "threats", "sentence"),
+    [
+        (OWN, 2, PRODUCTION, (),
+         "It runs on what your team was granted: no other team takes it back. No work of your team takes its place."),
+        (OWN, 2, INTERACTIVE, (Threat(Who.OWN_TEAM, "InClusterQueue", ("production",)),),
+         "It runs on what your team was granted: no other team takes it back. Production work of your team may take "
+         "its place."),
+        (borrowed(1), 1, PRODUCTION, (BY_OTHERS,),
+         "It runs on a borrowed card: a team that was granted it takes it back as soon as it needs it."),
+        (borrowed(2), 2, BATCH, (BY_OTHERS, Threat(Who.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
+         "It runs on 2 borrowed cards: a team that was granted them takes them back as soon as it needs them. "
+         "More urgent work of your team (production or interactive) may take its place too."),
+        (borrowed(1), 2, PRODUCTION, (BY_OTHERS,),
+         "1 of its 2 cards is borrowed: a team that was granted it takes it back as soon as it needs it, and it loses "
+         "all 2 then."),
+        (GRACE, 2, PRODUCTION, (),
+         "It runs on units of a grant that has ended: no other team takes them before its grace ends. No work of your "
+         "team takes its place."),
+        (Place(Standing.NO_QUEUE), 2, BATCH, (), "No queue counts what it uses: nothing of it is taken back."),
+    ],
+)  # fmt: skip
+def test_who_may_interrupt_it_and_by_which_rule(
+    place: Place, units: int, rank: int, threats: tuple[Threat, ...], sentence: str
+) -> None:
+    found = exposure(place, units=units, rank=rank, unit="card")
+    assert (found.threats, found.sentence) == (threats, sentence)
+
+
+def test_before_it_has_its_units_it_is_told_as_what_would_be() -> None:
+    found = exposure(borrowed(3), units=4, rank=BATCH, unit="card", holds=False)
+    assert found.sentence.startswith("3 of its 4 cards would be borrowed:")
+    assert "it would lose all 4 then" in found.sentence
+    assert exposure(OWN, units=1, rank=PRODUCTION, unit="card", holds=False).sentence.startswith("It would run on what")
+
+
+@pytest.mark.parametrize(
+    ("kind", "checkpoints", "claim", "path", "words"),
+    [
+        ("job", True, "", "", ("from the last checkpoint", "It has no volume")),
+        ("job", False, "data", "", ("from its beginning", "/home/work stay on the volume data")),
+        ("notebook", False, "data", "/home/work/in", ("empty memory", "Its files in /home/work/in stay")),
+    ],
+)
+def test_what_is_lost(kind: str, checkpoints: bool, claim: str, path: str, words: tuple[str, str]) -> None:
+    found = loses(kind, checkpoints=checkpoints, claim=claim, mount_path=path)
+    assert all(word in found for word in words)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "rule", "whose"),
+    [
+        ("InCohortReclamation", "", RECLAIM, Who.OTHER_TEAM),
+        ("InClusterQueue", "", IN_TEAM, Who.OWN_TEAM),
+        ("InCohortReclaimWhileBorrowing", "", WHILE_BORROWING, Who.OTHER_TEAM),
+        ("InCohortFairSharing", "", FAIR_SHARING, Who.OTHER_TEAM),
+        # Once it was admitted again.
+        ("QuotaReserved", "Previously: Preempted to accommodate a workload (UID: 1) due to reclamation within the "
+         "cohort; preemptor path: /all/team-b", RECLAIM, Who.OTHER_TEAM),
+        ("QuotaReserved", "Previously: Preempted to accommodate a workload (UID: 1) due to prioritization in the "
+         "ClusterQueue", IN_TEAM, Who.OWN_TEAM),
+        ("SomethingNew", "of a later Kueue", "", None),
+    ],
+)  # fmt: skip
+def test_the_rule_is_kueues_own_name_for_it(reason: str, message: str, rule: str, whose: Who | None) -> None:
+    assert (rule_of(reason, message), who(rule)) == (rule, whose)
+
+
+def test_what_is_not_known_is_not_told_as_known() -> None:
+    assert why("") == UNKNOWN
+    text = Interrupted(None, "", 1).sentence
+    assert text == f"Interrupted: {UNKNOWN}."
+
+
+def preempted(status: str) -> Condition:
+    return Condition("Preempted", status, "InCohortReclamation", "", NOW)
+
+
+def test_the_time_of_a_condition_that_is_over_is_of_what_ended_it() -> None:
+    assert told(preempted("True"), 1) == Interrupted(NOW, RECLAIM, 1)
+    assert told(preempted("False"), 2) == Interrupted(None, RECLAIM, 2)
+
+
+def test_an_interruption_says_when_why_by_which_rule_and_how_often() -> None:
+    found = Interrupted(NOW, RECLAIM, 2, back_at=NOW + timedelta(minutes=3))
+    assert "the team that they belong to needed them (Kueue's rule InCohortReclamation)." in found.sentence
+    assert "07:12" in found.sentence
+    assert "This was the 2nd time. It is at work again since" in found.sentence
+    assert found.brief.endswith("by Kueue's rule InCohortReclamation, for the 2nd time.")
+    assert found.count.startswith("interrupted 2 times, last at")
+    removed = Interrupted(None, "", 1, cause="pod_removed")
+    assert removed.sentence == "Interrupted: its pod was taken off its node in the cluster."
