@@ -170,14 +170,14 @@ class Run(models.Model):
         return int(self.spec.get("workers", 1))
 
     @property
-    def units(self) -> int:
+    def units_each(self) -> int:
         """Of one worker."""
         return int(self.spec.get("units", 0))
 
     @property
     def total_units(self) -> int:
         """Of all its workers."""
-        return self.units * self.workers
+        return self.units_each * self.workers
 
     @property
     def holds_units(self) -> bool:

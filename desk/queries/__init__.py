@@ -262,8 +262,8 @@ def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetim
 
 
 def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:
-    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of what waits. What
-    was put back is in both until its pods are gone.
+    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of what waits.
+    What was put back is in both until its pods are gone.
     """
     used: dict[str, int] = {}
     queued: dict[str, int] = {}

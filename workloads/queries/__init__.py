@@ -29,7 +29,7 @@ from workloads import kept, policy, progress, unheard, workers
 from workloads.explain import Sealed, SignIn
 from workloads.interruption import Exposure, Interrupted
 from workloads.models import NotebookWatch, Run, Workload
-from workloads.phase import Status, status
+from workloads.phase import WAITING, Status, status
 from workloads.queries.estimates import Told, estimates_of
 from workloads.queries.interruptions import Shown, exposures, interruptions
 from workloads.queries.membership import team as team
@@ -177,7 +177,7 @@ class WorkloadRow:
     def units_on_nodes(self) -> int:
         """Of its pods that are bound to a node and not over, those on their way out included."""
         bound = sum(bool(pod.node) and not pod.is_over for pod in self.pods)
-        return bound * self.run.units if self.run else 0
+        return bound * self.run.units_each if self.run else 0
 
 
 def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
