@@ -14,6 +14,7 @@ from accounts import tokens
 from accounts.actor import Actor
 from accounts.models import ApiToken, Event, Role, User
 from portal.errors import Refusal, Refused
+from portal.sql import select
 
 BAD_TOKEN = Refusal("bad_token", "This is not a valid token; check that it was copied whole.", status=401)
 
@@ -92,6 +93,11 @@ def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Ev
 
 def events_of_tenant(slug: str) -> QuerySet[Event]:
     return Event.objects.filter(tenant=slug).order_by("-id")
+
+
+def latest_events(tenant: str, at_most: int) -> list[Event]:
+    """Of a tenant, newest first. As text: every rendering of its page asks this."""
+    return select(Event, "tenant = %s ORDER BY id DESC LIMIT %s", [tenant, at_most])
 
 
 def events_of_row(row: Model) -> QuerySet[Event]:

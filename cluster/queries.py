@@ -5,7 +5,6 @@ Ask `is_known` before you conclude anything from absence: no mirror means "unkno
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ from cluster.models import (
     MirrorWorkload,
 )
 from cluster.observed import AsOf, Job, Node, Object, Pod, Warning, Workload
-from portal.sql import columns
+from portal.sql import columns, instance, select
 
 Row = TypeVar("Row", bound=MirrorRow)
 
@@ -44,9 +43,15 @@ def is_known(cluster_id: int, *kinds: str) -> bool:
 
 
 def known_kinds(cluster_id: int) -> set[str]:
-    epochs = MirrorEpoch.objects.filter(cluster_id=cluster_id).values("epoch")
-    found = MirrorKind.objects.filter(cluster_id=cluster_id, epoch__in=epochs, listed_at__isnull=False)
-    return set(found.values_list("kind", flat=True))
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, [cluster_id])
+        return {kind for (kind,) in cursor.fetchall()}
+
+
+# As text, as what follows: workers ask it at every look at a run.
+_KNOWN = f"""
+SELECT kind.kind FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
+ WHERE cluster_id = %s AND kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch"""
 
 
 def as_of(cluster_id: int, *kinds: str) -> AsOf:
@@ -110,12 +115,6 @@ def jobs_owned(cluster_id: int, namespace: str, owners: Collection[str]) -> list
     return [_job(row) for row in rows]
 
 
-def runs_of_jobs(cluster_id: int, namespace: str) -> list[tuple[str, str, str]]:
-    """uid, owner and run of each."""
-    rows = MirrorJob.objects.filter(cluster_id=cluster_id, namespace=namespace)
-    return list(rows.values_list("uid", "owner", "run"))
-
-
 def pods_owned(cluster_id: int, namespace: str, owners: Collection[str]) -> list[Pod]:
     """Oldest first."""
     rows = _rows(MirrorPod, cluster_id, "owner = ANY(%s)", values=[list(owners)], namespace=namespace)
@@ -152,23 +151,35 @@ def objects(cluster_id: int, *, kind: str = "", owner: str = "", namespace: str 
 
 
 def object_named(cluster_id: int, kind: str, name: str, *, namespace: str = "") -> Object | None:
-    row = MirrorObject.objects.filter(cluster_id=cluster_id, kind=kind, namespace=namespace, name=name).first()
-    return _object(row) if row else None
+    found = select(
+        MirrorObject,
+        "cluster_id = %s AND kind = %s AND namespace = %s AND name = %s LIMIT 1",
+        [cluster_id, kind, namespace, name],
+    )
+    return _object(found[0]) if found else None
 
 
 def warnings(
     cluster_id: int, *, namespace: str = "", object_uids: Collection[str] | None = None, limit: int = 100
 ) -> list[Warning]:
     """The newest text per object and reason, latest first."""
-    rows = MirrorWarning.objects.filter(cluster_id=cluster_id)
+    asked: dict[str, Any] = {"cluster_id = %s": cluster_id}
     if namespace:
-        rows = rows.filter(namespace=namespace)
+        asked["namespace = %s"] = namespace
     if object_uids is not None:
-        rows = rows.filter(object_uid__in=list(object_uids))
-    newest = rows.order_by("object_uid", "object_kind", "object_name", "reason", "-last_at").distinct(
-        "object_uid", "object_kind", "object_name", "reason"
-    )
-    return [_warning(row) for row in sorted(newest, key=lambda row: row.last_at, reverse=True)[:limit]]
+        asked["object_uid = ANY(%s)"] = list(object_uids)
+    statement = _WARNINGS.format(" AND ".join(asked))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*asked.values(), limit])
+        return [_warning(instance(MirrorWarning, iter(row))) for row in cursor.fetchall()]
+
+
+_WARNINGS = f"""
+SELECT {columns(MirrorWarning)} FROM (
+    SELECT DISTINCT ON (object_uid, object_kind, object_name, reason) *
+      FROM {MirrorWarning._meta.db_table} WHERE {{}}
+     ORDER BY object_uid, object_kind, object_name, reason, last_at DESC
+) newest ORDER BY last_at DESC LIMIT %s"""
 
 
 # ---- sums and lists over kinds -----------------------------------------------------------------------------------
@@ -229,13 +240,7 @@ def _rows(model: type[Row], cluster_id: int, *more: str, values: Sequence[Any] =
     """
     asked = {name: value for name, value in filters.items() if value}
     where = " AND ".join(["cluster_id = %s", *(f"{name} = %s" for name in asked), *more])
-    statement = f"SELECT {_columns(model)} FROM {model._meta.db_table} WHERE {where} ORDER BY created_at, name"
-    return model._base_manager.raw(statement, [cluster_id, *asked.values(), *values])
-
-
-@functools.cache
-def _columns(model: type[MirrorRow]) -> str:
-    return columns(model)
+    return select(model, f"{where} ORDER BY created_at, name", [cluster_id, *asked.values(), *values])
 
 
 def node_of(row: MirrorNode) -> Node:

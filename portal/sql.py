@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,6 +17,18 @@ def columns(model: type[models.Model], of: str = "") -> str:
     prefix = f"{of}." if of else ""
     quote = connection.ops.quote_name
     return ", ".join(f"{prefix}{quote(str(field.column))}" for field in model._meta.concrete_fields)
+
+
+def select(model: type[Row], rest: str, values: Sequence[Any] = ()) -> list[Row]:
+    """Rows of the model's table. `rest`: what follows WHERE, with its order and limit."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_from(model)} WHERE {rest}", values)
+        return [instance(model, iter(row)) for row in cursor.fetchall()]
+
+
+@functools.cache
+def _from(model: type[models.Model]) -> str:
+    return f"SELECT {columns(model)} FROM {model._meta.db_table}"
 
 
 def instance(model: type[Row], values: Iterator[Any]) -> Row:

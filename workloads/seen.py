@@ -60,7 +60,8 @@ class Seen:
     """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
 
     `lost`: the trouble of the node that its pod is on; `image` and `nodes` None: nobody looked. `holding`: all that
-    holds units in the team's queue, its own included.
+    holds units in the team's queue, its own included; `line`: places of all that waits there by Job uid, None: nobody
+    looked.
     """
 
     job: Job | None = None
@@ -74,6 +75,7 @@ class Seen:
     # None: nothing of the team waits, or nobody looked.
     at: QueueSeen | None = None
     holding: tuple[Workload, ...] = ()
+    line: Mapping[str, int] | None = None
 
     @property
     def pod(self) -> Pod | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Q
 from django.utils import timezone
 
 from accounts import queries as accounts
@@ -29,17 +28,18 @@ from desk.queries.lending import NOTHING, Idle, Lent, lent
 from desk.queries.not_ours import NotOurs, not_ours
 from portal.due import owner_label
 from portal.quota_bar import plural
+from portal.sql import select
 from tenants.models import Namespace, Tenant
 from tenants.queries import grants
 from tenants.queries.placed import COLUMNS, FROM, placed
 from workloads import queries as workloads
-from workloads.models import Workload
 from workloads.phase import ON_A_NODE, WAITING, Phase
 from workloads.queries import WorkloadRow
 from workloads.queries.month import Month, month_of
 from workloads.shown import EventLine, ListRow, event_line
 
 EVENTS_SHOWN = 10
+WORKLOADS_READ = 500
 ENDS_SHOWN = 4
 ALIVE = ON_A_NODE | {Phase.UNKNOWN}
 
@@ -123,17 +123,18 @@ SELECT {COLUMNS} FROM {FROM}
 
 @dataclass(frozen=True)
 class Reading:
-    """The latest 500 workloads of a namespace, and how the mirror stood before they were read."""
+    """The latest workloads of a namespace, and how the mirror and its grants stood before they were read."""
 
     as_of: AsOf
+    held: grants.Held
     rows: list[WorkloadRow]
 
 
 def read(namespace: Namespace) -> Reading:
-    alive = workloads.with_names(Workload.objects.filter(namespace=namespace, deleted_at=None)).order_by("-id")
     # Before what it is about: a mirror that becomes known in between must not make figures of nothing.
     as_of = mirror.as_of(namespace.cluster_id, *workloads.kinds_shown(namespace.cluster))
-    return Reading(as_of, workloads.rows(alive[:500]))
+    held = grants.held(namespace.tenant_id, timezone.now())
+    return Reading(as_of, held, workloads.rows(workloads.latest(namespace, WORKLOADS_READ), as_of, held))
 
 
 def home(namespace: Namespace, reading: Reading | None = None) -> HomeState:
@@ -146,10 +147,13 @@ def home(namespace: Namespace, reading: Reading | None = None) -> HomeState:
     running = [row for row in rows if row.status.phase in ALIVE | WAITING and not row.is_in_line]
     waiting.sort(key=_waits_since)
     running.sort(key=lambda row: row.gpu_class.name)
-    held = grants.held(tenant.pk, now)
+    held = found.held
     used, queued = _units(rows)
-    is_held = Q(pk__in=held.in_force) | Q(cluster_id=namespace.cluster_id, slug__in=used.keys() | queued.keys())
-    classes = list(GpuClass.objects.filter(is_held).order_by("slug"))
+    classes = select(
+        GpuClass,
+        "id = ANY(%s) OR cluster_id = %s AND slug = ANY(%s) ORDER BY slug",
+        [list(held.in_force), namespace.cluster_id, [*used, *queued]],
+    )
     units = (used, queued) if as_of.is_known else None
     holdings = _holdings(namespace, classes, held, units, now)
     return HomeState(
@@ -295,5 +299,5 @@ def _waits_since(row: WorkloadRow) -> tuple[int, datetime]:
 
 
 def _events(tenant: Tenant, *, names: set[str]) -> list[EventLine]:
-    found = accounts.events_of_tenant(tenant.slug)[:EVENTS_SHOWN]
+    found = accounts.latest_events(tenant.slug, EVENTS_SHOWN)
     return [event_line(event, tenant=tenant.slug, names=names) for event in found]

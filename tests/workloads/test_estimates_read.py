@@ -202,7 +202,7 @@ def test_a_held_class_opens_when_it_is_said(house: Tenant, namespace_a: Namespac
     assert last in (95, 96)
 
 
-def test_it_costs_six_queries_whatever_waits(
+def test_it_costs_three_queries_whatever_waits(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
     def cost() -> int:
@@ -215,7 +215,7 @@ def test_it_costs_six_queries_whatever_waits(
     without = cost()
     for number in range(3):
         waits(namespace_a, a100, alice, f"more-{number}")
-    assert cost() == without + 6
+    assert cost() == without + 3
 
 
 def test_page_list_and_api_say_it(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -20,18 +20,22 @@ from cluster.models import AppliedObject, Cluster, MirrorNode
 from cluster.observed import AsOf, Pod
 from portal.due import label
 from portal.errors import get_or_refuse
-from portal.sql import columns, instance, instance_or_none
+from portal.sql import select
 from tenants import promises
 from tenants.models import Grant, Namespace, TermsAccepted
 from tenants.queries import promise_of
+from tenants.queries.grants import Held, held
 from tenants.queries.visibility import may_use
 from workloads import kept, policy, progress, unheard, workers
 from workloads.explain import Sealed, SignIn
 from workloads.interruption import Exposure, Interrupted
-from workloads.models import NotebookWatch, Run, Workload
+from workloads.models import Run, Workload
 from workloads.phase import WAITING, Status, status
 from workloads.queries.estimates import Told, estimates_of
 from workloads.queries.interruptions import Shown, exposures, interruptions
+from workloads.queries.latest import last_runs
+from workloads.queries.latest import latest as latest
+from workloads.queries.latest import with_names as with_names
 from workloads.queries.membership import team as team
 from workloads.queries.nodes import with_nodes
 from workloads.queries.seeing import WantedImage, see
@@ -185,15 +189,11 @@ def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
     return Workload.objects.visible_to(by).filter(tenant__slug=slug)
 
 
-def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
-    return rows.select_related("gpu_class", "namespace__cluster", "tenant", "created_by", "volume")
-
-
-def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
+def rows(workloads: Iterable[Workload], as_of: AsOf | None = None, own: Held | None = None) -> list[WorkloadRow]:
     """Status of each, all of one namespace, whatever their number, in eight queries: one more when a run has a class
     that no workload is declared with any more, when one is on a node, when one has a place in the queue, when one waits
-    for its image or for a node, and when one was interrupted; six more when one waits for units. They come
-    `with_names`.
+    for its image or for a node, and when one was interrupted; three more when one waits for units. They come
+    `with_names`. `as_of`, `own`: how current the mirror was and what the team is granted, where that was read already.
     """
     found = list(workloads)
     if not found:
@@ -204,7 +204,7 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
     sent, signs_in = _sent(run_names)
     now = timezone.now()
     namespace = found[0].namespace
-    as_of = mirror.as_of(namespace.cluster_id, *kinds_shown(namespace.cluster))
+    as_of = as_of or mirror.as_of(namespace.cluster_id, *kinds_shown(namespace.cluster))
     images = {pk: WantedImage.of(run) for pk, run in runs.items() if not run.started_at and not run.ended_at}
     seen = with_nodes(namespace.cluster_id, see(namespace, run_names, images), runs) if as_of.is_known else None
     shown = []
@@ -222,7 +222,11 @@ def rows(workloads: Iterable[Workload]) -> list[WorkloadRow]:
         pod = theirs.pod if theirs else None
         pods = theirs.pods if theirs else ()
         shown.append(WorkloadRow(workload, run, gpu_class, told, progress.steps(wish, theirs, told), pod, as_of, pods))
-    starts, may_be, was = estimates_of(namespace, shown), exposures(namespace, alive), interruptions(alive)
+    if not alive:
+        return shown
+    own = own or held(namespace.tenant_id, now)
+    starts = estimates_of(namespace, shown, own, next((one.seen.line for one in alive), None))
+    may_be, was = exposures(namespace, alive, own), interruptions(alive)
     return [
         replace(
             row,
@@ -242,27 +246,6 @@ def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> 
         cluster_id = next(iter(found.values())).cluster_id
         found |= {one.slug: one for one in GpuClass.objects.filter(cluster_id=cluster_id, slug__in=missing)}
     return found
-
-
-def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
-    """By workload id, with the watch of each. One query, as text: every rendering asks it."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LAST_RUNS, [[workload.pk for workload in workloads]])
-        rows = cursor.fetchall()
-    found = {}
-    for row in rows:
-        values = iter(row)
-        run, watch = instance(Run, values), instance_or_none(NotebookWatch, values)
-        # As select_related does: without a watch nobody is to look for one.
-        run._state.fields_cache["watch"] = watch
-        found[run.workload_id] = run
-    return found
-
-
-_LAST_RUNS = f"""
-SELECT DISTINCT ON (run.workload_id) {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
-  FROM {Run._meta.db_table} run LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
- WHERE run.workload_id = ANY(%s) ORDER BY run.workload_id, run.number DESC"""
 
 
 def earlier_runs(row: WorkloadRow) -> list[Run]:
@@ -328,9 +311,12 @@ def _sent(runs: Mapping[int, str]) -> tuple[dict[int, AppliedObject], set[int]]:
     ids of those whose pod can sign in to its registry. One query.
     """
     owners = {f"{label(Workload)}.{pk}": pk for pk in runs}
-    pulls = {names.pull_secret(name): pk for pk, name in runs.items() if name}
-    is_asked = Q(kind="Job") | Q(kind="Secret", name__in=list(pulls), result=AppliedObject.Result.APPLIED)
-    found = list(AppliedObject.objects.filter(is_asked, owner__in=list(owners)))
+    pulls = [names.pull_secret(name) for name in runs.values() if name]
+    found = select(
+        AppliedObject,
+        "owner = ANY(%s) AND (kind = 'Job' OR kind = 'Secret' AND name = ANY(%s) AND result = %s)",
+        [list(owners), pulls, AppliedObject.Result.APPLIED],
+    )
     jobs = {owners[row.owner]: row for row in found if row.kind == "Job" and row.name == runs[owners[row.owner]]}
     return jobs, {owners[row.owner] for row in found if row.kind == "Secret"}
 

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.db import connection
 from django.db.models import OuterRef, Subquery
 from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from catalog import queries as catalog
 from catalog.models import GpuClass
-from cluster import names
 from cluster import queries as mirror
+from cluster.models import MirrorJob
 from cluster.observed import Workload as Queued
-from portal.due import owner_label
-from tenants.models import Grant, Namespace
+from portal.due import label
+from portal.sql import columns, instance, instance_or_none
+from tenants.models import Namespace
+from tenants.queries.grants import Held
 from workloads.estimate import RECENT, Ahead, CannotTell, Estimate, Facts, Running, Step, Wait, estimate
-from workloads.models import Run, StartPrediction
+from workloads.models import NotebookWatch, Run, StartPrediction, Workload
 from workloads.phase import Phase, Status
 from workloads.queries.places import in_kueues_order, places
 
@@ -68,12 +71,16 @@ def wait_of(status: Status) -> Wait | None:
     return WAITS.get(status.reason, Wait.UNSEEN)
 
 
-def estimates_of(namespace: Namespace, rows: Iterable[WorkloadRow]) -> dict[int, Told]:
-    """By workload id, of those rows of the namespace that wait. No query when no figures are needed, else six."""
+def estimates_of(
+    namespace: Namespace, rows: Iterable[WorkloadRow], own: Held, line: Mapping[str, int] | None
+) -> dict[int, Told]:
+    """By workload id, of those rows of the namespace that wait. `own`: what the team is granted now; `line`: `places`
+    of the namespace, None where nobody asked yet. No query when no figures are needed, else three or four.
+    """
     found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_of(row.status)) is not None}
     classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in WITH_FIGURES}
     now = timezone.now()
-    there = _There.read(namespace, classes, now) if classes else None
+    there = _There.read(namespace, classes, own, line, now) if classes else None
     return {pk: estimate(_facts(row, wait, there), now=now) for pk, (row, wait) in found.items()}
 
 
@@ -100,21 +107,24 @@ class _There:
     starts: Mapping[int, tuple[timedelta, ...]]
 
     @classmethod
-    def read(cls, namespace: Namespace, classes: Mapping[int, GpuClass], now: datetime) -> _There:
-        """Six queries."""
-        alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).select_related("workload", "watch")
-        runs = {(owner_label(run.workload), names.run_name(run.workload.name, run.number)): run for run in alive}
-        jobs = mirror.runs_of_jobs(namespace.cluster_id, namespace.name)
-        of_job = {uid: runs[owner, run] for uid, owner, run in jobs if (owner, run) in runs}
+    def read(
+        cls,
+        namespace: Namespace,
+        classes: Mapping[int, GpuClass],
+        own: Held,
+        places_: Mapping[str, int] | None,
+        now: datetime,
+    ) -> _There:
+        of_job = _runs_by_job(namespace)
         in_kueue = {one.job_uid: one for one in mirror.workloads(namespace.cluster_id, namespace=namespace.name)}
         slugs = {one.slug: pk for pk, one in classes.items()}
         line: dict[int, list[Run]] = {}
-        line_up = places(namespace.cluster_id, namespace.name)
+        line_up = places(namespace.cluster_id, namespace.name) if places_ is None else places_
         for uid in sorted(line_up, key=line_up.__getitem__):
             run = of_job.get(uid)
             if run is not None and (pk := slugs.get(run.spec["gpu_class"])) is not None:
                 line.setdefault(pk, []).append(run)
-        granted, changes = _granted(namespace, classes, now)
+        granted, changes = _granted(own)
         return cls(
             queued={run.pk: in_kueue[uid] for uid, run in of_job.items() if uid in in_kueue},
             line=line,
@@ -187,36 +197,61 @@ def _minutes(run: Run) -> int | None:
     return None if minutes is None else minutes + run.extended_minutes
 
 
-def _granted(
-    namespace: Namespace, classes: Mapping[int, GpuClass], now: datetime
-) -> tuple[dict[int, int], dict[int, tuple[Step, ...]]]:
-    """By class id: units in force, and what changes by itself. One query."""
-    rows = Grant.objects.filter(tenant_id=namespace.tenant_id, gpu_class__in=classes, period__endswith__gt=now)
+def _granted(own: Held) -> tuple[dict[int, int], dict[int, tuple[Step, ...]]]:
+    """By class id: units in force, and what changes by itself."""
     granted: dict[int, int] = {}
     changes: dict[int, list[Step]] = {}
-    for pk, units, period in rows.values_list("gpu_class_id", "units", "period"):
-        if period.lower <= now:
-            granted[pk] = granted.get(pk, 0) + units
-        else:
-            changes.setdefault(pk, []).append((period.lower, units))
-        changes.setdefault(pk, []).append((period.upper, -units))
+    for one in own.running:
+        granted[one.gpu_class_id] = granted.get(one.gpu_class_id, 0) + one.units
+    for one in own.to_come:
+        changes.setdefault(one.gpu_class_id, []).append((one.period.lower, one.units))
+    for one in (*own.running, *own.to_come):
+        changes.setdefault(one.gpu_class_id, []).append((one.period.upper, -one.units))
     return granted, {pk: tuple(theirs) for pk, theirs in changes.items()}
 
 
 def _starts(cluster_id: int, slugs: Mapping[str, int], now: datetime) -> dict[int, tuple[timedelta, ...]]:
     """By class id: how long those that started lately had waited, of all teams. One query."""
-    rows = (
-        Run.objects.filter(started_at__gte=now - RECENT, workload__namespace__cluster_id=cluster_id)
-        .annotate(slug=KT("spec__gpu_class"))
-        .filter(slug__in=list(slugs))
-        .order_by("-started_at")
-        .values_list("slug", "requested_at", "started_at")
-    )
     found: dict[int, list[timedelta]] = {}
-    for slug, requested_at, started_at in rows[:STARTS_READ]:
-        if started_at is not None:
-            found.setdefault(slugs[slug], []).append(started_at - requested_at)
+    with connection.cursor() as cursor:
+        cursor.execute(_STARTS, [now - RECENT, cluster_id, list(slugs), STARTS_READ])
+        for slug, waited in cursor.fetchall():
+            found.setdefault(slugs[slug], []).append(waited)
     return {pk: tuple(waits) for pk, waits in found.items()}
+
+
+_STARTS = f"""
+SELECT run.spec ->> 'gpu_class', run.started_at - run.requested_at
+  FROM {Run._meta.db_table} run
+  JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+  JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+ WHERE run.started_at >= %s AND namespace.cluster_id = %s AND run.spec ->> 'gpu_class' = ANY(%s)
+ ORDER BY run.started_at DESC LIMIT %s"""
+
+
+def _runs_by_job(namespace: Namespace) -> dict[str, Run]:
+    """By Job uid: what has not ended, with the watch of each. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RUNS, [namespace.cluster_id, namespace.name, f"{label(Workload)}.", namespace.pk])
+        rows = cursor.fetchall()
+    found = {}
+    for uid, *rest in rows:
+        values = iter(rest)
+        run, watch = instance(Run, values), instance_or_none(NotebookWatch, values)
+        run._state.fields_cache["watch"] = watch
+        found[uid] = run
+    return found
+
+
+_RUNS = f"""
+SELECT job.uid, {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
+  FROM {Workload._meta.db_table} workload
+  JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
+  JOIN {MirrorJob._meta.db_table} job
+    ON job.cluster_id = %s AND job.namespace = %s AND job.owner = %s || workload.id
+   AND job.run = workload.name || '-' || run.number
+  LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
+ WHERE workload.namespace_id = %s"""
 
 
 # ---- how well they did -----------------------------------------------------------------------------------------------

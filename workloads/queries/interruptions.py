@@ -17,7 +17,7 @@ from cluster.observed import time
 from cluster.run_spec import PRIORITIES
 from portal.due import label
 from tenants.models import Namespace
-from tenants.queries.grants import Own, own_units
+from tenants.queries.grants import Held as Granted
 from workloads import interruption
 from workloads.interruption import Exposure, Held, Interrupted, Place, Standing
 from workloads.models import Run, Workload
@@ -26,7 +26,6 @@ from workloads.seen import Seen, since
 
 INTERRUPTED, BROUGHT_BACK, RESUMED = "workload.interrupted", "workload.brought_back", "workload.resumed"
 VERBS = (INTERRUPTED, BROUGHT_BACK, RESUMED)
-NOTHING = Own(0, 0)
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,9 @@ class Shown:
 # ---- before ----------------------------------------------------------------------------------------------------------
 
 
-def exposures(namespace: Namespace, shown: Collection[Shown]) -> dict[int, Exposure]:
-    """By run id. One query; none without a queue."""
-    places = _places(namespace, shown)
+def exposures(namespace: Namespace, shown: Collection[Shown], own: Granted) -> dict[int, Exposure]:
+    """By run id. `own`: what the team is granted now."""
+    places = _places(namespace, shown, own)
     return {
         one.run.pk: interruption.exposure(
             place,
@@ -69,16 +68,14 @@ def exposures(namespace: Namespace, shown: Collection[Shown]) -> dict[int, Expos
     }
 
 
-def _places(namespace: Namespace, shown: Collection[Shown]) -> dict[int, tuple[Place, bool]]:
+def _places(namespace: Namespace, shown: Collection[Shown], own: Granted) -> dict[int, tuple[Place, bool]]:
     """By run id, and whether it has its units."""
     now = timezone.now()
     has_queue = namespace.cluster.queue_system == Cluster.QueueSystem.KUEUE
     counted = {one.gpu_class.pk: one.gpu_class for one in shown if has_queue and one.gpu_class.resource}
-    own = own_units(list(counted), now, tenant_ids=[namespace.tenant_id]) if counted else {}
     found: dict[int, tuple[Place, bool]] = {}
     for pk, gpu_class in counted.items():
-        theirs = own.get(pk, {}).get(namespace.tenant_id, NOTHING)
-        limits = {"granted": theirs.in_force, "keepable": theirs.keepable}
+        limits = {"granted": own.in_force.get(pk, 0), "keepable": own.keepable.get(pk, 0)}
         mine = [one for one in shown if one.gpu_class.pk == pk]
         held = _held(gpu_class, mine)
         placed = interruption.places(held, **limits)

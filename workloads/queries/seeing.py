@@ -58,7 +58,7 @@ def see(
             pods.setdefault(owners[pod.owner], []).append(pod)
     warnings = _warnings(cluster_id, jobs, pods)
     is_waiting = any(waits(queued[job.uid]) for job in jobs.values() if job.uid in queued)
-    positions = places(cluster_id, name) if is_waiting else {}
+    line = places(cluster_id, name) if is_waiting else None
     at = queue_seen(cluster_id, name, in_kueue)
     troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
     holding = tuple(one for one in in_kueue if one.is_true("QuotaReserved") and not one.is_true("Finished"))
@@ -69,11 +69,12 @@ def see(
             queue=queued.get(jobs[pk].uid) if pk in jobs else None,
             pods=tuple(pods.get(pk, ())),
             warnings=tuple(warnings.get(pk, ())),
-            position=positions.get(jobs[pk].uid) if pk in jobs else None,
+            position=line.get(jobs[pk].uid) if line and pk in jobs else None,
             lost=next((troubles[pod.node] for pod in reversed(pods.get(pk, [])) if pod.node in troubles), None),
             image=found.get(pk),
             at=at,
             holding=holding,
+            line=line,
         )
         for pk in runs
     }

@@ -1,0 +1,67 @@
+"""Workloads with what they point to, and their last runs. As text where every rendering asks: the ORM would take longer
+to compose such statements than PostgreSQL to answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from accounts.models import User
+from catalog.models import GpuClass
+from portal.sql import columns, instance, instance_or_none
+from tenants.models import Namespace
+from workloads.models import NotebookWatch, Run, Volume, Workload
+
+
+def with_names(rows: QuerySet[Workload]) -> QuerySet[Workload]:
+    return rows.select_related("gpu_class", "namespace__cluster", "tenant", "created_by", "volume")
+
+
+def latest(namespace: Namespace, at_most: int) -> list[Workload]:
+    """Of those that are not deleted, newest first and `with_names`; the namespace comes with its own. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LATEST, [namespace.pk, at_most])
+        rows = cursor.fetchall()
+    found = []
+    for row in rows:
+        values = iter(row)
+        one = instance(Workload, values)
+        one.namespace, one.tenant = namespace, namespace.tenant
+        one.gpu_class, one.created_by = instance(GpuClass, values), instance(User, values)
+        one.volume = instance_or_none(Volume, values)
+        found.append(one)
+    return found
+
+
+_LATEST = f"""
+SELECT {columns(Workload, "workload")}, {columns(GpuClass, "gpu_class")}, {columns(User, "person")},
+       {columns(Volume, "volume")}
+  FROM {Workload._meta.db_table} workload
+  JOIN {GpuClass._meta.db_table} gpu_class ON gpu_class.id = workload.gpu_class_id
+  JOIN {User._meta.db_table} person ON person.id = workload.created_by_id
+  LEFT JOIN {Volume._meta.db_table} volume ON volume.id = workload.volume_id
+ WHERE workload.namespace_id = %s AND workload.deleted_at IS NULL ORDER BY workload.id DESC LIMIT %s"""
+
+
+def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
+    """By workload id, with the watch of each. One query, as text: every rendering asks it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_RUNS, [[workload.pk for workload in workloads]])
+        rows = cursor.fetchall()
+    found = {}
+    for row in rows:
+        values = iter(row)
+        run, watch = instance(Run, values), instance_or_none(NotebookWatch, values)
+        # As select_related does: without a watch nobody is to look for one.
+        run._state.fields_cache["watch"] = watch
+        found[run.workload_id] = run
+    return found
+
+
+_LAST_RUNS = f"""
+SELECT DISTINCT ON (run.workload_id) {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
+  FROM {Run._meta.db_table} run LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
+ WHERE run.workload_id = ANY(%s) ORDER BY run.workload_id, run.number DESC"""
