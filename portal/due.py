@@ -22,7 +22,7 @@ from django.db import connection, models, transaction
 from django.db.models.functions import Now
 
 from portal.hints import PEOPLE, worker_hint
-from portal.sql import columns
+from portal.sql import columns, instance
 
 log = structlog.get_logger(__name__)
 ERROR_TEXT_LIMIT = 300
@@ -167,9 +167,14 @@ def claim(model: type[Row]) -> Claim[Row] | None:
                (SELECT id FROM {table} WHERE {due_and_free}
                  ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED))
         RETURNING {columns(model)}"""
-    row = next(iter(model._base_manager.raw(statement, [settings.LEASE_S])), None)
-    if row is None or row.due_at is None or row.leased_until is None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [settings.LEASE_S])
+        found = cursor.fetchone()
+    if found is None:
         return None
+    row = instance(model, iter(found))
+    assert row.due_at is not None
+    assert row.leased_until is not None
     return Claim(row, row.generation, row.due_at, row.leased_until, row.attempts)
 
 

@@ -16,7 +16,6 @@ from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
-from catalog.models import GpuClass
 from cluster import apply, names
 from cluster import queries as mirror
 from cluster.kube import Kube, NotFound
@@ -26,8 +25,7 @@ from cluster.models import AppliedObject
 from cluster.run_spec import JOB, ClaimSpec, RunSpec
 from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
 from portal.hints import page_hint
-from portal.sql import columns
-from tenants.models import Namespace
+from portal.sql import select
 from workloads import (
     coming_back,
     ending,
@@ -44,10 +42,10 @@ from workloads import (
 )
 from workloads.models import Run, Volume, Workload
 from workloads.queries import KINDS_NEEDED
+from workloads.queries.alive import alive
 from workloads.queries.volumes import volume_of_run
 from workloads.seen import Seen, running_since, since
 
-LifeCycle = GpuClass.LifeCycle
 Result = AppliedObject.Result
 RUN_KINDS = ("Job", "Service", "Secret", "ResourceClaimTemplate")
 # What the watcher reports wakes the row at once; this is for a wake-up that was lost.
@@ -74,13 +72,11 @@ class _Work:
 
 def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     owner = owner_label(workload)
-    run: Any = next(iter(Run.objects.raw(_ALIVE, [workload.pk])), None)
-    if run is not None:
-        run.workload = workload
+    run = alive(workload)
     cluster_id = workload.namespace.cluster_id if run is None else run.cluster_id
     # Somebody waits for the first look at a new workload, and nothing was sent before it.
     is_new = workload.observed_generation == 0 and workload.attempts <= 1
-    rows = () if is_new else AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)
+    rows = () if is_new else select(AppliedObject, "cluster_id = %s AND owner = %s", [cluster_id, owner])
     work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
     if run is None:
         return _tidy(work)
@@ -102,20 +98,6 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
 def _has_come(end: datetime | None) -> bool:
     """Its class was retired, or its team is closed, and what runs might go on until that moment."""
     return end is not None and end <= timezone.now()
-
-
-# As text: somebody waits for the first look at a run. None while the team is not closed: `closes_at`; while the class
-# stays: `runs_until`. `may_launch`: who asked for it still may.
-_ALIVE = f"""
-SELECT {columns(Run, "run")}, namespace.closes_at, namespace.cluster_id, class.name AS class_name,
-       CASE WHEN class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') THEN class.runs_until END
-       AS runs_until, {leaving.MAY_LAUNCH} AS may_launch
-  FROM {Run._meta.db_table} run
-  JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
-  JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
-  LEFT JOIN {GpuClass._meta.db_table} class
-    ON class.cluster_id = namespace.cluster_id AND class.slug = run.spec ->> 'gpu_class'
- WHERE run.workload_id = %s AND run.ended_at IS NULL"""
 
 
 # ---- a run that is wanted --------------------------------------------------------------------------------------------
