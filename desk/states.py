@@ -6,6 +6,7 @@ An edge without a request: what these templates show depends on their `state` al
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 
 from django.db import connection
 from django.template.loader import get_template
@@ -14,7 +15,16 @@ from django.utils import timezone
 from accounts.models import Event
 from catalog.models import GpuClass
 from cluster import queries as mirror
-from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorObject, MirrorPod, MirrorWarning, MirrorWorkload
+from cluster.models import (
+    AppliedObject,
+    Cluster,
+    MirrorJob,
+    MirrorNode,
+    MirrorObject,
+    MirrorPod,
+    MirrorWarning,
+    MirrorWorkload,
+)
 from desk import queries
 from desk.queries.lending import others_of
 from portal.live import Fragments
@@ -57,26 +67,76 @@ def _event(template: str) -> str:
     return template.rpartition("/_")[2].removesuffix(".html")
 
 
-def versions(channels: Collection[str]) -> Mapping[str, Hashable]:
-    """Namespace → something that differs whenever its pages may. One query, one for the age of the mirror, and up to
-    three for what is borrowed of classes that may be: other teams do that, and no hint about this one tells it.
+def version(channel: str) -> Hashable:
+    """Differs whenever the pages of a namespace may, for what is its own: what they read of it, hinted or not. One
+    statement, as every rendering asks it. None: there is no such namespace.
     """
+    return _own([channel]).get(channel)
+
+
+def versions(channels: Collection[str]) -> Mapping[str, tuple[Hashable, Hashable]]:
+    """Namespace → `version`, and what differs whenever its pages may for what is around it, which no hint about it
+    tells: whether the mirror is current, classes as staff change them, nodes that its pods are on, and what others
+    borrow of its classes. Three statements, three of each cluster, and up to three for what is borrowed.
+    """
+    own, around = _own(channels), _around(channels)
+    return {channel: (own.get(channel), around.get(channel)) for channel in channels}
+
+
+def _own(channels: Collection[str]) -> dict[str, Hashable]:
     with connection.cursor() as cursor:
-        cursor.execute(_VERSIONS, [list(channels)])
-        found = {row[0]: row[1:] for row in cursor.fetchall()}
-    clusters = Cluster.objects.in_bulk({row[0] for row in found.values()})
-    current = {pk: mirror.as_of(pk, *workloads.kinds_shown(one)).is_current for pk, one in clusters.items()}
-    borrowed = {pk: _borrowed(one) for pk, one in clusters.items()}
-    return {
-        name: (*row[:-1], current[row[0]], tuple(borrowed[row[0]].get(pk, 0) for pk in row[-1] or ()))
-        for name, row in found.items()
-    }
+        cursor.execute(_OWN, [list(channels)])
+        return {row[0]: row[1:] for row in cursor.fetchall()}
 
 
-def _borrowed(cluster: Cluster) -> dict[int, int]:
-    """Units by class id, of all teams."""
-    classes = list(GpuClass.objects.filter(cluster=cluster, borrowing_limit__gt=0))
-    return {pk: others.borrowed for pk, others in others_of(cluster, classes, timezone.now()).items()}
+def _around(channels: Collection[str]) -> dict[str, Hashable]:
+    with connection.cursor() as cursor:
+        cursor.execute(_AROUND, [list(channels)])
+        found = cursor.fetchall()
+    of_cluster = {pk: _Around.of(one) for pk, one in Cluster.objects.in_bulk({row[1] for row in found}).items()}
+    around: dict[str, Hashable] = {}
+    for name, cluster_id, nodes, class_ids in found:
+        seen = of_cluster[cluster_id]
+        borrowed = tuple(seen.borrowed.get(pk, 0) for pk in class_ids or ())
+        around[name] = (seen.is_known, seen.is_current, seen.classes, nodes, borrowed)
+    return around
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Of a cluster. `borrowed`: units by class id, of all teams."""
+
+    is_known: bool
+    is_current: bool
+    classes: str
+    borrowed: Mapping[int, int]
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> _Around:
+        as_of = mirror.as_of(cluster.pk, *workloads.kinds_shown(cluster))
+        lending = list(GpuClass.objects.filter(cluster=cluster, borrowing_limit__gt=0))
+        borrowed = {pk: others.borrowed for pk, others in others_of(cluster, lending, timezone.now()).items()}
+        with connection.cursor() as cursor:
+            cursor.execute(_CLASSES, [cluster.pk])
+            (classes,) = cursor.fetchone()
+        return cls(as_of.is_known, as_of.is_current, classes, borrowed)
+
+
+_CLASSES = f"""
+SELECT coalesce(md5(string_agg(one::text, '' ORDER BY one.id)), '') FROM {GpuClass._meta.db_table} one
+ WHERE one.cluster_id = %s"""
+
+_AROUND = f"""
+SELECT namespace.name, namespace.cluster_id,
+       (SELECT string_agg(DISTINCT concat_ws(' ', node.name, node.record ->> 'ready_since',
+                                             node.record ->> 'ready_reason'), ', ')
+          FROM {MirrorPod._meta.db_table} pod
+          JOIN {MirrorNode._meta.db_table} node ON node.cluster_id = pod.cluster_id AND node.name = pod.node
+         WHERE pod.cluster_id = namespace.cluster_id AND pod.namespace = namespace.name AND NOT node.ready),
+       (SELECT array_agg(DISTINCT granted.gpu_class_id) FROM {Grant._meta.db_table} granted
+         WHERE granted.tenant_id = namespace.tenant_id AND granted.period @> now())
+  FROM {Namespace._meta.db_table} namespace
+ WHERE namespace.name = ANY(%s)"""
 
 
 def _seen(model: type, which: str = "true") -> str:
@@ -88,28 +148,35 @@ def _seen(model: type, which: str = "true") -> str:
     )
 
 
-# Deleted mirror rows show in the count; rows that changed show in the newest version.
-_VERSIONS = f"""
-SELECT namespace.name, namespace.cluster_id, namespace.wanted, namespace.error_code,
+# Deleted mirror rows show in the count; rows that changed show in the newest version. Of runs and workloads only those
+# that are not over are looked at, however many there were: what is over does not change any more, one less shows that
+# it is, and whatever begins has its event.
+_OWN = f"""
+SELECT namespace.name, namespace.wanted, namespace.error_code,
        {_seen(MirrorJob)}, {_seen(MirrorPod)}, {_seen(MirrorWorkload)}, {_seen(MirrorWarning)},
-       {_seen(MirrorObject, "seen.kind = 'PersistentVolumeClaim'")},
+       {_seen(MirrorObject, "seen.kind IN ('PersistentVolumeClaim', 'ResourceClaim', 'LimitRange')")},
+       (SELECT max(queue.resource_version) FROM {MirrorObject._meta.db_table} queue
+         WHERE queue.cluster_id = namespace.cluster_id AND queue.kind = 'ClusterQueue' AND queue.namespace = ''
+           AND queue.name = namespace.name),
        (SELECT max(event.id) FROM {Event._meta.db_table} event WHERE event.tenant = tenant.slug),
-       (SELECT (count(*), count(run.admitted_at), count(run.started_at), count(run.ready_at), count(run.ended_at),
-                count(run.stop_requested_at), sum(run.preemptions))::text
-          FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
-         WHERE workload.namespace_id = namespace.id),
-       (SELECT (count(sent.id), max(sent.sent_at))::text FROM {AppliedObject._meta.db_table} sent
-         WHERE sent.cluster_id = namespace.cluster_id AND sent.namespace = namespace.name),
-       (SELECT (count(nullif(workload.error_code, '')), max(workload.error_code), count(workload.deleted_at))::text
-          FROM {Workload._meta.db_table} workload WHERE workload.namespace_id = namespace.id),
-       (SELECT (sum(granted.units), max(upper(granted.period)))::text FROM {Grant._meta.db_table} granted
-         WHERE granted.tenant_id = tenant.id AND granted.period @> now()),
-       (SELECT (count(watch.idle_since), max(watch.stops_at), max(run.ends_at))::text
-          FROM {Run._meta.db_table} run JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+       (SELECT (count(*), count(workload.delete_requested_at), count(nullif(workload.error_code, '')),
+                max(workload.error_code))::text
+          FROM {Workload._meta.db_table} workload
+         WHERE workload.namespace_id = namespace.id AND workload.deleted_at IS NULL),
+       (SELECT (count(*), max(run.id), count(run.admitted_at), count(run.put_back_at), count(run.started_at),
+                count(run.ready_at), count(run.stop_requested_at), sum(run.preemptions), max(run.ends_at),
+                count(watch.idle_since), max(watch.stops_at))::text
+          FROM {Workload._meta.db_table} workload
+          JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
           LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
-         WHERE workload.namespace_id = namespace.id AND run.ended_at IS NULL),
-       {_seen(MirrorObject, "seen.kind = 'ResourceClaim'")},
-       (SELECT array_agg(DISTINCT granted.gpu_class_id) FROM {Grant._meta.db_table} granted
-         WHERE granted.tenant_id = tenant.id AND granted.period @> now())
+         WHERE workload.namespace_id = namespace.id AND workload.deleted_at IS NULL),
+       (SELECT (count(*), max(sent.sent_at))::text FROM {AppliedObject._meta.db_table} sent
+         WHERE sent.cluster_id = namespace.cluster_id AND sent.kind IN ('Job', 'Secret')
+           AND sent.namespace = namespace.name),
+       (SELECT (count(*), sum(granted.units), count(*) FILTER (WHERE granted.period @> now()),
+                count(*) FILTER (WHERE upper(granted.period) > now()),
+                sum(extract(epoch FROM upper(granted.period))))::text
+          FROM {Grant._meta.db_table} granted
+         WHERE granted.tenant_id = tenant.id AND upper(granted.period) + granted.grace > now())
   FROM {Namespace._meta.db_table} namespace JOIN {Tenant._meta.db_table} tenant ON tenant.id = namespace.tenant_id
  WHERE namespace.name = ANY(%s)"""

@@ -6,6 +6,7 @@ Bare ASGI: an idle stream costs a few KiB, no thread and no database connection.
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import os
@@ -52,6 +53,7 @@ class Doors:
             redis_url=settings.REDIS_URL,
             render=states.fragments,
             allowed=watching.still_allowed,
+            version=states.version,
             versions=states.versions,
         )
         self.gateway = doors.Gateway(self.live)
@@ -173,6 +175,7 @@ class Doors:
                 await self.live.start()
                 internal.serve()
                 self._close_streams_on_signals()
+                rarely_collect()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.live.stop()
@@ -193,6 +196,19 @@ class Doors:
                 signal.signal(number, close)
             except ValueError:  # not the main thread: somebody else handles signals
                 return
+
+
+def rarely_collect() -> None:
+    """Of the process that serves, as it starts: whoever only imports this keeps its own ways.
+
+    What is loaded now stays, as in wsgi. What a rendering makes dies by reference count; by default its sheer number
+    has all that open streams hold looked through again and again while everybody waits. The first number is beyond
+    what renderings hold at a time, so that only cycles get there: those that connections leave when they end. The
+    others are small, as most of these were open when something was collected, and only a full collection frees them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(2_000, 3, 3)
 
 
 def _person(session_key: str, bearer: str) -> Any:

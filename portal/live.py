@@ -3,14 +3,15 @@
 A channel is a namespace; a topic is one view of it. The views of a channel that somebody watches are rendered together,
 from one reading and once for all who watch, and only fragments whose bytes changed are sent. Per process, not per
 stream: one Redis subscription, one access check of all open viewers every 3 s, so that a right that was lost ends a
-stream within 5 s, and one comparison of versions every 15 s, which finds what a lost hint would have told. While it
-waits, a stream holds no thread and no database connection.
+stream within 5 s, and one comparison of versions every 15 s, which finds what a lost hint would have told
+(`compared.py`). While it waits, a stream holds no thread and no database connection.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ import redis.asyncio
 import structlog
 from django.db import close_old_connections
 
+from portal.compared import Compared, Read, Version, Versions
+from portal.flag import Flag
 from portal.hints import channel_name
 from portal.outgoing import Outgoing, Stalled
 
@@ -30,6 +33,8 @@ KEEPALIVE_S = 15.0
 ACCESS_CHECK_S = 3.0
 VERSION_CHECK_S = 15.0
 RETRY_S = 1.0
+# Between renderings that nobody hinted: what changes now goes first.
+PAUSE_S = 0.05
 # So many checks may fail (the database is away) before streams end: who may watch is then not known any more.
 UNCHECKED_LIMIT = 3
 
@@ -53,38 +58,6 @@ Fragments = Mapping[str, bytes]
 Render = Callable[[str, Collection[str]], Iterable[tuple[str, Fragments | None]]]
 # Of these credentials, those that may still watch. A credential is anything hashable that the caller understands.
 Allowed = Callable[[Collection[Hashable]], Collection[Hashable]]
-Versions = Callable[[Collection[str]], Mapping[str, Hashable]]
-
-
-class Flag:
-    """An asyncio.Event for one who waits: that one keeps a queue for many, which is most of an idle stream's memory."""
-
-    __slots__ = ("_is_set", "_waiter")
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._waiter: asyncio.Future[None] | None = None
-
-    def is_set(self) -> bool:
-        return self._is_set
-
-    def set(self) -> None:
-        self._is_set = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    async def wait(self) -> None:
-        if self._is_set:
-            return
-        assert self._waiter is None, "somebody else waits"
-        self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
 
 @dataclass(eq=False, slots=True)
@@ -127,10 +100,17 @@ class Live:
     """One per process. `start` before the first stream, `stop` at the end."""
 
     def __init__(
-        self, *, redis_url: str, render: Render, allowed: Allowed, versions: Versions, threads: int = 4
+        self,
+        *,
+        redis_url: str,
+        render: Render,
+        allowed: Allowed,
+        version: Version,
+        versions: Versions,
+        threads: int = 4,
     ) -> None:
         self._redis_url = redis_url
-        self._render, self._allowed, self._versions = render, allowed, versions
+        self._render, self._allowed, self._version, self._versions = render, allowed, version, versions
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
         # Its own: who may watch is asked in time, however much there is to render.
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="access")
@@ -138,7 +118,7 @@ class Live:
         self._rendering: dict[str, asyncio.Task[None]] = {}
         self._viewers: set[Viewer] = set()
         self._waiting: dict[str, set[Flag]] = {}
-        self._known_versions: dict[str, Hashable] = {}
+        self._compared = Compared()
         self._unchecked = 0
         self._tasks: list[asyncio.Task[None]] = []
         self.listening = asyncio.Event()  # hints are being heard
@@ -256,11 +236,15 @@ class Live:
     async def _refresh(self, channel: str) -> None:
         try:
             while stale := {topic: state for topic, state in self._of(channel).items() if state.is_stale}:
+                # What comes to be watched meanwhile is rendered from later.
+                is_whole = len(stale) == len(self._of(channel))
                 for state in stale.values():
                     state.is_stale = False
                 try:
                     views, loop = sorted(topic.view for topic in stale), asyncio.get_running_loop()
-                    await self.in_thread(self._render_all, channel, views, loop)
+                    read = await self.in_thread(self._render_all, channel, views, loop)
+                    if is_whole:
+                        self._compared.rendered(channel, read)
                 except Exception:
                     log.exception("render_failed", channel=channel)
                     for state in stale.values():
@@ -273,10 +257,15 @@ class Live:
         """Its topics that somebody watches."""
         return {topic: one for topic, one in self._topics.items() if topic.channel == channel and one.viewers}
 
-    def _render_all(self, channel: str, views: Collection[str], loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread. What is made first is shown while the rest is on its way."""
+    def _render_all(self, channel: str, views: Collection[str], loop: asyncio.AbstractEventLoop) -> Read:
+        """In a thread. What is made first is shown while the rest is on its way. The version is read before anything
+        else: what changes in between is rendered once more by the next comparison, and never missed.
+        """
+        at = time.monotonic()
+        read = Read(self._version(channel), at)
         for view, fragments in self._render(channel, views):
             loop.call_soon_threadsafe(self._show, Topic(channel, view), fragments)
+        return read
 
     def _show(self, topic: Topic, fragments: Fragments | None) -> None:
         state = self._topics.get(topic)
@@ -340,7 +329,9 @@ class Live:
                 viewer.close()
 
     async def compare(self) -> None:
-        """Channels whose version is not the last one compared are rendered again: some hint was lost."""
+        """Channels that were not rendered from what is there now are rendered again: some hint was lost, or others did
+        something that their pages show.
+        """
         channels = {topic.channel for topic in self._topics}
         if not channels:
             return
@@ -349,13 +340,20 @@ class Live:
         except Exception:
             log.exception("version_check_failed")
             return
-        for channel, version in found.items():
-            if self._known_versions.get(channel) != version:
+        comparison = self._compared.compare(found, time.monotonic())
+        missed = [channel for channel in found if comparison.is_missed(channel)]
+        for channel in missed:
+            # A hint that was not lost may have begun it.
+            await self._until_rendered(channel)
+            if comparison.is_missed(channel):
                 self._hint(channel)
-                # One after the other: what changes now does not wait behind all that changed lately.
-                if channel in self._rendering:
-                    await asyncio.wait([self._rendering[channel]], timeout=RETRY_S)
-        self._known_versions = dict(found)
+                # One after the other, and however many they are, all of them before the next comparison.
+                await self._until_rendered(channel)
+                await asyncio.sleep(min(PAUSE_S, VERSION_CHECK_S / 2 / len(missed)))
+
+    async def _until_rendered(self, channel: str) -> None:
+        if channel in self._rendering:
+            await asyncio.wait([self._rendering[channel]], timeout=RETRY_S)
 
     async def _every(self, seconds: float, check: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:

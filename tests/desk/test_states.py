@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorPod
+from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorNode, MirrorObject, MirrorPod
 from desk import queries
-from desk.states import versions
-from tenants.models import Namespace, Tenant
+from desk.states import version, versions
+from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.workloads import running
 from workloads.models import Run, Workload
@@ -30,6 +34,24 @@ CHANGES: dict[str, Callable[[], object]] = {
     "a workload is gone": lambda: Workload.objects.update(deleted_at=timezone.now()),
     "its job is sent": lambda: sent(AppliedObject.Result.REFUSED),
     "its job is sent again": lambda: AppliedObject.objects.update(sent_at=timezone.now()),
+    "put back": lambda: Run.objects.update(put_back_at=timezone.now()),
+    "its run ends": lambda: Run.objects.update(ended_at=timezone.now(), outcome=Run.Outcome.LOST),
+    "a workload is to be deleted": lambda: Workload.objects.update(delete_requested_at=timezone.now()),
+    "its queue is held": lambda: MirrorObject.objects.filter(kind="ClusterQueue").update(resource_version=9_999),
+    "its limits change": lambda: MirrorObject.objects.filter(kind="LimitRange").update(resource_version=9_999),
+    # The other one ends later.
+    "the end of a grant comes nearer": lambda: Grant.objects.filter(units=1).update(
+        period=DateTimeTZRange(timezone.now() - timedelta(days=1), timezone.now() + timedelta(days=1))
+    ),
+    "its grace is over": lambda: Grant.objects.filter(units=2).update(grace=timedelta(0)),
+    "a grant begins later": lambda: to_come(),
+}
+AROUND: dict[str, Callable[[], object]] = {
+    "a class is held": lambda: GpuClass.objects.update(held_since=timezone.now(), held_reason="They are repaired."),
+    "a class gets a name": lambda: GpuClass.objects.update(name="Another"),
+    "a node is in trouble": lambda: MirrorNode.objects.update(ready=False),
+    "the mirror is not heard of": lambda: MirrorKind.objects.filter(kind="Pod").update(problem="It refused."),
+    "the mirror is to be listed": lambda: MirrorKind.objects.update(listed_at=None),
 }
 
 
@@ -45,9 +67,42 @@ def sent(result: AppliedObject.Result) -> AppliedObject:
     )
 
 
+def to_come() -> Grant:
+    start = timezone.now() + timedelta(days=2)
+    gpu_class = make.gpu_class(Cluster.objects.get(), slug="to-come")
+    return make.grant(Tenant.objects.get(), gpu_class, units=1, since=start)
+
+
 @pytest.fixture
 def name(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> str:
     make.grant(team_a, a100, units=4)
+    other = make.gpu_class(namespace_a.cluster, slug="other")
+    make.grant(team_a, other, units=1, until=timezone.now() + timedelta(days=10))
+    ended = make.grant(team_a, make.gpu_class(namespace_a.cluster, slug="ended"), units=2)
+    past = DateTimeTZRange(timezone.now() - timedelta(days=2), timezone.now() - timedelta(minutes=1))
+    Grant.objects.filter(pk=ended.pk).update(period=past, grace=timedelta(hours=1))
+    for kind, at in (("ClusterQueue", ""), ("LimitRange", namespace_a.name)):
+        MirrorObject.objects.create(
+            cluster_id=namespace_a.cluster_id,
+            kind=kind,
+            namespace=at,
+            name=namespace_a.name,
+            uid=kind,
+            resource_version=1,
+            created_at=timezone.now(),
+            record={},
+        )
+    node = {"ready_since": None, "ready_reason": "", "ready_message": "", "labels": {}, "images": {}}
+    MirrorNode.objects.create(
+        cluster_id=namespace_a.cluster_id,
+        name="a100-1",
+        uid="node",
+        resource_version=1,
+        created_at=timezone.now(),
+        ready=True,
+        schedulable=True,
+        record=node,
+    )
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     Run.objects.update(admitted_at=None)
     sent(AppliedObject.Result.APPLIED)
@@ -56,12 +111,45 @@ def name(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_change_changes_the_version(name: str, what: str) -> None:
-    before = versions([name])[name]
-    assert versions([name])[name] == before
+    before = version(name)
+    assert version(name) == before
 
     CHANGES[what]()
 
-    assert versions([name])[name] != before
+    assert version(name) != before
+
+
+@pytest.mark.parametrize("what", AROUND)
+def test_what_is_around_is_compared_beside_it(name: str, what: str) -> None:
+    """No rendering asks it."""
+    own, around = versions([name])[name]
+    assert (versions([name])[name], own) == ((own, around), version(name))
+
+    AROUND[what]()
+
+    assert version(name) == own
+    assert versions([name])[name] != (own, around)
+
+
+def test_what_is_not_there_has_a_version(name: str) -> None:
+    """So that a comparison finds what went away."""
+    assert (version("never-there"), versions(["never-there"])) == (None, {"never-there": (None, None)})
+    assert version(name) is not None
+
+
+def test_a_version_is_one_statement_however_much_there_is(
+    name: str, a100: GpuClass, alice: User, django_assert_num_queries: Any
+) -> None:
+    """Every rendering asks it; what is around costs more, and no rendering waits for it."""
+    for number in range(3):
+        running.make_ready(running.workload(Namespace.objects.get(), a100, name=f"more-{number}", by=alice))
+    with django_assert_num_queries(1):
+        assert version(name) is not None
+    with CaptureQueriesContext(connection) as of_one:
+        versions([name])
+    with CaptureQueriesContext(connection) as of_many:
+        versions([name, "team-b", "team-c"])
+    assert len(of_one) == len(of_many) <= 6
 
 
 def test_without_kueue_its_kinds_are_not_waited_for(namespace_a: Namespace) -> None:
@@ -85,8 +173,10 @@ def test_a_queue_that_is_not_heard_of_makes_the_page_old(namespace_a: Namespace)
     MirrorKind.objects.filter(kind="Workload").update(problem="The API server refused to show it.")
 
     assert queries.home(Namespace.objects.get()).is_stale
-    assert versions([namespace_a.name]) != before
+    old = versions([namespace_a.name])
+    assert old != before
     MirrorKind.objects.filter(kind="Workload").update(listed_at=None)
+    assert versions([namespace_a.name]) != old
     assert queries.home(Namespace.objects.get()).as_of is None
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import uvicorn
-from django.conf import settings
 
 from portal import live, outgoing
 from portal.live import Live, Topic
@@ -60,7 +59,7 @@ class Served:
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     monkeypatch.setattr(live, "KEEPALIVE_S", 0.2)
     desk = Desk()
-    streams = Live(redis_url=settings.REDIS_URL, render=desk.render, allowed=desk.allowed, versions=desk.version_of)
+    streams = desk.live()
     await streams.start()
     listening = socket.create_server(("127.0.0.1", 0))
     found = Served(streams, desk, listening.getsockname()[1])

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from django.conf import settings
 
-from portal.live import Flag, Live
+from portal.flag import Flag
+from portal.live import Live
 from tests.portal.test_live import PATIENCE_S, TEAM_A, Browser, Desk
 
 pytestmark = pytest.mark.asyncio
@@ -24,7 +24,7 @@ def desk() -> Desk:
 
 @pytest_asyncio.fixture
 async def streams(desk: Desk) -> AsyncIterator[Live]:
-    found = Live(redis_url=settings.REDIS_URL, render=desk.render, allowed=desk.allowed, versions=desk.version_of)
+    found = desk.live()
     yield found
     await found.stop()
 

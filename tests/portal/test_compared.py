@@ -1,0 +1,262 @@
+"""What the comparison of versions renders again: what a lost hint would have told, and nothing that was told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Collection, Hashable
+
+import pytest
+import pytest_asyncio
+
+from portal import live
+from portal.live import Live, Topic
+from tests.portal.test_live import PATIENCE_S, TEAM_A, Browser, Desk, Rendered, event_of, hint, until
+
+pytestmark = pytest.mark.asyncio
+ONE = Topic("team-a", "one")
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest_asyncio.fixture
+async def streams(desk: Desk) -> AsyncIterator[Live]:
+    found = desk.live()
+    await found.start()
+    async with asyncio.timeout(PATIENCE_S):
+        await found.listening.wait()
+    yield found
+    await found.stop()
+
+
+async def compared(streams: Live, desk: Desk) -> int:
+    """How often the comparison had something rendered."""
+    await rest(streams)
+    before = desk.rendered
+    await streams.compare()
+    await rest(streams)
+    return desk.rendered - before
+
+
+async def rest(streams: Live) -> None:
+    await until(lambda: not streams._rendering)
+
+
+def change(desk: Desk, number: int) -> None:
+    desk.shown["team-a"] = {"state_runs": f"<p>{number}</p>".encode()}
+    desk.versions["team-a"] = number
+
+
+async def opened(streams: Live, desk: Desk, *topics: Topic) -> list[Browser]:
+    """And compared once: what is around them is known from then on."""
+    found = [Browser(streams, topic, number) for number, topic in enumerate(topics)]
+    for browser in found:
+        await browser.next()
+    assert await compared(streams, desk) == len({topic.channel for topic in topics})
+    return found
+
+
+async def leave(browsers: Collection[Browser]) -> None:
+    for browser in browsers:
+        await browser.leave()
+
+
+async def test_a_lost_hint_is_found(streams: Live, desk: Desk) -> None:
+    [alice] = await opened(streams, desk, TEAM_A)
+    change(desk, 2)
+    assert await compared(streams, desk) == 1
+    assert await alice.next() == event_of("<p>2</p>")
+    assert await compared(streams, desk) == 0
+    await alice.leave()
+
+
+async def test_what_was_hinted_and_rendered_is_left_alone(streams: Live, desk: Desk) -> None:
+    browsers = await opened(streams, desk, TEAM_A, ONE)
+    change(desk, 2)
+    await hint("team-a")
+    for browser in browsers:
+        assert await browser.next() == event_of("<p>2</p>")
+    assert await compared(streams, desk) == 0
+    await leave(browsers)
+
+
+async def test_what_no_hint_tells_is_found_beside_what_was_hinted(streams: Live, desk: Desk) -> None:
+    browsers = await opened(streams, desk, TEAM_A, Topic("team-b"))
+    change(desk, 2)
+    await hint("team-a")
+    assert await browsers[0].next() == event_of("<p>2</p>")
+    desk.around["team-b"] = "others borrow"
+    assert await compared(streams, desk) == 1
+    assert await compared(streams, desk) == 0
+    await leave(browsers)
+
+
+async def test_what_was_around_before_the_first_comparison_is_not_taken_for_known(streams: Live, desk: Desk) -> None:
+    alice = Browser(streams, TEAM_A, "alice")
+    await alice.next()
+    await rest(streams)
+    desk.around["team-a"] = "others borrow"
+    assert await compared(streams, desk) == 1
+    await alice.leave()
+
+
+async def test_a_change_while_it_is_rendered_is_found(streams: Live, desk: Desk) -> None:
+    """After the page was read, and its hint is lost."""
+    [alice] = await opened(streams, desk, TEAM_A)
+    ordinary = streams._render
+
+    def render(channel: str, views: Collection[str]) -> Rendered:
+        made = list(ordinary(channel, views))
+        change(desk, 3)
+        yield from made
+
+    streams._render = render
+    change(desk, 2)
+    await hint("team-a")
+    assert await alice.next() == event_of("<p>2</p>")
+    streams._render = ordinary
+    assert await compared(streams, desk) == 1
+    assert await alice.next() == event_of("<p>3</p>")
+    assert await compared(streams, desk) == 0
+    await alice.leave()
+
+
+async def test_the_version_is_read_before_anything_else(streams: Live, desk: Desk) -> None:
+    """A change in between costs one rendering too many; read afterwards, it would be taken for shown."""
+    [alice] = await opened(streams, desk, TEAM_A)
+
+    def version(channel: str) -> Hashable:
+        found = desk.version(channel)
+        streams._version = desk.version
+        change(desk, 3)
+        return found
+
+    streams._version = version
+    change(desk, 2)
+    await hint("team-a")
+    assert await alice.next() == event_of("<p>3</p>")
+    assert await compared(streams, desk) == 1
+    await alice.leave()
+
+
+async def test_a_rendering_of_some_of_it_does_not_count(streams: Live, desk: Desk) -> None:
+    """Somebody opens another page of it after a lost hint: theirs is new, the others' are not."""
+    [alice] = await opened(streams, desk, TEAM_A)
+    change(desk, 2)
+    bob = Browser(streams, ONE, "bob")
+    assert await bob.next() == event_of("<p>2</p>")
+    assert await compared(streams, desk) == 1
+    assert await alice.next() == event_of("<p>2</p>")
+    await leave([alice, bob])
+
+
+async def test_a_rendering_that_failed_does_not_count(
+    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made of it, is made before it fails."""
+    monkeypatch.setattr(live, "RETRY_S", 0.01)
+    [alice] = await opened(streams, desk, TEAM_A)
+    ordinary, failures = streams._render, iter([ConnectionError("the database is away")])
+
+    def render(channel: str, views: Collection[str]) -> Rendered:
+        for error in failures:
+            change(desk, 2)
+            raise error
+        yield from ordinary(channel, views)
+
+    streams._render = render
+    await hint("team-a")
+    assert await alice.next() == event_of("<p>2</p>")
+    assert await compared(streams, desk) == 0
+    await alice.leave()
+
+
+def held(streams: Live, which: str) -> tuple[threading.Event, threading.Event]:
+    """The next rendering of this channel: has begun, may go on."""
+    began, go_on, ordinary = threading.Event(), threading.Event(), streams._render
+
+    def render(channel: str, views: Collection[str]) -> Rendered:
+        if channel == which and not began.is_set():
+            began.set()
+            go_on.wait(PATIENCE_S)
+        yield from ordinary(channel, views)
+
+    streams._render = render
+    return began, go_on
+
+
+async def test_what_is_being_rendered_is_waited_for(streams: Live, desk: Desk) -> None:
+    """Its hint was not lost, and it began before the comparison did."""
+    [alice] = await opened(streams, desk, TEAM_A)
+    began, go_on = held(streams, "team-a")
+    change(desk, 2)
+    await hint("team-a")
+    await asyncio.to_thread(began.wait, PATIENCE_S)
+    before = desk.rendered
+    comparing = asyncio.create_task(streams.compare())
+    await until(lambda: "team-a" in streams._compared._around)
+    await asyncio.sleep(0.05)
+    assert not comparing.done()
+    go_on.set()
+    async with asyncio.timeout(PATIENCE_S):
+        await comparing
+    await rest(streams)
+    assert desk.rendered - before == 1
+    assert await alice.next() == event_of("<p>2</p>")
+    await alice.leave()
+
+
+async def test_what_is_rendered_after_it_was_found_is_left_alone(streams: Live, desk: Desk) -> None:
+    """It has seen all that the comparison found, and something newer."""
+    browsers = await opened(streams, desk, Topic("team-b"), TEAM_A)
+    began, go_on = held(streams, "team-b")
+    streams._versions = lambda channels: desk.versions_of(sorted(channels, reverse=True))
+    before = desk.rendered
+    desk.versions["team-b"] = 2
+    change(desk, 2)
+    comparing = asyncio.create_task(streams.compare())
+    await asyncio.to_thread(began.wait, PATIENCE_S)
+    change(desk, 3)
+    await hint("team-a")
+    assert await browsers[1].next() == event_of("<p>3</p>")
+    go_on.set()
+    async with asyncio.timeout(PATIENCE_S):
+        await comparing
+    await rest(streams)
+    assert desk.rendered - before == 2
+    assert await compared(streams, desk) == 0
+    await leave(browsers)
+
+
+async def test_what_it_found_is_rendered_one_after_the_other(
+    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much that is: hints find threads that are free."""
+    monkeypatch.setattr(live, "PAUSE_S", 0.0)
+    channels = [f"team-{number}" for number in range(20)]
+    for channel in channels:
+        desk.shown[channel], desk.versions[channel] = {"state_runs": b"<p>0</p>"}, 1
+    browsers = await opened(streams, desk, *map(Topic, channels))
+    most, ordinary = 0, streams._render
+
+    def render(channel: str, views: Collection[str]) -> Rendered:
+        nonlocal most
+        most = max(most, len(streams._rendering))
+        yield from ordinary(channel, views)
+
+    streams._render = render
+    desk.versions |= dict.fromkeys(channels, 2)
+    assert await compared(streams, desk) == len(channels)
+    assert most == 1
+    await leave(browsers)
+
+
+async def test_what_nobody_watches_is_forgotten(streams: Live, desk: Desk) -> None:
+    alice, charlie = await opened(streams, desk, TEAM_A, Topic("team-b"))
+    await charlie.leave()
+    assert await compared(streams, desk) == 0
+    assert (streams._compared._read.keys(), streams._compared._around.keys()) == ({"team-a"}, {"team-a"})
+    await alice.leave()
