@@ -52,7 +52,7 @@ class Doors:
         self.live = Live(
             redis_url=settings.REDIS_URL,
             render=states.fragments,
-            allowed=watching.still_allowed,
+            allowed=watching.Access().still_allowed,
             version=states.version,
             versions=states.versions,
         )

@@ -1,0 +1,89 @@
+"""Who may go on watching, asked for all open streams at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from accounts.actions import create_token
+from accounts.actor import Actor
+from accounts.models import ApiToken, User
+from tenants.models import Membership, Namespace
+from workloads.watching import Access, Watcher
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def signed_in(namespace_a: Namespace, alice: User) -> Callable[..., Watcher]:
+    """`alice` has a session of her own each time."""
+
+    def sign_in(person: User = alice) -> Watcher:
+        client = Client()
+        client.force_login(person)
+        assert client.session.session_key is not None
+        return Watcher(person.pk, namespace_a.name, session_key=client.session.session_key)
+
+    return sign_in
+
+
+def test_a_good_session_is_decoded_once(signed_in: Callable[..., Watcher], django_assert_num_queries: Any) -> None:
+    access, first = Access(), signed_in()
+    with django_assert_num_queries(3):
+        assert access.still_allowed({first}) == {first}
+    with django_assert_num_queries(1):
+        assert access.still_allowed({first}) == {first}
+    second = signed_in()
+    with django_assert_num_queries(3):
+        assert access.still_allowed({first, second}) == {first, second}
+    with django_assert_num_queries(1):
+        assert access.still_allowed(set()) == set()
+
+
+LOSSES: dict[str, Callable[[User], object]] = {
+    "membership": lambda person: Membership.objects.filter(user=person).delete(),
+    "account": lambda person: User.objects.filter(pk=person.pk).update(is_active=False),
+    "password": lambda person: User.objects.filter(pk=person.pk).update(password="another"),
+    "session": lambda _person: Session.objects.all().delete(),
+    "its time": lambda _person: Session.objects.update(expire_date=timezone.now()),
+    "its content": lambda _person: Session.objects.update(session_data="e30"),
+}
+
+
+@pytest.mark.parametrize("what", list(LOSSES))
+def test_who_loses_the_right_is_not_remembered(signed_in: Callable[..., Watcher], alice: User, what: str) -> None:
+    access, watcher = Access(), signed_in()
+    assert access.still_allowed({watcher}) == {watcher}
+    LOSSES[what](alice)
+    assert access.still_allowed({watcher}) == set()
+    assert access.still_allowed({watcher}) == set()
+
+
+def test_a_session_is_its_owners(signed_in: Callable[..., Watcher], alice: User, bob: User) -> None:
+    theirs = signed_in(bob)
+    stolen = Watcher(alice.pk, theirs.namespace, session_key=theirs.session_key)
+    access = Access()
+    assert access.still_allowed({theirs, stolen}) == {theirs}
+    assert access.still_allowed({theirs, stolen}) == {theirs}
+
+
+def test_a_token_is_asked_for_each_time(namespace_a: Namespace, alice: User, bob: User) -> None:
+    token, _text = create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(alice, "page"))
+    watcher = Watcher(alice.pk, namespace_a.name, token_prefix=token.prefix)
+    borrowed = Watcher(bob.pk, namespace_a.name, token_prefix=token.prefix)
+    access = Access()
+    assert access.still_allowed({watcher, borrowed}) == {watcher}
+    ApiToken.objects.update(revoked_at=timezone.now())
+    assert access.still_allowed({watcher}) == set()
+
+
+def test_staff_may_watch_every_team(signed_in: Callable[..., Watcher], charlie: User) -> None:
+    watcher, access = signed_in(charlie), Access()
+    assert access.still_allowed({watcher}) == set()
+    User.objects.filter(pk=charlie.pk).update(roles=["operator"])
+    assert access.still_allowed({watcher}) == {watcher}
