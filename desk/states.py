@@ -5,7 +5,7 @@ An edge without a request: what these templates show depends on their `state` al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Generator, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from django.db import connection
@@ -28,21 +28,30 @@ from cluster.models import (
 from desk import queries
 from desk.queries.lending import others_of
 from portal.live import Fragments
+from portal.sql import snapshot
 from tenants.models import Grant, Namespace, Tenant
 from workloads import queries as workloads
 from workloads.models import NotebookWatch, Run, Workload
 from workloads.shown import workload_state
 
+# What people wait for comes first.
 HOME = ("desk/_state_summary.html", "desk/_state_attention.html", "desk/_state_holdings.html",
-        "desk/_state_waiting.html", "desk/_state_running.html", "desk/_state_events.html",
-        "desk/_state_month.html", "desk/_state_ends.html")  # fmt: skip
+        "desk/_state_waiting.html", "desk/_state_running.html")  # fmt: skip
+HOME_BESIDE = ("desk/_state_events.html", "desk/_state_month.html", "desk/_state_ends.html")
 WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
 
 
-def fragments(channel: str, views: Collection[str]) -> Iterator[tuple[str, Fragments | None]]:
+def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
     """Of each view, "" or a workload's name, event name → HTML: `desk/_state_waiting.html` is the event
-    `state_waiting`. None: there is no such thing. The home reads every workload, so that it serves the views of one.
+    `state_waiting`. None: there is no such thing. All of it is of one moment; returns the `version` of that.
     """
+    with snapshot():
+        yield from _fragments(channel, views)
+        return version(channel)
+
+
+def _fragments(channel: str, views: Collection[str]) -> Iterator[tuple[str, Fragments | None]]:
+    """The home reads every workload, so that it serves the views of one."""
     namespace = queries.namespace_named(channel)
     if namespace is None:
         yield from ((view, None) for view in views)
@@ -56,7 +65,9 @@ def fragments(channel: str, views: Collection[str]) -> Iterator[tuple[str, Fragm
     for view in sorted(named):
         yield view, _rendered(WORKLOAD, workload_state(rows[view])) if view in rows else None
     if reading is not None:
-        yield "", _rendered(HOME, queries.home(namespace, reading))
+        home = queries.home(namespace, reading)
+        yield "", _rendered(HOME, home)
+        yield "", _rendered(HOME_BESIDE, home)
 
 
 def _rendered(templates: Collection[str], state: object) -> Fragments:

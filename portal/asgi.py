@@ -53,7 +53,6 @@ class Doors:
             redis_url=settings.REDIS_URL,
             render=states.fragments,
             allowed=watching.Access().still_allowed,
-            version=states.version,
             versions=states.versions,
         )
         self.gateway = doors.Gateway(self.live)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 
-# Of one channel: differs whenever what is its own, and so is hinted, has changed. Read with every rendering.
-Version = Callable[[str], Hashable]
-# Of all of these channels: that version, and something that differs whenever its pages may for what others did.
+# Of all of these channels: a version, which differs whenever what is its own, and so is hinted, has changed; and
+# something that differs whenever its pages may for what others did.
 Versions = Callable[[Collection[str]], Mapping[str, tuple[Hashable, Hashable]]]
 
 

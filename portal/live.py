@@ -12,7 +12,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, MutableMapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    MutableMapping,
+)
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,7 +31,7 @@ import redis.asyncio
 import structlog
 from django.db import close_old_connections
 
-from portal.compared import Compared, Read, Version, Versions
+from portal.compared import Compared, Read, Versions
 from portal.flag import Flag
 from portal.hints import channel_name
 from portal.outgoing import Outgoing, Stalled
@@ -54,8 +64,9 @@ class Topic:
 
 # Event name → HTML. None: there is nothing (any more) to show; the stream ends.
 Fragments = Mapping[str, bytes]
-# Of a channel and some of its views: each view with its fragments, as soon as they are made; in parts if that helps.
-Render = Callable[[str, Collection[str]], Iterable[tuple[str, Fragments | None]]]
+# Of a channel and some of its views: each view with its fragments, as soon as they are made, in parts if that helps.
+# Returns the channel's version; nothing that was shown is older than that.
+Render = Callable[[str, Collection[str]], Generator[tuple[str, Fragments | None], None, Hashable]]
 # Of these credentials, those that may still watch. A credential is anything hashable that the caller understands.
 Allowed = Callable[[Collection[Hashable]], Collection[Hashable]]
 
@@ -105,12 +116,11 @@ class Live:
         redis_url: str,
         render: Render,
         allowed: Allowed,
-        version: Version,
         versions: Versions,
         threads: int = 4,
     ) -> None:
         self._redis_url = redis_url
-        self._render, self._allowed, self._version, self._versions = render, allowed, version, versions
+        self._render, self._allowed, self._versions = render, allowed, versions
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="doors")
         # Its own: who may watch is asked in time, however much there is to render.
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="access")
@@ -258,14 +268,15 @@ class Live:
         return {topic: one for topic, one in self._topics.items() if topic.channel == channel and one.viewers}
 
     def _render_all(self, channel: str, views: Collection[str], loop: asyncio.AbstractEventLoop) -> Read:
-        """In a thread. What is made first is shown while the rest is on its way. The version is read before anything
-        else: what changes in between is rendered once more by the next comparison, and never missed.
-        """
+        """In a thread. What is made first is shown while the rest is on its way."""
         at = time.monotonic()
-        read = Read(self._version(channel), at)
-        for view, fragments in self._render(channel, views):
-            loop.call_soon_threadsafe(self._show, Topic(channel, view), fragments)
-        return read
+        with contextlib.closing(self._render(channel, views)) as rendering:
+            while True:
+                try:
+                    view, fragments = next(rendering)
+                except StopIteration as end:
+                    return Read(end.value, at)
+                loop.call_soon_threadsafe(self._show, Topic(channel, view), fragments)
 
     def _show(self, topic: Topic, fragments: Fragments | None) -> None:
         state = self._topics.get(topic)

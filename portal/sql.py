@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -17,6 +18,22 @@ def columns(model: type[models.Model], of: str = "") -> str:
     prefix = f"{of}." if of else ""
     quote = connection.ops.quote_name
     return ", ".join(f"{prefix}{quote(str(field.column))}" for field in model._meta.concrete_fields)
+
+
+@contextlib.contextmanager
+def snapshot() -> Iterator[None]:
+    """Everything that is read inside is of one moment, and nothing can be written. Of no effect in a transaction."""
+    if connection.in_atomic_block:
+        yield
+        return
+    with connection.cursor() as cursor:
+        # As text, and so in one statement; Django would take three.
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield
+        finally:
+            # Not ROLLBACK: psycopg forgets all that it has prepared then.
+            cursor.execute("COMMIT")
 
 
 def select(model: type[Row], rest: str, values: Sequence[Any] = ()) -> list[Row]:

@@ -90,7 +90,8 @@ SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || per
     ON token.prefix = asked.token_prefix AND token.user_id = person.id
    AND token.revoked_at IS NULL AND token.expires_at > statement_timestamp()
   LEFT JOIN {Session._meta.db_table} session
-    ON session.session_key = asked.session_key AND asked.token_prefix = '' AND session.expire_date > statement_timestamp()
+    ON session.session_key = asked.session_key AND asked.token_prefix = ''
+   AND session.expire_date > statement_timestamp()
  WHERE person.roles <> '{{}}' OR EXISTS (
        SELECT FROM {Membership._meta.db_table} member
          JOIN {Namespace._meta.db_table} namespace ON namespace.tenant_id = member.tenant_id

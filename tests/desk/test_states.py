@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import InternalError, connection
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -16,7 +17,8 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorNode, MirrorObject, MirrorPod
 from desk import queries
-from desk.states import version, versions
+from desk.states import fragments, version, versions
+from portal.sql import snapshot
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.workloads import running
@@ -129,6 +131,39 @@ def test_what_is_around_is_compared_beside_it(name: str, what: str) -> None:
 
     assert version(name) == own
     assert versions([name])[name] != (own, around)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rendered_is_of_one_moment(name: str) -> None:
+    """What happens meanwhile is in neither the page nor its version, so that the comparison finds it."""
+    before, rendering = version(name), fragments(name, ["", "never-there"])
+    parts = [next(rendering)]
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(_stop_everything).result()
+    parts += [next(rendering) for _ in range(2)]
+    with pytest.raises(StopIteration) as end:
+        next(rendering)
+    assert end.value.value == before
+    assert version(name) != before
+    assert [view for view, _part in parts] == ["never-there", "", ""]
+    assert parts[1][1] is not None
+    assert b"/workloads/one" in parts[1][1]["state_running"]
+    assert not connection.in_atomic_block
+    Run.objects.update(preemptions=2)
+
+
+def _stop_everything() -> None:
+    try:
+        Run.objects.update(ended_at=timezone.now(), outcome=Run.Outcome.STOPPED)
+    finally:
+        connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_written_by_a_rendering(name: str) -> None:
+    with pytest.raises(InternalError, match="read-only"), snapshot():
+        Run.objects.update(preemptions=1)
+    Run.objects.update(preemptions=2)
 
 
 def test_what_is_not_there_has_a_version(name: str) -> None:

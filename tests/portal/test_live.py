@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Hashable
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from portal import hints, live, outgoing
 from portal.live import Live, Topic, Viewer, event
 
 pytestmark = pytest.mark.asyncio
-Rendered = Iterator[tuple[str, dict[str, bytes] | None]]
+Rendered = Generator[tuple[str, dict[str, bytes] | None], None, Hashable]
 TEAM_A = Topic("team-a")
 # A bound on what hangs, not on what is slow.
 PATIENCE_S = 20
@@ -35,15 +35,15 @@ class Desk:
         self.rendered = 0
 
     def render(self, channel: str, views: Collection[str]) -> Rendered:
+        """From one moment: the version is that of before."""
         self.rendered += 1
+        version = self.versions.get(channel)
         for view in views:
             yield view, self.shown.get(channel)
+        return version
 
     def allowed(self, credentials: Collection[Hashable]) -> set[Hashable]:
         return set(credentials) - self.barred
-
-    def version(self, channel: str) -> Hashable:
-        return self.versions.get(channel)
 
     def versions_of(self, channels: Collection[str]) -> dict[str, tuple[Hashable, Hashable]]:
         return {channel: (self.versions.get(channel), self.around.get(channel)) for channel in channels}
@@ -53,7 +53,6 @@ class Desk:
             redis_url=settings.REDIS_URL,
             render=self.render,
             allowed=self.allowed,
-            version=self.version,
             versions=self.versions_of,
         )
 
@@ -150,6 +149,7 @@ async def test_views_of_a_channel_are_rendered_together_and_shown_as_they_come(s
         go_on.wait(PATIENCE_S)
         for view in views:
             yield view, {"state_late": b"<p>late</p>"}
+        return 2
 
     home, run = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic("team-a", "one"), "bob")
     assert {await home.next(), await run.next()} == {event_of("<p>0</p>")}
@@ -199,7 +199,7 @@ async def test_the_check_does_not_wait_for_renderings(streams: Live, desk: Desk)
 
     def render(channel: str, views: Collection[str]) -> Rendered:
         release.wait(PATIENCE_S)
-        yield from desk.render(channel, views)
+        return (yield from desk.render(channel, views))
 
     alice, bob = Browser(streams, TEAM_A, "alice"), Browser(streams, TEAM_A, "bob")
     await alice.next()
@@ -275,7 +275,7 @@ async def test_a_rendering_that_fails_is_tried_again(
     def render(channel: str, views: Collection[str]) -> Rendered:
         for error in failures:
             raise error
-        yield from desk.render(channel, views)
+        return (yield from desk.render(channel, views))
 
     streams._render = render
     alice = Browser(streams, TEAM_A, "alice")
