@@ -24,7 +24,7 @@ from django.db.models.functions import Now
 from cluster import mirror_rows
 from cluster.kinds import KINDS, Kind
 from cluster.mirror_batch import Batch, Mark, channels
-from cluster.models import AppliedObject, MirrorEpoch, MirrorKind, MirrorNews
+from cluster.models import AppliedObject, MirrorEpoch, MirrorKind
 from cluster.record_format import record_format
 from cluster.records import Seen
 from cluster.second_look import NEVER_AGAIN, Doubts
@@ -297,8 +297,7 @@ class Mirror:
     # ---- one batch -------------------------------------------------------------------------------------------
 
     def _touch(self, *, heard: bool) -> None:
-        stamps = {"beat_at": Now(), **({"heard_at": Now()} if heard else {})}
-        if not MirrorEpoch.objects.filter(cluster_id=self._cluster_id, epoch=self._epoch).update(**stamps):
+        if not mirror_rows.touch(self._cluster_id, self._epoch, heard=heard):
             raise EpochLost("The mirror's tables were emptied.")
 
     def _flush(self, batch: Batch) -> None:
@@ -373,16 +372,13 @@ class Mirror:
 
     def _write_news(self, batch: Batch, capacity_changed: bool) -> None:
         gone = {"gone": True, "fields": [], "manager": "", "since": _now_text()}
-        news = [MirrorNews(owner=owner, object_uid=uid, difference=gone) for owner, uid, _kind in batch.gone]
-        news += [MirrorNews(owner=owner, object_uid=uid, difference=text) for owner, uid, text in batch.differences]
+        news = [(owner, uid, gone) for owner, uid, _kind in batch.gone] + batch.differences
         owners = set(batch.owners)
         if capacity_changed or any(name in _CAPACITY for name in batch.deletes):
             owners.update(self._capacity_owners())
-        news += [MirrorNews(owner=owner) for owner in sorted(owners - {one.owner for one in news})]
-        for one in news:
-            one.cluster_id = self._cluster_id
+        news += [(owner, "", {}) for owner in sorted(owners - {owner for owner, _uid, _text in news})]
         if news:
-            MirrorNews.objects.bulk_create(news)
+            mirror_rows.add_news(self._cluster_id, news)
             self._has_news = True
 
 

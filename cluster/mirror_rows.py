@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from django.db.models import Model
 
 from cluster.kinds import KINDS, Kind
 from cluster.models import (
+    MirrorEpoch,
     MirrorJob,
     MirrorKind,
     MirrorNews,
@@ -56,6 +58,11 @@ def row(cluster_id: int, seen: Seen) -> dict[str, Any]:
 
 def upsert(name: str, rows: Sequence[dict[str, Any]]) -> None:
     """Insert or replace by the table's natural key, unless the row in place is newer."""
+    _execute(_upsert(name), [json.dumps(rows)])
+
+
+@functools.cache
+def _upsert(name: str) -> str:
     model, key = MODELS[name], KEYS.get(name, ("cluster_id", "namespace", "name"))
     table = model._meta.db_table
     columns = {
@@ -64,11 +71,10 @@ def upsert(name: str, rows: Sequence[dict[str, Any]]) -> None:
     names = ", ".join(columns)
     typed = ", ".join(f"{name} {sort}" for name, sort in columns.items())
     new = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    statement = f"""
+    return f"""
         INSERT INTO {table} ({names}) SELECT {names} FROM jsonb_to_recordset(%s::jsonb) AS new ({typed})
         ON CONFLICT ({", ".join(key)}) DO UPDATE SET {new}
          WHERE {table}.resource_version <= excluded.resource_version"""
-    _execute(statement, [json.dumps(rows)])
 
 
 def delete(cluster_id: int, kind: Kind, uids: Collection[str]) -> list[tuple[str, str, str, str]]:
@@ -123,6 +129,24 @@ def take_news(cluster_id: int) -> list[tuple[str, str, dict[str, Any]]]:
     table = MirrorNews._meta.db_table
     found = _execute(f"DELETE FROM {table} WHERE cluster_id = %s RETURNING owner, object_uid, difference", [cluster_id])
     return [(owner, uid, json.loads(text) if isinstance(text, str) else text) for owner, uid, text in found]
+
+
+def touch(cluster_id: int, epoch: int, *, heard: bool) -> bool:
+    """The watcher lives; whether its epoch is still that of the tables. As text, as every event is written after it."""
+    statement = f"""
+        UPDATE {MirrorEpoch._meta.db_table}
+           SET beat_at = statement_timestamp(), heard_at = CASE WHEN %s THEN statement_timestamp() ELSE heard_at END
+         WHERE cluster_id = %s AND epoch = %s RETURNING epoch"""
+    return bool(_execute(statement, [heard, cluster_id, epoch]))
+
+
+def add_news(cluster_id: int, news: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
+    """(owner, uid, difference) of each, for `take_news`."""
+    statement = f"""
+        INSERT INTO {MirrorNews._meta.db_table} (cluster_id, owner, object_uid, difference)
+        SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::jsonb[])"""
+    owners, uids, differences = zip(*news, strict=True)
+    _execute(statement, [cluster_id, list(owners), list(uids), [json.dumps(one) for one in differences]])
 
 
 def mark_kind(

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Awaitable
 from typing import Any
@@ -174,7 +175,7 @@ class Doors:
                 await self.live.start()
                 internal.serve()
                 self._close_streams_on_signals()
-                rarely_collect()
+                tune_interpreter()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.live.stop()
@@ -197,8 +198,11 @@ class Doors:
                 return
 
 
-def rarely_collect() -> None:
+def tune_interpreter() -> None:
     """Of the process that serves, as it starts: whoever only imports this keeps its own ways.
+
+    What a rendering has made, the loop sends while the thread goes on with the rest: by default it would wait 5 ms for
+    its turn, and again after each of its writes.
 
     What is loaded now stays, as in wsgi. What a rendering makes dies by reference count; by default its sheer number
     has all that open streams hold looked through again and again while everybody waits. The first number is beyond
@@ -208,6 +212,7 @@ def rarely_collect() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(2_000, 3, 3)
+    sys.setswitchinterval(0.0005)
 
 
 def _person(session_key: str, bearer: str) -> Any:

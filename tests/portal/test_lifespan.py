@@ -10,12 +10,12 @@ from devcluster.stack import ROOT
 from tests.plugin import process_environment
 
 STARTS = """
-import asyncio, gc, json
+import asyncio, gc, json, sys
 
 from portal.asgi import application
 
 def state():
-    return gc.get_threshold()[0], gc.get_freeze_count() > 10_000
+    return gc.get_threshold()[0], gc.get_freeze_count() > 10_000, sys.getswitchinterval()
 
 async def main():
     said, messages = [], iter(["lifespan.startup", "lifespan.shutdown"])
@@ -34,7 +34,7 @@ asyncio.run(main())
 """
 
 
-def test_full_collections_become_rare_when_it_starts_and_not_by_importing_it() -> None:
+def test_it_is_tuned_when_it_starts_and_not_by_importing_it() -> None:
     told = subprocess.run(
         [sys.executable, "-c", STARTS],
         cwd=ROOT,
@@ -45,5 +45,9 @@ def test_full_collections_become_rare_when_it_starts_and_not_by_importing_it() -
     )
     assert told.returncode == 0, told.stderr
     before, started, serving, stopped = json.loads(told.stdout.splitlines()[-1])
-    assert before == [700, False]
-    assert (started, serving, stopped) == ("lifespan.startup.complete", [2_000, True], "lifespan.shutdown.complete")
+    assert before == [700, False, 0.005]
+    assert (started, serving, stopped) == (
+        "lifespan.startup.complete",
+        [2_000, True, 0.0005],
+        "lifespan.shutdown.complete",
+    )
