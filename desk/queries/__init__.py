@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -149,11 +149,7 @@ def home(namespace: Namespace, reading: Reading | None = None) -> HomeState:
     running.sort(key=lambda row: row.gpu_class.name)
     held = found.held
     used, queued = _units(rows)
-    classes = select(
-        GpuClass,
-        "id = ANY(%s) OR cluster_id = %s AND slug = ANY(%s) ORDER BY slug",
-        [list(held.in_force), namespace.cluster_id, [*used, *queued]],
-    )
+    classes = _classes(rows, held, used.keys() | queued.keys())
     units = (used, queued) if as_of.is_known else None
     holdings = _holdings(namespace, classes, held, units, now)
     return HomeState(
@@ -179,6 +175,17 @@ def first_team(by: Actor) -> Tenant | None:
 
 
 # ---- holdings --------------------------------------------------------------------------------------------------------
+
+
+def _classes(rows: Iterable[WorkloadRow], held: grants.Held, asked: Collection[str]) -> list[GpuClass]:
+    """By slug: those that the team is granted, and those `asked` for, of which each is a row's. One query where a grant
+    is of a class that no row has.
+    """
+    of_rows = {row.gpu_class.pk: row.gpu_class for row in rows}
+    found = [one for pk, one in of_rows.items() if pk in held.in_force or one.slug in asked]
+    if missing := held.in_force.keys() - of_rows.keys():
+        found += select(GpuClass, "id = ANY(%s)", [list(missing)])
+    return sorted(found, key=lambda one: one.slug)
 
 
 def _holdings(

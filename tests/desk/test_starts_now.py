@@ -121,6 +121,7 @@ def test_its_queries_do_not_grow(
         return len(seen)
 
     over(namespace_a, a100, alice, "first")
+    make.grant(house, make.gpu_class(cluster, slug="of-no-workload"), units=1)
     before = asked()
     for number in range(4):
         over(namespace_a, a100, alice, f"w{number}", units=number + 1)

@@ -20,6 +20,7 @@ from devcluster.api import Api, ApiError, Watch
 from devcluster.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
 from tests.perf._doors import served
+from tests.perf._redis import own_redis
 from tests.perf._viewers import Viewers, check_files
 from tests.perf._watcher import until, watcher
 
@@ -41,7 +42,8 @@ def live(context: Context) -> Iterator[Figure]:
     services, admin = context.services, context.admin
     check_files(STREAMS)
     prefix = f"bench-live-{os.getpid()}"
-    with own_database("live", database_url=services["database_url"], redis_url=services["redis_url"]):
+    # As everywhere there is one watcher that hints: the portal's own sees these pods, too.
+    with own_redis() as redis_url, own_database("live", database_url=services["database_url"], redis_url=redis_url):
         scene = _Scene(admin, prefix)
         try:
             with watcher(services["kubeconfigs"]["watcher"]):

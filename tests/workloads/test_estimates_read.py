@@ -202,7 +202,7 @@ def test_a_held_class_opens_when_it_is_said(house: Tenant, namespace_a: Namespac
     assert last in (95, 96)
 
 
-def test_it_costs_three_queries_whatever_waits(
+def test_it_costs_one_query_whatever_waits_and_three_where_others_hold_units(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
     def cost() -> int:
@@ -215,6 +215,8 @@ def test_it_costs_three_queries_whatever_waits(
     without = cost()
     for number in range(3):
         waits(namespace_a, a100, alice, f"more-{number}")
+    assert cost() == without + 1
+    MirrorWorkload.objects.filter(record__conditions__1__type="Admitted").update(job_uid="by-hand")
     assert cost() == without + 3
 
 

@@ -192,8 +192,9 @@ def of_tenant(by: Actor, slug: str) -> QuerySet[Workload]:
 def rows(workloads: Iterable[Workload], as_of: AsOf | None = None, own: Held | None = None) -> list[WorkloadRow]:
     """Status of each, all of one namespace, whatever their number, in eight queries: one more when a run has a class
     that no workload is declared with any more, when one is on a node, when one has a place in the queue, when one waits
-    for its image or for a node, and when one was interrupted; three more when one waits for units. They come
-    `with_names`. `as_of`, `own`: how current the mirror was and what the team is granted, where that was read already.
+    for its image or for a node, and when one was interrupted; one more when one waits for units, three when others that
+    are not among them do or hold some. They come `with_names`. `as_of`, `own`: how current the mirror was and what the
+    team is granted, where that was read already.
     """
     found = list(workloads)
     if not found:
@@ -225,7 +226,7 @@ def rows(workloads: Iterable[Workload], as_of: AsOf | None = None, own: Held | N
     if not alive:
         return shown
     own = own or held(namespace.tenant_id, now)
-    starts = estimates_of(namespace, shown, own, next((one.seen.line for one in alive), None))
+    starts = estimates_of(namespace, shown, own, alive)
     may_be, was = exposures(namespace, alive, own), interruptions(alive)
     return [
         replace(

@@ -44,7 +44,9 @@ def _with(one: Queued, message: str) -> Queued:
     if explain.pending(message, units=1, class_name="", slug="").reason not in OF_ALL_ALIKE:
         return one
     others = tuple(condition for condition in one.conditions if condition.type != "QuotaReserved")
-    return replace(one, conditions=(*others, Condition("QuotaReserved", "False", "Pending", message, None)))
+    before = one.condition("QuotaReserved")
+    said = Condition("QuotaReserved", "False", "Pending", message, before.since if before else None)
+    return replace(one, conditions=(*others, said))
 
 
 _SAID = f"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from workloads.queries.places import in_kueues_order, places
 
 if TYPE_CHECKING:
     from workloads.queries import WorkloadRow
+    from workloads.queries.interruptions import Shown
 
 Told = Estimate | CannotTell
 # The newest of all classes that something waits for.
@@ -72,15 +73,16 @@ def wait_of(status: Status) -> Wait | None:
 
 
 def estimates_of(
-    namespace: Namespace, rows: Iterable[WorkloadRow], own: Held, line: Mapping[str, int] | None
+    namespace: Namespace, rows: Iterable[WorkloadRow], own: Held, alive: Collection[Shown]
 ) -> dict[int, Told]:
-    """By workload id, of those rows of the namespace that wait. `own`: what the team is granted now; `line`: `places`
-    of the namespace, None where nobody asked yet. No query when no figures are needed, else three or four.
+    """By workload id, of those rows of the namespace that wait. `own`: what the team is granted now; `alive`: runs of
+    these rows. No query when no figures are needed, else one; three when others hold units or wait, one more when
+    nobody looked at the line.
     """
     found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_of(row.status)) is not None}
     classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in WITH_FIGURES}
     now = timezone.now()
-    there = _There.read(namespace, classes, own, line, now) if classes else None
+    there = _There.read(namespace, classes, own, alive, now) if classes else None
     return {pk: estimate(_facts(row, wait, there), now=now) for pk, (row, wait) in found.items()}
 
 
@@ -112,14 +114,17 @@ class _There:
         namespace: Namespace,
         classes: Mapping[int, GpuClass],
         own: Held,
-        places_: Mapping[str, int] | None,
+        alive: Collection[Shown],
         now: datetime,
     ) -> _There:
-        of_job = _runs_by_job(namespace)
-        in_kueue = {one.job_uid: one for one in mirror.workloads(namespace.cluster_id, namespace=namespace.name)}
+        seen_line = next((one.seen.line for one in alive), None)
+        line_up = places(namespace.cluster_id, namespace.name) if seen_line is None else seen_line
+        of_job, in_kueue = _known(alive)
+        if not line_up.keys() | in_kueue.keys() <= of_job.keys():
+            of_job = _runs_by_job(namespace)
+            in_kueue = {one.job_uid: one for one in mirror.workloads(namespace.cluster_id, namespace=namespace.name)}
         slugs = {one.slug: pk for pk, one in classes.items()}
         line: dict[int, list[Run]] = {}
-        line_up = places(namespace.cluster_id, namespace.name) if places_ is None else places_
         for uid in sorted(line_up, key=line_up.__getitem__):
             run = of_job.get(uid)
             if run is not None and (pk := slugs.get(run.spec["gpu_class"])) is not None:
@@ -227,6 +232,14 @@ SELECT run.spec ->> 'gpu_class', run.started_at - run.requested_at
   JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
  WHERE run.started_at >= %s AND namespace.cluster_id = %s AND run.spec ->> 'gpu_class' = ANY(%s)
  ORDER BY run.started_at DESC LIMIT %s"""
+
+
+def _known(alive: Collection[Shown]) -> tuple[dict[str, Run], dict[str, Queued]]:
+    """By Job uid: runs, and what the queue says of them and of all that holds units there."""
+    of_job = {one.seen.job.uid: one.run for one in alive if one.seen.job is not None}
+    in_kueue = {one.job_uid: one for one in next((one.seen.holding for one in alive), ())}
+    in_kueue |= {one.seen.queue.job_uid: one.seen.queue for one in alive if one.seen.queue is not None}
+    return of_job, in_kueue
 
 
 def _runs_by_job(namespace: Namespace) -> dict[str, Run]:

@@ -1,0 +1,35 @@
+"""A Redis of the benchmark's own: what is published on it, nobody else hears."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from devcluster import redis
+from devcluster.processes import Command, free_port
+from tests.perf._watcher import until
+
+
+@contextlib.contextmanager
+def own_redis() -> Iterator[str]:
+    """Its URL."""
+    with tempfile.TemporaryDirectory() as state:
+        command, url = redis.command(Path(state), free_port())
+        process = subprocess.Popen([str(part) for part in command.argv], stdout=subprocess.DEVNULL)
+        try:
+            until(lambda: _answers(command), "Redis")
+            yield url
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _answers(command: Command) -> bool:
+    assert command.ready is not None
+    try:
+        return command.ready()
+    except OSError:
+        return False
