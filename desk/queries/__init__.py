@@ -138,7 +138,7 @@ def read(namespace: Namespace) -> Reading:
 
 
 def home(namespace: Namespace, reading: Reading | None = None) -> HomeState:
-    """About 25 queries, whatever the number of workloads, classes and pods; ten after a reading."""
+    """About 20 queries, whatever the number of workloads, classes and pods; six after a reading."""
     tenant, now = namespace.tenant, timezone.now()
     found = reading or read(namespace)
     as_of, rows = found.as_of, found.rows
