@@ -5,7 +5,7 @@ An edge without a request: what these templates show depends on their `state` al
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Hashable, Iterator, Mapping
+from collections.abc import Collection, Generator, Hashable, Mapping
 from dataclasses import dataclass
 
 from django.db import connection
@@ -25,6 +25,7 @@ from cluster.models import (
     MirrorWarning,
     MirrorWorkload,
 )
+from cluster.observed import AsOf
 from desk import queries
 from desk.queries.lending import others_of
 from portal.live import Fragments
@@ -43,19 +44,19 @@ WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
     """Of each view, "" or a workload's name, event name → HTML: `desk/_state_waiting.html` is the event
-    `state_waiting`. None: there is no such thing. All of it is of one moment; returns the `version` of that.
+    `state_waiting`. None: there is no such thing. All of it is of one moment; returns the version of that.
     """
     with snapshot():
-        yield from _fragments(channel, views)
-        return version(channel)
+        as_of = yield from _fragments(channel, views)
+        return versions([channel], as_of)[channel]
 
 
-def _fragments(channel: str, views: Collection[str]) -> Iterator[tuple[str, Fragments | None]]:
-    """The home reads every workload, so that it serves the views of one."""
+def _fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, AsOf | None]:
+    """The home reads every workload, so that it serves the views of one. Returns how current all of it was called."""
     namespace = queries.namespace_named(channel)
     if namespace is None:
         yield from ((view, None) for view in views)
-        return
+        return None
     named = {view for view in views if view}
     reading = queries.read(namespace) if len(named) < len(views) else None
     rows = {row.workload.name: row for row in reading.rows} if reading else {}
@@ -68,6 +69,7 @@ def _fragments(channel: str, views: Collection[str]) -> Iterator[tuple[str, Frag
         home = queries.home(namespace, reading)
         yield "", _rendered(HOME, home)
         yield "", _rendered(HOME_BESIDE, home)
+    return reading.as_of if reading else next((row.as_of for row in rows.values()), None)
 
 
 def _rendered(templates: Collection[str], state: object) -> Fragments:
@@ -78,19 +80,14 @@ def _event(template: str) -> str:
     return template.rpartition("/_")[2].removesuffix(".html")
 
 
-def version(channel: str) -> Hashable:
-    """Differs whenever the pages of a namespace may, for what is its own: what they read of it, hinted or not. One
-    statement, as every rendering asks it. None: there is no such namespace.
-    """
-    return _own([channel]).get(channel)
+def versions(channels: Collection[str], as_of: AsOf | None = None) -> Mapping[str, Hashable]:
+    """Namespace → something that differs whenever its pages may: for what is its own, and for what is around it, which
+    no hint about it tells: whether the mirror is current, classes as staff change them, nodes that its pods are on, and
+    what others borrow of its classes. Three statements, three of each cluster, and up to three for what is borrowed.
 
-
-def versions(channels: Collection[str]) -> Mapping[str, tuple[Hashable, Hashable]]:
-    """Namespace → `version`, and what differs whenever its pages may for what is around it, which no hint about it
-    tells: whether the mirror is current, classes as staff change them, nodes that its pods are on, and what others
-    borrow of its classes. Three statements, three of each cluster, and up to three for what is borrowed.
+    `as_of`: what was said of the age of the mirror; its time goes on while a page is made of it.
     """
-    own, around = _own(channels), _around(channels)
+    own, around = _own(channels), _around(channels, as_of)
     return {channel: (own.get(channel), around.get(channel)) for channel in channels}
 
 
@@ -100,11 +97,12 @@ def _own(channels: Collection[str]) -> dict[str, Hashable]:
         return {row[0]: row[1:] for row in cursor.fetchall()}
 
 
-def _around(channels: Collection[str]) -> dict[str, Hashable]:
+def _around(channels: Collection[str], as_of: AsOf | None) -> dict[str, Hashable]:
     with connection.cursor() as cursor:
         cursor.execute(_AROUND, [list(channels)])
         found = cursor.fetchall()
-    of_cluster = {pk: _Around.of(one) for pk, one in Cluster.objects.in_bulk({row[1] for row in found}).items()}
+    clusters = Cluster.objects.in_bulk({row[1] for row in found})
+    of_cluster = {pk: _Around.of(one, as_of) for pk, one in clusters.items()}
     around: dict[str, Hashable] = {}
     for name, cluster_id, nodes, class_ids in found:
         seen = of_cluster[cluster_id]
@@ -123,8 +121,8 @@ class _Around:
     borrowed: Mapping[int, int]
 
     @classmethod
-    def of(cls, cluster: Cluster) -> _Around:
-        as_of = mirror.as_of(cluster.pk, *workloads.kinds_shown(cluster))
+    def of(cls, cluster: Cluster, as_of: AsOf | None) -> _Around:
+        as_of = as_of or mirror.as_of(cluster.pk, *workloads.kinds_shown(cluster))
         lending = list(GpuClass.objects.filter(cluster=cluster, borrowing_limit__gt=0))
         borrowed = {pk: others.borrowed for pk, others in others_of(cluster, lending, timezone.now()).items()}
         with connection.cursor() as cursor:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 
-# Of all of these channels: a version, which differs whenever what is its own, and so is hinted, has changed; and
-# something that differs whenever its pages may for what others did.
-Versions = Callable[[Collection[str]], Mapping[str, tuple[Hashable, Hashable]]]
+# Of all of these channels: something that differs whenever their pages may.
+Versions = Callable[[Collection[str]], Mapping[str, Hashable]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +21,16 @@ class Read:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`read`: of whole renderings, as they end; `at`: when everything had been found; `moved`: channels around which
-    something is not as it was at the last comparison, or that were not there then.
-    """
+    """`read`: of whole renderings, as they end; `at`: when everything had been found."""
 
     read: Mapping[str, Read]
     found: Mapping[str, Hashable]
-    moved: Collection[str]
     at: float
 
     def is_missed(self, channel: str) -> bool:
         """Whether its pages may be older than what was found. What was rendered from later has seen all of that."""
         read = self.read.get(channel)
-        if read is not None and read.at > self.at:
-            return False
-        return read is None or channel in self.moved or read.version != self.found[channel]
+        return read is None or (read.at <= self.at and read.version != self.found[channel])
 
 
 class Compared:
@@ -44,16 +38,13 @@ class Compared:
 
     def __init__(self) -> None:
         self._read: dict[str, Read] = {}
-        self._around: dict[str, Hashable] = {}
 
     def rendered(self, channel: str, read: Read) -> None:
         """All of it that is watched."""
         self._read[channel] = read
 
-    def compare(self, found: Mapping[str, tuple[Hashable, Hashable]], at: float) -> Comparison:
+    def compare(self, found: Mapping[str, Hashable], at: float) -> Comparison:
         """Channels that are not in it are forgotten."""
-        before, self._around = self._around, {channel: around for channel, (_version, around) in found.items()}
         for channel in self._read.keys() - found.keys():
             del self._read[channel]
-        moved = {channel for channel, around in self._around.items() if before.get(channel, ...) != around}
-        return Comparison(self._read, {channel: version for channel, (version, _) in found.items()}, moved, at)
+        return Comparison(self._read, found, at)

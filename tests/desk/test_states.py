@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import InternalError, connection
@@ -17,7 +16,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorNode, MirrorObject, MirrorPod
 from desk import queries
-from desk.states import fragments, version, versions
+from desk.states import fragments, versions
 from portal.sql import snapshot
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
@@ -111,40 +110,46 @@ def name(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
     return namespace_a.name
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", [*CHANGES, *AROUND])
 def test_a_change_changes_the_version(name: str, what: str) -> None:
-    before = version(name)
-    assert version(name) == before
+    before = versions([name])
+    assert versions([name]) == before
 
-    CHANGES[what]()
+    (CHANGES | AROUND)[what]()
 
-    assert version(name) != before
+    assert versions([name]) != before
 
 
-@pytest.mark.parametrize("what", AROUND)
-def test_what_is_around_is_compared_beside_it(name: str, what: str) -> None:
-    """No rendering asks it."""
-    own, around = versions([name])[name]
-    assert (versions([name])[name], own) == ((own, around), version(name))
+def test_the_age_of_the_mirror_is_as_the_page_says(name: str) -> None:
+    """It may be another one by the time that the version is read."""
+    before = rendered(name)
+    assert before == versions([name])[name]
+    AROUND["the mirror is not heard of"]()
+    assert rendered(name) == versions([name])[name] != before
 
-    AROUND[what]()
 
-    assert version(name) == own
-    assert versions([name])[name] != (own, around)
+def rendered(name: str) -> Hashable:
+    rendering = fragments(name, [""])
+    assert next(rendering)
+    assert next(rendering)
+    with pytest.raises(StopIteration) as end:
+        next(rendering)
+    found: Hashable = end.value.value
+    return found
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_rendered_is_of_one_moment(name: str) -> None:
     """What happens meanwhile is in neither the page nor its version, so that the comparison finds it."""
-    before, rendering = version(name), fragments(name, ["", "never-there"])
+    before, rendering = versions([name]), fragments(name, ["", "never-there"])
     parts = [next(rendering)]
     with ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit(_stop_everything).result()
     parts += [next(rendering) for _ in range(2)]
     with pytest.raises(StopIteration) as end:
         next(rendering)
-    assert end.value.value == before
-    assert version(name) != before
+    assert end.value.value == before[name]
+    assert versions([name]) != before
     assert [view for view, _part in parts] == ["never-there", "", ""]
     assert parts[1][1] is not None
     assert b"/workloads/one" in parts[1][1]["state_running"]
@@ -168,23 +173,19 @@ def test_nothing_is_written_by_a_rendering(name: str) -> None:
 
 def test_what_is_not_there_has_a_version(name: str) -> None:
     """So that a comparison finds what went away."""
-    assert (version("never-there"), versions(["never-there"])) == (None, {"never-there": (None, None)})
-    assert version(name) is not None
+    assert versions(["never-there"]) == {"never-there": (None, None)}
+    assert versions([name]) != {name: (None, None)}
 
 
-def test_a_version_is_one_statement_however_much_there_is(
-    name: str, a100: GpuClass, alice: User, django_assert_num_queries: Any
-) -> None:
-    """Every rendering asks it; what is around costs more, and no rendering waits for it."""
+def test_versions_cost_the_same_however_much_there_is(name: str, a100: GpuClass, alice: User) -> None:
+    """Every rendering asks for one."""
+    with CaptureQueriesContext(connection) as of_little:
+        versions([name])
     for number in range(3):
         running.make_ready(running.workload(Namespace.objects.get(), a100, name=f"more-{number}", by=alice))
-    with django_assert_num_queries(1):
-        assert version(name) is not None
-    with CaptureQueriesContext(connection) as of_one:
-        versions([name])
     with CaptureQueriesContext(connection) as of_many:
         versions([name, "team-b", "team-c"])
-    assert len(of_one) == len(of_many) <= 6
+    assert len(of_little) == len(of_many) <= 6
 
 
 def test_without_kueue_its_kinds_are_not_waited_for(namespace_a: Namespace) -> None:

@@ -37,7 +37,7 @@ class Desk:
     def render(self, channel: str, views: Collection[str]) -> Rendered:
         """From one moment: the version is that of before."""
         self.rendered += 1
-        version = self.versions.get(channel)
+        version = self.version_of(channel)
         for view in views:
             yield view, self.shown.get(channel)
         return version
@@ -45,8 +45,11 @@ class Desk:
     def allowed(self, credentials: Collection[Hashable]) -> set[Hashable]:
         return set(credentials) - self.barred
 
-    def versions_of(self, channels: Collection[str]) -> dict[str, tuple[Hashable, Hashable]]:
-        return {channel: (self.versions.get(channel), self.around.get(channel)) for channel in channels}
+    def version_of(self, channel: str) -> Hashable:
+        return self.versions.get(channel), self.around.get(channel)
+
+    def versions_of(self, channels: Collection[str]) -> dict[str, Hashable]:
+        return {channel: self.version_of(channel) for channel in channels}
 
     def live(self) -> Live:
         return Live(
