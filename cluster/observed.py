@@ -141,6 +141,11 @@ class Pod(WithConditions):
         return self.phase in ("Succeeded", "Failed")
 
     @property
+    def is_on_a_node(self) -> bool:
+        """It holds its units there, also while it is on its way out."""
+        return bool(self.node) and not self.is_over
+
+    @property
     def is_ready(self) -> bool:
         return self.is_true("Ready") and self.deleting_since is None
 

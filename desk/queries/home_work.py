@@ -112,7 +112,7 @@ def interruption_of(row: WorkloadRow) -> str:
 
 
 def is_on_a_node(row: WorkloadRow) -> bool:
-    return row.pod is not None and bool(row.pod.node) and not row.pod.is_over
+    return row.pod is not None and row.pod.is_on_a_node
 
 
 def in_use(holding: Holding | None) -> str:

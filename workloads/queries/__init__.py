@@ -174,13 +174,13 @@ class WorkloadRow:
         still be on its way out.
         """
         pod = self.pod
-        stays = pod is not None and bool(pod.node) and not pod.is_over and pod.deleting_since is None
+        stays = pod is not None and pod.is_on_a_node and pod.deleting_since is None
         return self.status.phase in WAITING and not stays
 
     @property
     def units_on_nodes(self) -> int:
         """Of its pods that are bound to a node and not over, those on their way out included."""
-        bound = sum(bool(pod.node) and not pod.is_over for pod in self.pods)
+        bound = sum(pod.is_on_a_node for pod in self.pods)
         return bound * self.run.units_each if self.run else 0
 
 

@@ -43,7 +43,7 @@ class Shown:
     @property
     def is_on_a_node(self) -> bool:
         pod = self.seen.pod
-        return pod is not None and bool(pod.node) and not pod.is_over
+        return pod is not None and pod.is_on_a_node
 
     def held(self, at: datetime) -> Held:
         return Held(self.key, self.run.total_units, rank(self.run), at)
