@@ -18,7 +18,7 @@ import uvicorn
 
 from portal import live, outgoing
 from portal.live import Live, Topic
-from tests.portal.test_live import PATIENCE_S, Desk, hint, until
+from tests.portal.test_live import PATIENCE_S, A, B, Desk, hint, until
 from tests.sockets import subscriptions
 
 pytestmark = pytest.mark.asyncio
@@ -95,15 +95,15 @@ def is_back(before: tuple[int, int, int]) -> Callable[[], bool]:
 async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> None:
     """Streams, waiting calls and requests that are never finished, ended by either side's silence or noise."""
     asks = [
-        {"path": "/team-a"},
-        {"path": "/team-b"},
-        {"path": "/wait/team-a"},
+        {"path": f"/{A}"},
+        {"path": f"/{B}"},
+        {"path": f"/wait/{A}"},
         {"path": "/never-there"},
-        {"path": "", "sends": b"GET /team-a HTTP/1.1\r\nHost: por"},
+        {"path": "", "sends": b"GET /%s HTTP/1.1\r\nHost: por" % A.encode()},
         {"path": "", "sends": b""},
     ]
     kinds = itertools.cycle(itertools.product(asks, (by_fin, by_reset)))
-    warm = served.connect("/team-a")
+    warm = served.connect(f"/{A}")
     await until(lambda: len(served.streams._viewers) == 1)
     warm.close()
     await until(lambda: not served.streams._viewers)
@@ -112,8 +112,8 @@ async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> No
     for _round in range(10):
         pairs = [(served.connect(**ask), leave) for ask, leave in itertools.islice(kinds, 50)]  # type: ignore[arg-type]
         await until(lambda: len(served.streams._viewers) >= 20)
-        served.desk.shown["team-a"] = {"state_runs": b"%d" % _round}
-        await hint("team-a")
+        served.desk.shown[A] = {"state_runs": b"%d" % _round}
+        await hint(A)
         assert held()[0] > before[0] + 50
         for one, leave in pairs:
             leave(one)
@@ -130,13 +130,13 @@ async def test_who_never_reads_is_cut_off(served: Served, monkeypatch: pytest.Mo
     # The kernel would do the same for us a moment later.
     monkeypatch.setattr(outgoing.Outgoing, "_notice_silence", lambda self: None)
     before = held()
-    deaf = [served.connect("/team-a", small=True) for _ in range(20)]
+    deaf = [served.connect(f"/{A}", small=True) for _ in range(20)]
     await until(lambda: len(served.streams._viewers) == 20)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=4 * MUCH)
-    writer.write(b"GET /team-a HTTP/1.1\r\nHost: portal\r\n\r\n")
+    writer.write(b"GET /%s HTTP/1.1\r\nHost: portal\r\n\r\n" % A.encode())
     for number in range(3):
-        served.desk.shown["team-a"] = {"state_runs": b"%d" % number * MUCH}
-        await hint("team-a")
+        served.desk.shown[A] = {"state_runs": b"%d" % number * MUCH}
+        await hint(A)
         async with asyncio.timeout(PATIENCE_S):
             await reader.readuntil(b"%d\n\n" % number)
     await until(lambda: len(served.streams._viewers) == 1)
@@ -164,7 +164,7 @@ async def test_the_kernel_ends_what_confirms_nothing(served: Served) -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(outgoing.Outgoing, "_notice_silence", looks)
-        one = served.connect("/team-a")
+        one = served.connect(f"/{A}")
         await until(lambda: bool(seen))
     one.close()
     assert seen == [int(outgoing.STALL_LIMIT_S * 1000)]

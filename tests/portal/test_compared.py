@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from portal import live
 from portal.live import Live, Topic
-from tests.portal.test_live import PATIENCE_S, TEAM_A, Browser, Desk, Rendered, event_of, hint, until
+from tests.portal.test_live import PATIENCE_S, TEAM_A, TEAM_B, A, B, Browser, Desk, Rendered, event_of, hint, until
 
 pytestmark = pytest.mark.asyncio
-ONE = Topic("team-a", "one")
+ONE = Topic(A, "one")
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ async def rest(streams: Live) -> None:
 
 
 def change(desk: Desk, number: int) -> None:
-    desk.shown["team-a"] = {"state_runs": f"<p>{number}</p>".encode()}
-    desk.versions["team-a"] = number
+    desk.shown[A] = {"state_runs": f"<p>{number}</p>".encode()}
+    desk.versions[A] = number
 
 
 async def opened(streams: Live, desk: Desk, *topics: Topic) -> list[Browser]:
@@ -76,7 +76,7 @@ async def test_a_lost_hint_is_found(streams: Live, desk: Desk) -> None:
 async def test_what_was_hinted_and_rendered_is_left_alone(streams: Live, desk: Desk) -> None:
     browsers = await opened(streams, desk, TEAM_A, ONE)
     change(desk, 2)
-    await hint("team-a")
+    await hint(A)
     for browser in browsers:
         assert await browser.next() == event_of("<p>2</p>")
     assert await compared(streams, desk) == 0
@@ -84,11 +84,11 @@ async def test_what_was_hinted_and_rendered_is_left_alone(streams: Live, desk: D
 
 
 async def test_what_no_hint_tells_is_found_beside_what_was_hinted(streams: Live, desk: Desk) -> None:
-    browsers = await opened(streams, desk, TEAM_A, Topic("team-b"))
+    browsers = await opened(streams, desk, TEAM_A, TEAM_B)
     change(desk, 2)
-    await hint("team-a")
+    await hint(A)
     assert await browsers[0].next() == event_of("<p>2</p>")
-    desk.around["team-b"] = "others borrow"
+    desk.around[B] = "others borrow"
     assert await compared(streams, desk) == 1
     assert await compared(streams, desk) == 0
     await leave(browsers)
@@ -96,14 +96,14 @@ async def test_what_no_hint_tells_is_found_beside_what_was_hinted(streams: Live,
 
 async def test_what_came_and_went_between_two_comparisons_is_found(streams: Live, desk: Desk) -> None:
     """The page was rendered while it was otherwise."""
-    desk.around["team-a"] = "nobody watches the cluster"
+    desk.around[A] = "nobody watches the cluster"
     [alice] = await opened(streams, desk, TEAM_A)
-    desk.around["team-a"] = "all is well"
+    desk.around[A] = "all is well"
     change(desk, 2)
-    await hint("team-a")
+    await hint(A)
     assert await alice.next() == event_of("<p>2</p>")
     await rest(streams)
-    desk.around["team-a"] = "nobody watches the cluster"
+    desk.around[A] = "nobody watches the cluster"
     assert await compared(streams, desk) == 1
     await alice.leave()
 
@@ -120,7 +120,7 @@ async def test_a_change_while_it_is_rendered_is_found(streams: Live, desk: Desk)
 
     streams._render = render
     change(desk, 2)
-    await hint("team-a")
+    await hint(A)
     assert await alice.next() == event_of("<p>2</p>")
     streams._render = ordinary
     assert await compared(streams, desk) == 1
@@ -155,7 +155,7 @@ async def test_a_rendering_that_failed_does_not_count(
         return (yield from ordinary(channel, views))
 
     streams._render = render
-    await hint("team-a")
+    await hint(A)
     assert await alice.next() == event_of("<p>2</p>")
     assert await compared(streams, desk) == 0
     await alice.leave()
@@ -178,9 +178,9 @@ def held(streams: Live, which: str) -> tuple[threading.Event, threading.Event]:
 async def test_what_is_being_rendered_is_waited_for(streams: Live, desk: Desk) -> None:
     """Its hint was not lost, and it began before the comparison did."""
     [alice] = await opened(streams, desk, TEAM_A)
-    began, go_on = held(streams, "team-a")
+    began, go_on = held(streams, A)
     change(desk, 2)
-    await hint("team-a")
+    await hint(A)
     await asyncio.to_thread(began.wait, PATIENCE_S)
     before, asked, found = desk.rendered, [], streams._versions
 
@@ -190,7 +190,7 @@ async def test_what_is_being_rendered_is_waited_for(streams: Live, desk: Desk) -
 
     streams._versions = versions
     comparing = asyncio.create_task(streams.compare())
-    await until(lambda: asked == [["team-a"]])
+    await until(lambda: asked == [[A]])
     await asyncio.sleep(0.05)
     assert not comparing.done()
     go_on.set()
@@ -204,16 +204,16 @@ async def test_what_is_being_rendered_is_waited_for(streams: Live, desk: Desk) -
 
 async def test_what_is_rendered_after_it_was_found_is_left_alone(streams: Live, desk: Desk) -> None:
     """It has seen all that the comparison found, and something newer."""
-    browsers = await opened(streams, desk, Topic("team-b"), TEAM_A)
-    began, go_on = held(streams, "team-b")
+    browsers = await opened(streams, desk, TEAM_B, TEAM_A)
+    began, go_on = held(streams, B)
     streams._versions = lambda channels: desk.versions_of(sorted(channels, reverse=True))
     before = desk.rendered
-    desk.versions["team-b"] = 2
+    desk.versions[B] = 2
     change(desk, 2)
     comparing = asyncio.create_task(streams.compare())
     await asyncio.to_thread(began.wait, PATIENCE_S)
     change(desk, 3)
-    await hint("team-a")
+    await hint(A)
     assert await browsers[1].next() == event_of("<p>3</p>")
     go_on.set()
     async with asyncio.timeout(PATIENCE_S):
@@ -248,8 +248,8 @@ async def test_what_it_found_is_rendered_one_after_the_other(
 
 
 async def test_what_nobody_watches_is_forgotten(streams: Live, desk: Desk) -> None:
-    alice, charlie = await opened(streams, desk, TEAM_A, Topic("team-b"))
+    alice, charlie = await opened(streams, desk, TEAM_A, TEAM_B)
     await charlie.leave()
     assert await compared(streams, desk) == 0
-    assert streams._compared._read.keys() == {"team-a"}
+    assert streams._compared._read.keys() == {A}
     await alice.leave()

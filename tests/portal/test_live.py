@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Hashable
 from typing import Any
 
@@ -16,7 +17,9 @@ from portal.live import Live, Topic, Viewer, event
 
 pytestmark = pytest.mark.asyncio
 Rendered = Generator[tuple[str, dict[str, bytes] | None], None, Hashable]
-TEAM_A = Topic("team-a")
+# Of this process alone: the portals of other tests hint about their teams on the same Redis.
+A, B = (f"team-{letter}-{uuid.uuid4().hex}" for letter in "ab")
+TEAM_A, TEAM_B = Topic(A), Topic(B)
 # A bound on what hangs, not on what is slow.
 PATIENCE_S = 20
 
@@ -26,10 +29,10 @@ class Desk:
 
     def __init__(self) -> None:
         self.shown: dict[str, dict[str, bytes]] = {
-            "team-a": {"state_runs": b"<p>0</p>"},
-            "team-b": {"state_runs": b"<p>b</p>"},
+            A: {"state_runs": b"<p>0</p>"},
+            B: {"state_runs": b"<p>b</p>"},
         }
-        self.versions: dict[str, Hashable] = {"team-a": 1, "team-b": 1}
+        self.versions: dict[str, Hashable] = {A: 1, B: 1}
         self.around: dict[str, Hashable] = {}
         self.barred: set[Hashable] = set()
         self.rendered = 0
@@ -119,11 +122,11 @@ def event_of(html: str) -> bytes:
 async def test_a_viewer_gets_the_state_at_once_and_then_each_change(streams: Live, desk: Desk) -> None:
     alice = Browser(streams, TEAM_A, "alice")
     assert await alice.next() == event_of("<p>0</p>")
-    desk.shown["team-a"] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>none</p>"}
-    await hint("team-a")
+    desk.shown[A] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>none</p>"}
+    await hint(A)
     assert await alice.next() == event_of("<p>1</p>") + event("state_waits", b"<p>none</p>")
-    desk.shown["team-a"] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>one</p>"}
-    await hint("team-a")
+    desk.shown[A] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>one</p>"}
+    await hint(A)
     assert await alice.next() == event("state_waits", b"<p>one</p>")
     await alice.leave()
 
@@ -133,8 +136,8 @@ async def test_many_viewers_cost_one_rendering(streams: Live, desk: Desk) -> Non
     for browser in everybody:
         await browser.next()
     before = desk.rendered
-    desk.shown["team-a"] = {"state_runs": b"<p>1</p>"}
-    await hint("team-a")
+    desk.shown[A] = {"state_runs": b"<p>1</p>"}
+    await hint(A)
     assert {await browser.next() for browser in everybody} == {event_of("<p>1</p>")}
     assert desk.rendered - before == 1
     for browser in everybody:
@@ -154,27 +157,27 @@ async def test_views_of_a_channel_are_rendered_together_and_shown_as_they_come(s
             yield view, {"state_late": b"<p>late</p>"}
         return 2
 
-    home, run = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic("team-a", "one"), "bob")
+    home, run = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic(A, "one"), "bob")
     assert {await home.next(), await run.next()} == {event_of("<p>0</p>")}
     streams._render = render
-    await hint("team-a")
+    await hint(A)
     assert (await home.next(), await run.next()) == (event_of("<p> runs</p>"), event_of("<p>one runs</p>"))
     go_on.set()
     assert {await home.next(), await run.next()} == {event("state_late", b"<p>late</p>")}
-    assert asked == [("team-a", ["", "one"])]
+    assert asked == [(A, ["", "one"])]
     await home.leave()
     await run.leave()
 
 
 async def test_nobody_gets_another_teams_bytes(streams: Live, desk: Desk) -> None:
-    alice, charlie = Browser(streams, TEAM_A, "alice"), Browser(streams, Topic("team-b"), "charlie")
+    alice, charlie = Browser(streams, TEAM_A, "alice"), Browser(streams, TEAM_B, "charlie")
     assert await alice.next() == event_of("<p>0</p>")
     assert await charlie.next() == event_of("<p>b</p>")
-    desk.shown["team-a"] = {"state_runs": b"<p>canary</p>"}
-    await hint("team-a")
+    desk.shown[A] = {"state_runs": b"<p>canary</p>"}
+    await hint(A)
     assert await alice.next() == event_of("<p>canary</p>")
-    desk.shown["team-b"] = {"state_runs": b"<p>b2</p>"}
-    await hint("team-b")
+    desk.shown[B] = {"state_runs": b"<p>b2</p>"}
+    await hint(B)
     assert await charlie.next() == event_of("<p>b2</p>")
     await alice.leave()
     await charlie.leave()
@@ -263,8 +266,8 @@ async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Live, desk
 async def test_what_is_gone_ends_the_stream(streams: Live, desk: Desk) -> None:
     alice = Browser(streams, TEAM_A, "alice")
     await alice.next()
-    del desk.shown["team-a"]
-    await hint("team-a")
+    del desk.shown[A]
+    await hint(A)
     async with asyncio.timeout(PATIENCE_S):
         await alice.task
 
@@ -297,24 +300,24 @@ async def test_abandoned_connections_leave_nothing_behind(streams: Live) -> None
 
 async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Live) -> None:
     viewer = Viewer("alice")
-    waiting = asyncio.create_task(streams.changed("team-a", viewer, within_s=2 * PATIENCE_S))
-    await until(lambda: "team-a" in streams._waiting)
-    await hint("team-a")
+    waiting = asyncio.create_task(streams.changed(A, viewer, within_s=2 * PATIENCE_S))
+    await until(lambda: A in streams._waiting)
+    await hint(A)
     async with asyncio.timeout(PATIENCE_S):
         await waiting
     async with asyncio.timeout(PATIENCE_S):
-        await streams.changed("team-a", viewer, within_s=0.05)
+        await streams.changed(A, viewer, within_s=0.05)
     assert streams._waiting == {}
 
 
 async def test_who_has_to_go_waits_no_longer(streams: Live) -> None:
     viewer = Viewer("alice")
-    waiting = asyncio.create_task(streams.changed("team-a", viewer, within_s=2 * PATIENCE_S))
-    await until(lambda: "team-a" in streams._waiting)
+    waiting = asyncio.create_task(streams.changed(A, viewer, within_s=2 * PATIENCE_S))
+    await until(lambda: A in streams._waiting)
     viewer.close()
     async with asyncio.timeout(PATIENCE_S):
         await waiting
-        await streams.changed("team-a", viewer, within_s=2 * PATIENCE_S)
+        await streams.changed(A, viewer, within_s=2 * PATIENCE_S)
     assert streams._waiting == {}
 
 

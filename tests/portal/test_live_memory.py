@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from portal.flag import Flag
 from portal.live import Live
-from tests.portal.test_live import PATIENCE_S, TEAM_A, Browser, Desk
+from tests.portal.test_live import PATIENCE_S, TEAM_A, A, Browser, Desk
 
 pytestmark = pytest.mark.asyncio
 MIB = 1 << 20
@@ -31,7 +31,7 @@ async def streams(desk: Desk) -> AsyncIterator[Live]:
 
 async def test_a_page_is_held_once_however_many_watch_it(streams: Live, desk: Desk) -> None:
     """Two fragments of a MiB each, joined for everybody who watches."""
-    desk.shown["team-a"] = {"state_runs": b"r" * MIB, "state_waits": b"w" * MIB}
+    desk.shown[A] = {"state_runs": b"r" * MIB, "state_waits": b"w" * MIB}
     tracemalloc.start()
     try:
         browsers = [Browser(streams, TEAM_A, number) for number in range(20)]
