@@ -234,6 +234,25 @@ function typeAgain(part, typed) {
   if (same(typed.focus)) same(typed.focus).focus();
 }
 
+// What a part was last given by the server, whatever was done to it since: what is given again is not put in again. A
+// button that is replaced between the press and the release of a mouse is not clicked, and a focus would be lost.
+const given = new WeakMap();
+const LIVE_PARTS = "[sse-swap], [data-keep-typed]";
+
+// Each answer has a token of its own for its forms.
+const withoutTokens = (html) => html.replace(/(name="csrfmiddlewaretoken" value=")[^"]*/g, "$1");
+
+function isNews(part, html) {
+  const text = withoutTokens(html);
+  const isOther = given.get(part) !== text;
+  given.set(part, text);
+  return isOther;
+}
+
+function parsed(html) {
+  return new DOMParser().parseFromString(html, "text/html");
+}
+
 // What "Live" says: theme and words depend on <body data-stream>.
 function streamIs(state) {
   if (document.body.dataset.stream === state) return;
@@ -255,8 +274,15 @@ if (window.htmx) {
     if (said) announce(said.textContent.trim());
   });
   const typed = new WeakMap();
-  document.addEventListener("htmx:beforeSwap", ({ target }) => {
-    if (target.matches("[data-keep-typed]")) typed.set(target, typedIn(target));
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { target, detail } = event;
+    if (!target.matches("[data-keep-typed]")) return;
+    const found = detail.xhr.status < 400 && one(`#${target.id}`, parsed(detail.xhr.responseText));
+    if (found && !isNews(target, found.innerHTML)) detail.shouldSwap = false;
+    else typed.set(target, typedIn(target));
+  });
+  document.addEventListener("htmx:sseBeforeMessage", (event) => {
+    if (event.target.matches("[sse-swap]") && !isNews(event.target, parsed(event.detail.data).body.innerHTML)) event.preventDefault();
   });
   document.addEventListener("htmx:afterSwap", ({ target }) => {
     if (typed.has(target)) typeAgain(target, typed.get(target));
@@ -274,6 +300,7 @@ if (window.htmx) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  all(LIVE_PARTS).forEach((part) => isNews(part, part.innerHTML));
   all("form[data-confirm]").forEach(checkName);
   showTimes();
   setInterval(() => { if (!document.hidden) showTimes(); }, 1000);

@@ -193,7 +193,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
 
     alice.goto(f"{running.portal.url}/teams/team-a/workloads/first")
     alice.get_by_role("button", name="Stop", exact=True).first.click()
-    expect(alice.get_by_text("Stopped").first).to_be_visible(timeout=STARTS_WITHIN_MS)
+    expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
     assert admin.list("v1/pods", namespace="team-a") == []
 
     alice.get_by_role("button", name="Start again").click()
@@ -207,7 +207,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
 
     alice.goto(f"{running.portal.url}/teams/team-a/workloads/first")
     alice.get_by_role("button", name="Stop", exact=True).first.click()
-    expect(alice.get_by_text("Stopped").first).to_be_visible(timeout=STARTS_WITHIN_MS)
+    expect(alice.get_by_text("Stopped", exact=True).first).to_be_visible(timeout=STARTS_WITHIN_MS)
 
     def all_are_free() -> bool:
         """Cards of other tests may still be on their way back."""

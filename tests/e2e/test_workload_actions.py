@@ -46,6 +46,26 @@ def test_a_change_meanwhile_is_asked_about_too(
     assert button.get_attribute("aria-disabled") is None
 
 
+def test_a_press_outlasts_an_answer_that_changes_nothing(
+    open_page: Callable[..., Page], namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """A button that is replaced between press and release is not clicked: the first event of a stream does that to
+    whoever is quick.
+    """
+    running.make_ready(running.workload(namespace_a, a100, by=alice))
+    running.known(namespace_a.cluster_id)
+    page = open_page("/teams/team-a/workloads/one", as_user=alice)
+    page.wait_for_function("window.openStreams === 1")
+    page.get_by_role("button", name="Stop", exact=True).hover()
+    page.mouse.down()
+    page.evaluate(f"""new Promise((done) => {{
+        document.addEventListener("htmx:afterOnLoad", () => requestAnimationFrame(done), {{ once: true }});
+        {CHANGED};
+    }})""")
+    page.mouse.up()
+    expect(page.get_by_text("Start again then")).to_have_count(1)
+
+
 @pytest.fixture
 def idle_one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
     """A notebook that is ready, on a class with an idle rule."""
