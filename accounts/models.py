@@ -118,6 +118,26 @@ constraint_sentence(
 )
 
 
+class KeptAnswer(models.Model):
+    """What a call with an Idempotency-Key was answered, to be answered again (accounts/idempotency.py). `call`: a keyed
+    digest of what was asked.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=200)
+    call = models.CharField(max_length=64)
+    at = models.DateTimeField(db_default=Now(), editable=False, db_index=True)
+    status = models.PositiveSmallIntegerField(db_default=0, default=0)
+    location = models.CharField(max_length=500, blank=True, default="", db_default="")
+    body = models.TextField(blank=True, default="", db_default="")
+
+    class Meta:
+        constraints = [models.UniqueConstraint("user", "key", name="key_once")]
+
+    def __str__(self) -> str:
+        return f"answer to {self.key} of {self.user_id}"
+
+
 class Event(models.Model):
     """Who did what on which row, from where. Append-only: a trigger refuses UPDATE, DELETE and TRUNCATE.
 

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
 from tenants import actions, policy, queries, reclaims, shown, thread
@@ -154,6 +155,10 @@ class TenantDetailSerializer(TenantSerializer):
     namespace = NamespaceSerializer(allow_null=True)
 
 
+def _check_team(request: Request) -> None:
+    get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=dict(request.data).get("tenant"))
+
+
 class Requests(generics.GenericAPIView[QuotaRequest]):
     """`measure`: what a rule may rest on; the URL map hands it in."""
 
@@ -185,9 +190,11 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     @extend_schema(
         operation_id="requests_file",
         summary="Ask for quota: new totals and boosts; for staff, take units back",
+        parameters=[IDEMPOTENCY_KEY],
         request=NewRequestSerializer,
         responses={201: RequestSerializer},
     )
+    @once(_check_team)
     def post(self, request: Request) -> Response:
         asked = NewRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from catalog.references import unknown_fit
@@ -158,6 +159,12 @@ WAIT = [
 ]
 
 
+def check_team(request: Request, name: str = "") -> None:
+    """For a call that is answered again. Raises Refused (404) for whoever does not see the team any more."""
+    by = actor(request)
+    queries.team(by, tenant_of(request, by))
+
+
 class Workloads(generics.GenericAPIView[Workload]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.LAUNCH}
@@ -183,10 +190,11 @@ class Workloads(generics.GenericAPIView[Workload]):
     @extend_schema(
         operation_id="workloads_launch",
         summary="Launch: declare a new workload and start its first run",
-        parameters=[TENANT],
+        parameters=[TENANT, IDEMPOTENCY_KEY],
         request=LaunchSerializer,
         responses={201: WorkloadSerializer},
     )
+    @once(check_team)
     def post(self, request: Request) -> Response:
         by = actor(request)
         asked = LaunchSerializer(data=request.data)
@@ -245,10 +253,11 @@ class Runs(APIView):
     @extend_schema(
         operation_id="workloads_start",
         summary="Start another run",
-        parameters=[TENANT],
+        parameters=[TENANT, IDEMPOTENCY_KEY],
         request=StartSerializer,
         responses={201: WorkloadSerializer},
     )
+    @once(check_team)
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
         # A body is only needed for terms: anything that is not JSON is what clients send along with an empty one.

@@ -12,11 +12,12 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from portal.errors import get_or_refuse
 from workloads import idle, queries, run_time
-from workloads.api import TENANT, WorkloadSerializer, answer, tenant_of
+from workloads.api import TENANT, WorkloadSerializer, answer, check_team, tenant_of
 from workloads.idle_policy import KEEP_HOURS_MOST, REASON_LIMIT
 
 
@@ -35,10 +36,11 @@ class Extend(APIView):
     @extend_schema(
         operation_id="workloads_extend",
         summary="Give a run more time",
-        parameters=[TENANT],
+        parameters=[TENANT, IDEMPOTENCY_KEY],
         request=ExtendSerializer,
         responses=WorkloadSerializer,
     )
+    @once(check_team)
     def post(self, request: Request, name: str) -> Response:
         by, tenant = _asker(request, name)
         said = _said(ExtendSerializer, request)
