@@ -29,7 +29,7 @@ from cluster.observed import AsOf
 from desk import queries
 from desk.queries.lending import others_of
 from portal.live import Fragments
-from portal.sql import snapshot
+from portal.sql import select, snapshot
 from tenants.models import Grant, Namespace, Tenant
 from workloads import queries as workloads
 from workloads.models import NotebookWatch, Run, Workload
@@ -101,8 +101,8 @@ def _around(channels: Collection[str], as_of: AsOf | None) -> dict[str, Hashable
     with connection.cursor() as cursor:
         cursor.execute(_AROUND, [list(channels)])
         found = cursor.fetchall()
-    clusters = Cluster.objects.in_bulk({row[1] for row in found})
-    of_cluster = {pk: _Around.of(one, as_of) for pk, one in clusters.items()}
+    clusters = select(Cluster, "id = ANY(%s)", [list({row[1] for row in found})])
+    of_cluster = {one.pk: _Around.of(one, as_of) for one in clusters}
     around: dict[str, Hashable] = {}
     for name, cluster_id, nodes, class_ids in found:
         seen = of_cluster[cluster_id]
@@ -123,7 +123,7 @@ class _Around:
     @classmethod
     def of(cls, cluster: Cluster, as_of: AsOf | None) -> _Around:
         as_of = as_of or mirror.as_of(cluster.pk, *workloads.kinds_shown(cluster))
-        lending = list(GpuClass.objects.filter(cluster=cluster, borrowing_limit__gt=0))
+        lending = select(GpuClass, "cluster_id = %s AND borrowing_limit > 0", [cluster.pk])
         borrowed = {pk: others.borrowed for pk, others in others_of(cluster, lending, timezone.now()).items()}
         with connection.cursor() as cursor:
             cursor.execute(_CLASSES, [cluster.pk])
