@@ -1,0 +1,53 @@
+"""The command `gpu`: what belongs to it, and what ends it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from gpu_cli import account, asking, lookup
+from gpu_cli.problems import Problem
+from gpu_cli.session import Outside, Session, session_of
+
+# A traceback shows lines of code, never what was in their variables.
+app = typer.Typer(
+    name="gpu",
+    help="GPUs of the portal: see what there is, ask for it, launch, wait.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+)
+lookup.add_to(app)
+account.add_to(app)
+asking.add_to(app)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    portal: Annotated[str, typer.Option(help="Its address; else GPU_PORTAL, else where you logged in.")] = "",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each call on stderr.")] = False,
+) -> None:
+    session = session_of(context)
+    session.portal, session.is_verbose = portal, verbose
+
+
+def main(arguments: Sequence[str] | None = None, outside: Outside | None = None) -> int:
+    """The exit code, see `exits`."""
+    session = Session(outside or Outside())
+    try:
+        typer.main.get_command(app)(args=arguments, prog_name="gpu", obj=session)
+    except Problem as problem:
+        session.tell(problem)
+        return int(problem.exit)
+    except SystemExit as over:
+        return over.code if isinstance(over.code, int) else int(over.code is not None)
+    return 0
+
+
+def run() -> None:
+    sys.exit(main())

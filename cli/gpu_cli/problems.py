@@ -1,0 +1,36 @@
+"""What goes wrong, each with the exit code that it means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_cli.exits import Exit
+
+
+class Problem(Exception):
+    """One sentence for people."""
+
+    exit = Exit.REFUSED
+
+
+class Misused(Problem):
+    """It cannot even be asked: no address, no token, a value of another form."""
+
+
+class Refused(Problem):
+    """The portal said no. Nothing was changed. `body` is its own, {} where it gave none."""
+
+    def __init__(self, message: str, *, status: int, body: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+
+    @property
+    def code(self) -> str:
+        return str(self.body.get("code", ""))
+
+
+class Unreachable(Problem):
+    """No answer of the portal: no connection, none of its JSON, or one that says that it cannot answer now."""
+
+    exit = Exit.UNREACHABLE

@@ -1,0 +1,124 @@
+"""One call of `gpu`: what it has of the world around it, and how it speaks to people and to machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import webbrowser
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TextIO
+
+import httpx
+import typer
+from rich.console import Console, RenderableType
+
+from gpu_cli import config, show
+from gpu_cli.client import Client
+from gpu_cli.problems import Misused, Problem, Refused
+
+# What is read by a program or a log has no width.
+UNBOUNDED = 10_000
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What tests replace. `transport` None: the network."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    transport: httpx.BaseTransport | None = None
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    browse: Callable[[str], object] = webbrowser.open
+
+
+class Session:
+    """Results go to stdout, as a table or as the API's own JSON; everything else goes to stderr."""
+
+    def __init__(self, outside: Outside) -> None:
+        self.outside = outside
+        self.portal = ""
+        self.wants_json = False
+        self.is_verbose = False
+        self._client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = self.client_of(config.settled(self.outside.environment, portal=self.portal))
+        return self._client
+
+    def client_of(self, portal: config.Portal) -> Client:
+        outside = self.outside
+        return Client(
+            portal,
+            transport=outside.transport,
+            now=outside.now,
+            sleep=outside.sleep,
+            say=self.say,
+            trace=self.say if self.is_verbose else lambda _text: None,
+        )
+
+    def team(self, tenant: str) -> str:
+        """Where an address needs it; calls about workloads leave that to the portal."""
+        if tenant:
+            return tenant
+        teams = self.client.get("me")["tenants"]
+        if len(teams) != 1:
+            told = ", ".join(teams[:9]) if teams else "none"
+            raise Misused(f"Which team? Add --tenant or set GPU_TENANT; yours: {told}.")
+        return str(teams[0])
+
+    # ---- speaking ------------------------------------------------------------------------------------------------
+
+    @property
+    def is_watched(self) -> bool:
+        """By a person at a terminal: then one line may change in its place."""
+        return sys.stdout.isatty() and sys.stderr.isatty()
+
+    def give(self, body: Any, shown: Callable[[Any], RenderableType]) -> None:
+        if self.wants_json:
+            typer.echo(json.dumps(body, indent=2))
+        else:
+            console(sys.stdout).print(shown(body))
+
+    def say(self, text: str) -> None:
+        console(sys.stderr).print(show.plain(text))
+
+    def tell(self, problem: Problem) -> None:
+        if self.wants_json and isinstance(problem, Refused):
+            typer.echo(json.dumps(problem.body, indent=2))
+        self.say(str(problem))
+        if isinstance(problem, Refused) and problem.code == "which_tenant":
+            self.say("Here: --tenant, or GPU_TENANT.")
+
+
+def console(stream: TextIO) -> Console:
+    """Made when it is used, since the streams of a test change. No text of others is markup."""
+    width = None if stream.isatty() else UNBOUNDED
+    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+
+
+# ---- options of several commands -----------------------------------------------------------------------------------
+
+
+def session_of(context: typer.Context) -> Session:
+    session: Session = context.find_root().obj
+    return session
+
+
+def _wants_json(context: typer.Context, given: bool) -> bool:
+    # Kept where a refusal finds it, which may come before the command has anything to show.
+    if given:
+        session_of(context).wants_json = True
+    return given
+
+
+AsJson = Annotated[
+    bool, typer.Option("--json", callback=_wants_json, help="The API's own body on stdout, for programs.")
+]
+Tenant = Annotated[
+    str, typer.Option("--tenant", "-t", envvar="GPU_TENANT", help="Slug of the team; needed in several teams.")
+]

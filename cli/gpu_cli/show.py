@@ -1,0 +1,203 @@
+"""What the API answers → tables and sentences. Values in, values out: neither a clock nor a console."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.table import Table
+
+Json = Mapping[str, Any]
+UNKNOWN = "–"
+# Names and sentences are other people's words: none of them moves a cursor or turns the text around.
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def value(of: object) -> str:
+    """null is not known, never 0."""
+    return UNKNOWN if of is None or of == "" else plain(str(of))
+
+
+def when(text: str | None) -> str:
+    """As the pages: UTC, to the minute."""
+    if not text:
+        return UNKNOWN
+    return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A heading with a > in front stands over numbers."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        is_number = heading.startswith(">")
+        made.add_column(heading.removeprefix(">"), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*map(value, row))
+    return made
+
+
+# ---- what there is, what the team has ------------------------------------------------------------------------------
+
+
+def classes(found: Json) -> Table:
+    headings = ["CLASS", "NAME", "UNIT", ">FREE", ">ALL", ">MEMORY GIB", "TAKES", "SAYS"]
+    return table(headings, map(_class_row, found["items"]))
+
+
+def _class_row(one: Json) -> list[object]:
+    memory = None if one["memory_mib"] is None else f"{one['memory_mib'] / 1024:g}"
+    says = one["held"]["message"] if one["held"] else one["retirement"] or one["summary"]
+    free, every = one["capacity"]["free"], one["capacity"]["allocatable"]
+    return [one["slug"], one["name"], one["unit"], free, every, memory, one["kinds"], says]
+
+
+def capacity(found: Json) -> Table:
+    names = ("allocatable", "promised", "used", "queued", "borrowed", "free", "most_on_one_node")
+    headings = ["CLASS", "UNIT", ">ALL", ">PROMISED", ">USED", ">QUEUED", ">BORROWED", ">FREE", ">ON ONE NODE", "AS OF"]
+    rows = ([one["slug"], one["unit"], *(one[name] for name in names), _as_of(one)] for one in found["items"])
+    return table(headings, rows)
+
+
+def _as_of(one: Json) -> str:
+    return when(one["as_of"]) if one["is_current"] else f"{when(one['as_of'])}: {one['problem']}"
+
+
+def quota(found: Json) -> Table:
+    headings = ["CLASS", "UNIT", ">GRANTED", ">USED", ">BORROWED", ">LENT", ">QUEUED", "UNTIL"]
+    rows = (
+        [one["gpu_class"], one["unit"], one["granted"], one["used"], one["borrowed"], _lent(one["lent"]), one["queued"],
+         when(one["ends_at"])]
+        for one in found["holdings"]
+    )  # fmt: skip
+    return table(headings, rows)
+
+
+def _lent(lent: Json | None) -> object:
+    if lent is None:
+        return None
+    return lent["most"] if lent["least"] == lent["most"] else f"{lent['least']} to {lent['most']}"
+
+
+# ---- requests ------------------------------------------------------------------------------------------------------
+
+
+def requests(found: Json) -> Table:
+    """One row for each line: lines are what is decided. With `group` and reasons where it is an inbox."""
+    is_inbox = any("group" in one for one in found["items"])
+    headings = ["REQUEST", "TEAM", "LINE", "CLASS", "KIND", ">UNITS", "FROM", "UNTIL", "STATE", "BY"]
+    headings += ["GROUP", "WHY"] if is_inbox else []
+    rows = []
+    for one in found["items"]:
+        ending = [one.get("group"), " ".join(one.get("reasons", ()))] if is_inbox else []
+        rows += [[one["id"], one["tenant"], *_line_row(line), one["filed_by"], *ending] for line in one["lines"]]
+    return table(headings, rows)
+
+
+def _line_row(line: Json) -> list[object]:
+    stage = "asked" if line["decided_units"] is None else "decided"
+    days = (when(line[f"{stage}_from"])[:10], when(line[f"{stage}_until"])[:10])
+    return [line["id"], line["gpu_class"], line["kind"], line[f"{stage}_units"], *days, line["state"]]
+
+
+def request(found: Json) -> str:
+    head = f"Request {found['id']} of {value(found['tenant'])}: {found['state']}."
+    lines = [
+        f"  {line['id']}: {line['asked_units']} of {value(line['gpu_class'])} ({line['kind']}): {line['state']}"
+        + (f", {plain(line['reason'])}" if line["reason"] else "")
+        for line in found["lines"]
+    ]
+    return "\n".join([head, *lines])
+
+
+# ---- workloads -----------------------------------------------------------------------------------------------------
+
+
+def workloads(found: Json) -> Table:
+    headings = ["NAME", "KIND", "CLASS", ">UNITS", ">RUN", "PHASE", "SAYS"]
+    rows = (
+        [one["name"], one["kind"], one["gpu_class"], one["units"], one["run"]["number"] if one["run"] else None,
+         one["status"]["phase"], one["status"]["message"]]
+        for one in found["items"]
+    )  # fmt: skip
+    return table(headings, rows)
+
+
+def workload(found: Json) -> str:
+    """Its status, and what its last run has behind it."""
+    run = found["run"]
+    rows = [
+        ("team", found["tenant"]),
+        ("what", f"{found['kind']}, {found['units']} of {found['gpu_class']}, {found['image']}"),
+        ("page", found["url"]),
+    ]
+    if run:
+        names = ("requested_at", "admitted_at", "started_at", "ready_at", "ends_at", "ended_at")
+        rows += [
+            (f"run {run['number']}", " ".join(part for part in (run["outcome"], run["reason"]) if part) or "goes on")
+        ]
+        rows += [(name.removesuffix("_at"), when(run[name])) for name in names if run[name]]
+        rows += [("exit code", run["exit_code"])] if run["exit_code"] is not None else []
+    head = f"{plain(found['name'])}: {found['status']['phase']}. {plain(found['status']['message'])}"
+    return "\n".join([head, *(f"  {name:<10} {value(told)}" for name, told in rows)])
+
+
+def why(found: Json) -> str:
+    """Everything that is known of why it is as it is, and what would help, best first."""
+    status = found["status"]
+    parts = [f"{plain(found['name'])}: {status['phase']} ({plain(status['reason'])}). {plain(status['message'])}"]
+    if ending := {"never": "As it is asked for it can never start.", "stuck": "Waiting alone does not end it."}.get(
+        status["verdict"]
+    ):
+        parts.append(ending)
+    if said := estimate(found.get("estimate")):
+        parts.append(said)
+    parts += [f"  {plain(name)}: {value(fact)}" for name, fact in status["facts"].items()]
+    parts += [plain(finding) for finding in status["findings"]]
+    for step in status["next_steps"]:
+        link = f" {plain(step['url'])}" if step["url"] else ""
+        parts.append(f"- {plain(step['title'])}: {plain(step['why'])}{link}")
+    return "\n".join(parts)
+
+
+def estimate(found: Json | None) -> str:
+    if found is None:
+        return ""
+    if "cannot_tell" in found:
+        return f"When it starts, nobody can tell: {plain(found['cannot_tell'])}"
+    return f"It may start {when(found['earliest'])} to {when(found['latest'])}: {plain(found['basis'])}"
+
+
+def progress(run: Json) -> str:
+    """One line: how a run is doing. `estimate` is beside its status while it waits."""
+    status = run["status"]
+    position = status["facts"].get("position")
+    parts = [f"{status['phase']}: {plain(status['message'])}"]
+    # The sentence may say it already.
+    if position is not None and not re.search(rf"\b{position}\b", status["message"]):
+        parts.append(f"Position {position}.")
+    if said := estimate(run.get("estimate")):
+        parts.append(said)
+    return " ".join(parts)
+
+
+# ---- tokens --------------------------------------------------------------------------------------------------------
+
+
+def tokens(found: Json) -> Table:
+    headings = ["PREFIX", "NAME", "SCOPES", "EXPIRES", "LAST USED"]
+    rows = (
+        [one["prefix"], one["name"], " ".join(one["scopes"]), when(one["expires_at"]), when(one["last_used_at"])]
+        for one in found["items"]
+    )
+    return table(headings, rows)
+
+
+def me(found: Json) -> str:
+    teams = ", ".join(map(plain, found["tenants"])) or "no team"
+    return f"{plain(found['email'])}, {teams}; this token may {', '.join(found['scopes'])}."

@@ -1,0 +1,80 @@
+"""Asking for quota and answering it from a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from accounts.models import User
+from catalog.models import GpuClass
+from tenants.models import Grant, QuotaLine, Tenant
+from tests.cli.command import Gpu
+
+pytestmark = pytest.mark.django_db
+ASKED = ("--until", "2027-03-31", "--because", "Two trainings.")
+
+
+@pytest.fixture
+def gpu(gpu_of: Callable[..., Gpu], alice: User) -> Gpu:
+    """Of an owner, who may ask for the team."""
+    return gpu_of(alice, "read", "request")
+
+
+@pytest.fixture
+def danas(gpu_of: Callable[..., Gpu], dana: User, team_a: Tenant) -> Gpu:
+    return gpu_of(dana, "read", "decide")
+
+
+def test_ask_see_it_in_the_inbox_and_approve(gpu: Gpu, danas: Gpu, team_a: Tenant, a100: GpuClass) -> None:
+    GpuClass.objects.update(promise_limit=4)
+    filed = gpu("request", "new", f"{a100.slug}=2", *ASKED)
+    assert filed.code == 0
+    line = QuotaLine.objects.get()
+    assert filed.out.startswith(f"Request {line.request_id} of team-a: pending.")
+    assert line.asked_until.isoformat() == "2027-03-31T23:59:59+00:00"  # the last day is included
+    assert f"{a100.slug} " in gpu("request", "list", "--state", "pending").out
+
+    waiting = danas("inbox", "list")
+    assert waiting.code == 0
+    assert f"{line.request_id} " in waiting.out
+    assert danas("inbox", "list", "--json").json["items"][0]["group"] in waiting.out
+
+    approved = danas(
+        "inbox", "approve", str(line.request_id), "--line", f"{line.pk}=1", "--reason", "One to start with."
+    )
+    assert approved.code == 0, approved.err
+    assert "approved" in approved.out
+    assert Grant.objects.get().units == 1
+    assert "Nothing of request" in danas("inbox", "approve", str(line.request_id)).err
+
+
+def test_a_no_has_a_reason_that_the_team_reads(gpu: Gpu, danas: Gpu, team_a: Tenant, a100: GpuClass) -> None:
+    gpu("request", "new", f"{a100.slug}=2", *ASKED)
+    number = str(QuotaLine.objects.get().request_id)
+    assert danas("inbox", "deny", number).code == 2
+    assert danas("inbox", "deny", number, "--reason", "They are reserved.").code == 0
+    assert "They are reserved." in gpu("request", "show", number).out
+
+
+def test_withdraw(gpu: Gpu, team_a: Tenant, a100: GpuClass) -> None:
+    gpu("request", "new", f"{a100.slug}=2:boost", *ASKED)
+    line = QuotaLine.objects.get()
+    assert line.kind == "boost"
+    assert "withdrawn" in gpu("request", "withdraw", str(line.request_id)).out
+
+
+@pytest.mark.parametrize("line", ["a100", "a100=", "a100=-1", "=2", "a100=2:reclaim", "a100=2.5"])
+def test_what_is_no_line_is_told_before_anybody_is_asked(gpu: Gpu, team_a: Tenant, line: str) -> None:
+    refused = gpu("request", "new", line, *ASKED, "--tenant", "team-a")
+    assert (refused.code, gpu.between.asked) == (2, [])
+    assert "CLASS=UNITS" in refused.err
+
+
+def test_a_refusal_is_the_portals_own_sentence_and_for_programs_its_body(gpu: Gpu, team_a: Tenant) -> None:
+    refused = gpu("request", "new", "nothing=2", *ASKED)
+    assert (refused.code, refused.out) == (2, "")
+    told = gpu("request", "new", "nothing=2", *ASKED, "--json")
+    assert told.code == 2
+    assert (told.json["code"], told.json["message"]) == ("unknown_class", refused.err.strip())
+    assert told.json["field"] == "lines[0].gpu_class"
