@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Any
 
 import django
@@ -36,16 +37,31 @@ from portal.errors import Refused  # noqa: E402
 from portal.live import Live, Receive, Scope, Send, Topic, Viewer  # noqa: E402
 from workloads import doors, logs, queries, watching  # noqa: E402
 from workloads.doors import Asked, answer, answer_json  # noqa: E402
+from workloads.next_steps import NEVER  # noqa: E402
+from workloads.queries.helping import never_starts  # noqa: E402
 
 log = structlog.get_logger(__name__)
 
 STREAM = re.compile(r"/live/(?P<namespace>[a-z0-9-]{1,63})")
 LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,40})")
-WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})")
+WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})(?:/runs/(?P<number>[0-9]{1,10}))?")
 # Between hints a waiting call looks by itself, in case one was lost.
 LOOK_EVERY_S = 5.0
+# The queue's word comes moments after a start. To hear of "never" takes a look at all around it: seldom, then.
+NEVER_AFTER_S = 2.0
 # Set where a call was waited for: under WSGI the view answers at once and says when to come back.
 WAITED = "portal.waited"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What is waited for: the run of this number, or else the last one."""
+
+    by: Actor
+    tenant: str
+    namespace: str
+    name: str
+    number: int | None
 
 
 class Doors:
@@ -137,25 +153,37 @@ class Doors:
         found = WORKLOAD.fullmatch(scope["path"])
         who = await self.who(asked)
         if response.status_code == 200 and found and who is not None:
-            namespace = json.loads(response.content).get("namespace", "")
-            until = asked.query.get("until", "ready")
+            body = json.loads(response.content)
             user, session_key, token_prefix = who
-            caller = Viewer(watching.Watcher(user.pk, namespace, session_key, token_prefix))
+            caller = Viewer(watching.Watcher(user.pk, body["namespace"], session_key, token_prefix))
+            number = int(found["number"]) if found["number"] else None
+            waits = Wait(Actor(user=user, via="stream"), body["tenant"], body["namespace"], found["name"], number)
             async with self.live.watching(caller, receive):
-                await self.until(namespace, found["name"], until, ends, caller)
+                if body["status"]["verdict"] != NEVER:
+                    await self.until(waits, asked.query.get("until", "ready"), ends, caller)
             response = await self.live.in_thread(self.page, scope)
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
         cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
         body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
         await answer(send, response.status_code, response.content, [*body, *cookies])
 
-    async def until(self, namespace: str, name: str, until: str, ends: float, caller: Viewer) -> None:
-        """Returns early when the caller has gone or may not look any more, or this process is to end."""
-        while not await self.live.in_thread(queries.has_reached, namespace, name, until):
-            left = ends - time.monotonic()
-            if left <= 0 or caller.closed.is_set():
+    async def until(self, waits: Wait, until: str, ends: float, caller: Viewer) -> None:
+        """Returns early when it never starts as it is asked for, when the caller has gone or may not look any more, or
+        when this process is to end.
+        """
+        gap = NEVER_AFTER_S
+        look_at = time.monotonic() + gap
+        while not await self.live.in_thread(queries.has_reached, waits.namespace, waits.name, until, waits.number):
+            now = time.monotonic()
+            if ends <= now or caller.closed.is_set():
                 return
-            await self.live.changed(namespace, caller, within_s=min(left, LOOK_EVERY_S))
+            if look_at <= now:
+                if await self.live.in_thread(never_starts, waits.by, waits.tenant, waits.name):
+                    return
+                gap *= 2
+                look_at = time.monotonic() + gap
+            within_s = min(ends - now, LOOK_EVERY_S, max(look_at - now, 0.1))
+            await self.live.changed(waits.namespace, caller, within_s=within_s)
 
     def page(self, scope: Scope) -> HttpResponse:
         """The URL map's own answer, in a thread: authentication, throttle, view and errors are web's."""

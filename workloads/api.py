@@ -1,13 +1,11 @@
-"""/api/v1/workloads: declare, launch, start, stop, delete, and look, or wait, how it is doing."""
+"""/api/v1/workloads: declare, launch, delete, and look, or wait, how it is doing. Its runs: workloads/runs_api.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -20,17 +18,20 @@ from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from catalog.references import unknown_fit
+from cluster.run_spec import JOB
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
 from tenants.models import Tenant
 from workloads import actions, queries
-from workloads.asked_api import LaunchSerializer, OptionsSerializer, StartSerializer, WantedSerializer
+from workloads.asked_api import LaunchSerializer, OptionsSerializer, WantedSerializer
 from workloads.estimate_api import EstimateSerializer
 from workloads.interruption_api import InterruptionSerializer, interruption_of
 from workloads.models import Workload
 from workloads.next_steps import Advice
 from workloads.next_steps_api import AdviceSerializer, told
+from workloads.phase import Status
 from workloads.queries import WorkloadRow
-from workloads.queries.helping import advices_for
+from workloads.queries.helping import advices_for, verdict_of
+from workloads.telling import page_of
 
 WAIT_LIMIT_S = 300
 UNTIL = ("admitted", "ready", "finished")
@@ -112,6 +113,7 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     url = serializers.URLField(help_text="Its page.")
     status = StatusSerializer()
     run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
+    needs_run = serializers.BooleanField(help_text="It is a job of which nothing runs or waits: start a run of it.")
     steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
     image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
     estimate = EstimateSerializer(allow_null=True, help_text="When it may start. null: it does not wait for a start.")
@@ -122,7 +124,7 @@ _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
 
 
 def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> dict[str, Any]:
-    workload, status_ = row.workload, row.status
+    workload = row.workload
     return WorkloadSerializer(
         {
             **{name: getattr(workload, name) for name in _PLAIN},
@@ -131,23 +133,37 @@ def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> dict[str, Any]:
             "gpu_class": workload.gpu_class.slug,
             "volume": workload.volume.name if workload.volume else "",
             "created_by": workload.created_by.email,
-            "url": settings.PORTAL_URL + reverse("workload", args=[workload.tenant.slug, workload.name]),
-            "status": {
-                "phase": str(status_.phase),
-                "reason": status_.reason,
-                "message": status_.sentence,
-                "since": status_.since,
-                "facts": status_.facts,
-                "actions": status_.actions,
-                **told(helps.get(workload.name), workload.tenant.slug),
-            },
+            "url": page_of(workload),
+            "status": status_of(row.status, helps.get(workload.name), workload.tenant.slug),
             "run": row.run,
+            "needs_run": _needs_run(row),
             "steps": row.steps,
             "image_note": unknown_fit(workload.gpu_class.name, workload.kind) if workload.own_image else "",
             "estimate": row.estimate,
             "interruption": interruption_of(row),
         }
     ).data
+
+
+def status_of(status_: Status, advice: Advice | None, tenant: str) -> dict[str, Any]:
+    return {
+        "phase": str(status_.phase),
+        "reason": status_.reason,
+        "message": status_.sentence,
+        "since": status_.since,
+        "facts": status_.facts,
+        "actions": status_.actions,
+        **told(advice, tenant),
+        "verdict": verdict_of(status_, advice),
+    }
+
+
+def _needs_run(row: WorkloadRow) -> bool:
+    workload, run = row.workload, row.run
+    if workload.kind != JOB or workload.delete_requested_at is not None:
+        return False
+    # What is to follow it begins by itself.
+    return run is None or (run.ended_at is not None and run.next_wanted_by_id is None)
 
 
 TENANT = OpenApiParameter("tenant", str, description="Slug of the team; needed when you are in several.")
@@ -216,10 +232,7 @@ class WorkloadDetail(APIView):
     def get(self, request: Request, name: str) -> Response:
         by = actor(request)
         waits = check_wait(request)
-        response = answer(by, tenant_of(request, by), name)
-        if waits and WAITED not in request.META:
-            response["Retry-After"] = str(RETRY_AFTER_S)
-        return response
+        return unless_waited(request, answer(by, tenant_of(request, by), name), waits=waits)
 
     @extend_schema(
         operation_id="workloads_declare",
@@ -238,51 +251,16 @@ class WorkloadDetail(APIView):
     @extend_schema(
         operation_id="workloads_delete",
         summary="Stop and delete a workload; its volume stays",
+        description="The cluster is cleared after the answer. When nothing is left the address answers 404.",
         parameters=[TENANT],
-        responses={204: None},
+        responses={202: WorkloadSerializer},
     )
     def delete(self, request: Request, name: str) -> Response:
         by = actor(request)
-        actions.delete(tenant_of(request, by), name, by=by)
-        return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-class Runs(APIView):
-    required_scope = Scope.LAUNCH
-
-    @extend_schema(
-        operation_id="workloads_start",
-        summary="Start another run",
-        parameters=[TENANT, IDEMPOTENCY_KEY],
-        request=StartSerializer,
-        responses={201: WorkloadSerializer},
-    )
-    @once(check_team)
-    def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        # A body is only needed for terms: anything that is not JSON is what clients send along with an empty one.
-        is_json = (request.content_type or "").startswith("application/json")
-        asked = StartSerializer(data=request.data if is_json else {})
-        tenant = _checked(asked, request, by)
-        actions.start(tenant, name, accept_terms=asked.validated_data["accept_terms"], by=by)
-        return answer(by, tenant, name, status.HTTP_201_CREATED)
-
-
-class Stop(APIView):
-    required_scope = Scope.LAUNCH
-
-    @extend_schema(
-        operation_id="workloads_stop",
-        summary="Stop the run and give its units back; asking twice is asking once",
-        parameters=[TENANT],
-        request=None,
-        responses={202: WorkloadSerializer},
-    )
-    def post(self, request: Request, name: str) -> Response:
-        by = actor(request)
-        tenant = tenant_of(request, by)
-        actions.stop(tenant, name, by=by)
-        return answer(by, tenant, name, status.HTTP_202_ACCEPTED)
+        workload = actions.delete(tenant_of(request, by), name, by=by)
+        # By its key: a worker that was quick has taken it off the lists.
+        (row,) = queries.rows(queries.with_names(Workload.objects.filter(pk=workload.pk)))
+        return Response(body_of(row, {}), status=status.HTTP_202_ACCEPTED)
 
 
 def tenant_of(request: Request, by: Actor) -> str:
@@ -321,6 +299,13 @@ def check_wait(request: Request) -> bool:
     if not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) <= WAIT_LIMIT_S):
         raise refuse("bad_wait", f"wait is a whole number of seconds from 0 to {WAIT_LIMIT_S}.", field="wait")
     return True
+
+
+def unless_waited(request: Request, response: Response, *, waits: bool) -> Response:
+    """Says when to come back, where the call did not reach the process that can wait."""
+    if waits and WAITED not in request.META:
+        response["Retry-After"] = str(RETRY_AFTER_S)
+    return response
 
 
 def answer(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:

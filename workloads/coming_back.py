@@ -16,7 +16,8 @@ from accounts.models import Event
 from catalog.models import GpuClass
 from portal.due import touch
 from tenants.models import Namespace
-from workloads.ending import REMOVED, TAKEN_BACK, Ending
+from workloads.ending import COMES_BACK, REMOVED, TAKEN_BACK, Ending
+from workloads.ending import INTERRUPTED as INTERRUPTED_ENDS
 from workloads.interrupting import costs
 from workloads.interruption import Interrupted, told
 from workloads.models import Run, Workload
@@ -39,6 +40,11 @@ def comes_back(run: Run, reason: str) -> bool:
     there = Namespace.objects.filter(pk=workload.namespace_id, wanted=Namespace.Wanted.ACTIVE)
     is_open = {"slug": run.spec["gpu_class"], "life_cycle": GpuClass.LifeCycle.ACTIVE}
     return there.filter(**{f"cluster__classes__{name}": value for name, value in is_open.items()}).exists()
+
+
+def is_brought_back(run: Run) -> bool:
+    """Of one that has ended: the next number is its own work again, not what somebody else started."""
+    return run.reason in INTERRUPTED_ENDS and run.message.endswith(COMES_BACK)
 
 
 def start_again(run: Run, end: Ending, seen: Seen | None = None) -> Run:

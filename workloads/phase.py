@@ -57,11 +57,15 @@ class Status:
     explained: Explained | None = None
 
 
-def status(wish: Wish | None, seen: Seen | None, *, now: datetime, as_of: AsOf | None = None) -> Status:
+def status(
+    wish: Wish | None, seen: Seen | None, *, now: datetime, as_of: AsOf | None = None, is_deleting: bool = False
+) -> Status:
     """`wish` is None for a workload that was declared and never started; `seen` is None while the mirror is unknown.
 
     `as_of`: how current it is; None: as current as can be.
     """
+    if wish is None and is_deleting:
+        return Status(Phase.STOPPING, "deleting", "Being deleted.", None)
     if wish is None:
         return Status(Phase.STOPPED, "not_started", "Not started yet.", None, actions=("start", "delete"))
     if wish.ended_at is not None:

@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted", "images"
 LAUNCH = "/teams/team-a/launch"
 API = "/api/v1/workloads?tenant=team-a"
 SCRIPT = "#!/usr/bin/env bash\r\nset -e\r\ntorchrun train.py\r\n"
+RUNS = "/api/v1/workloads/train/runs?tenant=team-a"
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_a_rerun_needs_the_confirmation_too(her: Client, a100: GpuClass) -> None
     her.post(LAUNCH, typed(a100))
     Run.objects.update(ended_at="2026-01-01T00:00Z", outcome="succeeded")
     GpuClass.objects.update(borrowing_limit=4)
-    answer = her.post("/api/v1/workloads/train/runs?tenant=team-a")
+    answer = her.post(RUNS, content_type="application/json")
     assert answer.status_code == 422
     assert "checkpoints_not_confirmed" in answer.content.decode()
     assert 'action="/teams/team-a/workloads/train/start"' not in text(her.get("/teams/team-a/workloads/train"))
@@ -138,10 +139,10 @@ def test_a_rerun_as_production_keeps_to_the_grant_too(her: Client, a100: GpuClas
     GpuClass.objects.update(borrowing_limit=8)
     Workload.objects.update(options={**Workload.objects.get().options, "checkpoints": True})
     Grant.objects.update(units=3)
-    answer = her.post("/api/v1/workloads/train/runs?tenant=team-a")
+    answer = her.post(RUNS, content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (422, "priority_beyond_grant")
     Grant.objects.update(units=4)
-    assert her.post("/api/v1/workloads/train/runs?tenant=team-a").status_code == 201
+    assert her.post(RUNS, content_type="application/json").status_code == 201
 
 
 def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: GpuClass) -> None:

@@ -19,6 +19,7 @@ API = (
     ("get", "api-workload"),
     ("put", "api-workload"),
     ("delete", "api-workload"),
+    ("get", "api-workload-runs"),
     ("post", "api-workload-runs"),
     ("post", "api-workload-stop"),
 )
@@ -48,6 +49,7 @@ def addresses(workload: Workload) -> list[tuple[str, str]]:
     found = [(method, reverse(name, args=[tenant])) for name in PAGES for method in ("get", "post")]
     found += [(method, reverse(name, args=[tenant, workload.name])) for name in OF_ONE for method in ("get", "post")]
     found += [(method, reverse(name, args=[workload.name]) + f"?tenant={tenant}") for method, name in API]
+    found.append(("get", reverse("api-workload-run", args=[workload.name, 1]) + f"?tenant={tenant}"))
     return [*found, ("get", reverse("open", args=[workload.origin]))]
 
 

@@ -135,7 +135,8 @@ def test_a_run_is_started_by_rest_with_the_tick(with_terms: GpuClass, job: Wante
     )
     headers = {"authorization": f"Bearer {token}"}
     address = "/api/v1/workloads/train/runs"
-    assert Client().post(address, headers=headers).json()["code"] == "terms_not_accepted"
+    refused = Client().post(address, content_type="application/json", headers=headers)
+    assert refused.json()["code"] == "terms_not_accepted"
     answer = Client().post(address, data={"accept_terms": 2}, content_type="application/json", headers=headers)
     assert answer.status_code == 201
 

@@ -38,6 +38,7 @@ from workloads.queries.latest import latest as latest
 from workloads.queries.latest import with_names as with_names
 from workloads.queries.membership import team as team
 from workloads.queries.nodes import with_nodes
+from workloads.queries.reaching import has_reached as has_reached
 from workloads.queries.seeing import WantedImage, see
 from workloads.seen import Seen, log_container
 from workloads.wish import Wish
@@ -213,9 +214,9 @@ def rows(workloads: Iterable[Workload], as_of: AsOf | None = None, own: Held | N
     for workload in found:
         run = runs.get(workload.pk)
         gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
-        wish = _wish(workload, run, gpu_class, sent.get(workload.pk), signs_in=workload.pk in signs_in)
+        wish = wish_of(workload, run, gpu_class, sent.get(workload.pk), signs_in=workload.pk in signs_in)
         theirs = None if seen is None else seen.get(workload.pk, Seen())
-        told = status(wish, theirs, now=now, as_of=as_of)
+        told = status(wish, theirs, now=now, as_of=as_of, is_deleting=workload.delete_requested_at is not None)
         if run is not None:
             unheard.count(told.explained, run_id=run.pk)
             if theirs is not None and run.ended_at is None:
@@ -256,7 +257,7 @@ def earlier_runs(row: WorkloadRow) -> list[Run]:
     return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
 
 
-def _wish(
+def wish_of(
     workload: Workload, run: Run | None, gpu_class: GpuClass, sent: AppliedObject | None, *, signs_in: bool
 ) -> Wish | None:
     if run is None:
@@ -354,17 +355,3 @@ def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> 
     if not started:
         return namespace.name, None
     return namespace.name, LogSource(namespace.name, *started[-1])
-
-
-def has_reached(namespace: str, name: str, until: str) -> bool:
-    """Whether the last run got there: "admitted", "ready" or "finished". What has ended will not get any further."""
-    run = Run.objects.filter(
-        workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None
-    ).order_by("-number")[:1]
-    found = run.values("admitted_at", "started_at", "ready_at", "ended_at", "spec__kind", "spec__workers").first()
-    if found is None:
-        return True
-    is_waited_for = found["spec__kind"] == "notebook" or (found["spec__workers"] or 1) > 1
-    ready = found["ready_at"] if is_waited_for else found["started_at"]
-    reached = {"admitted": found["admitted_at"], "ready": ready, "finished": None}[until]
-    return reached is not None or found["ended_at"] is not None

@@ -28,10 +28,11 @@ from workloads.explain.around import Around
 from workloads.giving_back import watch_of
 from workloads.models import Run, Workload
 from workloads.next_facts import Facts, Option, Other
-from workloads.next_steps import Advice, advice
+from workloads.next_steps import NEVER, Advice, advice
 from workloads.nodes_seen import NodesSeen
 from workloads.options import Options
 from workloads.outlook import Figures
+from workloads.phase import Phase, Status
 from workloads.plans import needs_class, plan_of
 from workloads.policy import ClassFacts, TeamFacts
 from workloads.queries import WorkloadRow, accepted, job_name, run_facts
@@ -85,6 +86,24 @@ def advices_for(by: Actor, rows: Sequence[WorkloadRow]) -> dict[str, Advice]:
         return {}
     namespace, team = queries.team(by, rows[0].workload.tenant.slug)
     return advices(by, namespace, team, rows)
+
+
+def never_starts(by: Actor, tenant: str, name: str) -> bool:
+    """Whether its last run, which has not started, never will as it is asked for."""
+    found = queries.with_names(queries.of_tenant(by, tenant)).filter(name=name).first()
+    waits = Run.objects.filter(workload=found, started_at=None, ended_at=None)
+    if found is None or not waits.exists():
+        return False
+    rows = queries.rows([found])
+    return verdict_of(rows[0].status, advices_for(by, rows).get(name)) == NEVER
+
+
+def verdict_of(told: Status, found: Advice | None) -> str:
+    """Of what this person can do nothing about, so that there is no advice, the cluster's own word alone."""
+    if found is not None:
+        return found.verdict
+    is_final = told.explained is not None and told.explained.is_final
+    return NEVER if is_final and told.phase is Phase.BLOCKED else ""
 
 
 def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[WorkloadRow]) -> _Read:

@@ -1,0 +1,45 @@
+"""Whether a run got as far as somebody waits for: what doors asks whenever something of the namespace changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models.fields.json import KT
+
+from workloads.models import Run
+
+
+def has_reached(namespace: str, name: str, until: str, number: int | None = None) -> bool:
+    """Whether the run of this number, or else the last one, got there: "admitted", "ready" or "finished".
+
+    What has ended will not get any further. What is to follow another run has not begun; a number that neither is there
+    nor will be is nothing to wait for. One query.
+    """
+    rows = Run.objects.filter(workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None)
+    if number is not None:
+        # With the one before it, which says whether it is to follow.
+        rows = rows.filter(number__in=(number, number - 1))
+    found = rows.order_by("-number").values(*_COLUMNS, kind=KT("spec__kind"), workers=KT("spec__workers")).first()
+    if found is None:
+        return True
+    if number is not None and found["number"] < number:
+        return found["next_wanted_by"] is None or found["workload__delete_requested_at"] is not None
+    return _got_to(found, until)
+
+
+_COLUMNS = (
+    "number",
+    "next_wanted_by",
+    "workload__delete_requested_at",
+    "admitted_at",
+    "started_at",
+    "ready_at",
+    "ended_at",
+)
+
+
+def _got_to(run: dict[str, Any], until: str) -> bool:
+    is_waited_for = run["kind"] == "notebook" or int(run["workers"] or 1) > 1
+    ready = run["ready_at"] if is_waited_for else run["started_at"]
+    reached = {"admitted": run["admitted_at"], "ready": ready, "finished": None}[until]
+    return reached is not None or run["ended_at"] is not None

@@ -1,0 +1,164 @@
+"""/api/v1/workloads/<name>/runs: start a run, list them, and look, or wait, how one of them is doing; and stop."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.actor import Actor
+from accounts.edge import actor
+from accounts.idempotency import IDEMPOTENCY_KEY, once
+from accounts.models import Scope
+from portal.errors import get_or_refuse
+from workloads import actions, queries
+from workloads.api import (
+    TENANT,
+    WAIT,
+    RunSerializer,
+    StatusSerializer,
+    WorkloadSerializer,
+    answer,
+    check_team,
+    check_wait,
+    status_of,
+    tenant_of,
+    unless_waited,
+)
+from workloads.asked_api import StartSerializer
+from workloads.models import Run, Workload
+from workloads.next_steps import OVER
+from workloads.phase import Phase
+from workloads.queries import runs
+from workloads.queries.helping import advices_for
+from workloads.queries.runs import RunRow
+from workloads.telling import page_of
+
+
+class OneRunSerializer(RunSerializer):
+    requested_at = serializers.DateTimeField(
+        allow_null=True, help_text="null: it begins when the run before it has ended."
+    )
+    workload = serializers.CharField()
+    tenant = serializers.CharField()
+    namespace = serializers.CharField()
+    url = serializers.URLField(help_text="The page of its workload.")
+    status = StatusSerializer(help_text="Of the last run as its workload's; of an earlier one as it ended.")
+    followed_by = serializers.IntegerField(
+        allow_null=True, help_text="It was interrupted: number of the run that was begun in its place by itself."
+    )
+
+
+LOCATION = OpenApiParameter(
+    "Location", str, location=OpenApiParameter.HEADER, response=[201], description="Address of the run."
+)
+
+
+class Runs(generics.GenericAPIView[Run]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.LAUNCH}
+    serializer_class = RunSerializer
+    filter_backends = ()
+    keyset = ("-number",)
+    queryset = Run.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Run]:
+        by = actor(self.request)
+        return runs.of_workload(_workload(by, tenant_of(self.request, by), self.kwargs["name"]))
+
+    @extend_schema(
+        operation_id="workload_runs_list",
+        summary="Runs of a workload, newest first",
+        parameters=[TENANT],
+        responses=RunSerializer(many=True),
+    )
+    def get(self, request: Request, name: str) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        return self.get_paginated_response(RunSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="workloads_start",
+        summary="Start another run",
+        parameters=[TENANT, IDEMPOTENCY_KEY, LOCATION],
+        request=StartSerializer,
+        responses={201: WorkloadSerializer},
+    )
+    @once(check_team)
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        # To a stranger it is not there, whatever was sent along.
+        queries.team(by, tenant)
+        asked = StartSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        run = actions.start(tenant, name, accept_terms=asked.validated_data["accept_terms"], by=by)
+        response = answer(by, tenant, name, status.HTTP_201_CREATED)
+        response["Location"] = _address(request, tenant, name, run.number)
+        return response
+
+
+class RunDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="workload_runs_get",
+        summary="One run; with `wait`, when it is so far",
+        parameters=[TENANT, *WAIT],
+        responses=OneRunSerializer,
+    )
+    def get(self, request: Request, name: str, number: int) -> Response:
+        by = actor(request)
+        row = runs.numbered(_workload(by, tenant_of(request, by), name), number)
+        waits = check_wait(request)
+        return unless_waited(request, Response(_body(row, by)), waits=waits)
+
+
+class Stop(APIView):
+    required_scope = Scope.LAUNCH
+
+    @extend_schema(
+        operation_id="workloads_stop",
+        summary="Stop the run and give its units back; asking twice is asking once",
+        parameters=[TENANT],
+        request=None,
+        responses={202: WorkloadSerializer},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        actions.stop(tenant, name, by=by)
+        return answer(by, tenant, name, status.HTTP_202_ACCEPTED)
+
+
+def _address(request: Request, tenant: str, name: str, number: int) -> str:
+    path = reverse("api-workload-run", args=[name, number])
+    return request.build_absolute_uri(f"{path}?{urlencode({'tenant': tenant})}")
+
+
+def _workload(by: Actor, tenant: str, name: str) -> Workload:
+    return get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+
+
+def _body(row: RunRow, by: Actor) -> dict[str, Any]:
+    workload, tenant = row.workload, row.workload.tenant.slug
+    help_ = advices_for(by, [row.of_last]).get(workload.name) if row.of_last else None
+    told = status_of(row.status, help_, tenant)
+    if row.of_last is None and row.status.phase is Phase.FAILED:
+        told["verdict"] = OVER
+    body = RunSerializer(row.run).data
+    return {
+        **body,
+        "workload": workload.name,
+        "tenant": tenant,
+        "namespace": workload.namespace.name,
+        "url": page_of(workload),
+        "status": StatusSerializer(told).data,
+        "followed_by": row.followed_by,
+    }
