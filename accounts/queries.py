@@ -16,6 +16,7 @@ from accounts.models import ApiToken, Event, Role, User
 from portal.errors import Refusal, Refused
 from portal.sql import select
 
+ACTIVE, SUSPENDED = STATES = ("active", "suspended")
 BAD_TOKEN = Refusal("bad_token", "This is not a valid token; check that it was copied whole.", status=401)
 
 
@@ -78,6 +79,24 @@ def token_from(text: str) -> ApiToken:
     if not token.user.is_active:
         raise Refused(Refusal("account_suspended", "This account is suspended; ask an administrator.", status=401))
     return token
+
+
+def people(text: str = "", role: str = "", state: str = "") -> QuerySet[User]:
+    """All accounts, or those with each word of `text` in name or address, with this role, active or suspended."""
+    found = User.objects.all()
+    for word in text.split():
+        found = found.filter(Q(name__icontains=word) | Q(email__icontains=word))
+    if role:
+        found = found.filter(roles__contains=[role])
+    return found.filter(is_active=state == ACTIVE) if state else found
+
+
+def state_of(user: User) -> str:
+    return ACTIVE if user.is_active else SUSPENDED
+
+
+def active_administrators() -> QuerySet[User]:
+    return User.objects.filter(is_active=True, roles__contains=[Role.ADMIN])
 
 
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
