@@ -16,7 +16,6 @@ from accounts.models import ApiToken, Event, Role, User
 from portal.errors import Refusal, Refused
 from portal.sql import select
 
-ACTIVE, SUSPENDED = STATES = ("active", "suspended")
 BAD_TOKEN = Refusal("bad_token", "This is not a valid token; check that it was copied whole.", status=401)
 
 
@@ -81,18 +80,14 @@ def token_from(text: str) -> ApiToken:
     return token
 
 
-def people(text: str = "", role: str = "", state: str = "") -> QuerySet[User]:
-    """All accounts, or those with each word of `text` in name or address, with this role, active or suspended."""
+def people(text: str = "", role: str = "", *, suspended: bool | None = None) -> QuerySet[User]:
+    """All accounts, or those with each word of `text` in name or address, with this role, suspended or not."""
     found = User.objects.all()
     for word in text.split():
         found = found.filter(Q(name__icontains=word) | Q(email__icontains=word))
     if role:
         found = found.filter(roles__contains=[role])
-    return found.filter(is_active=state == ACTIVE) if state else found
-
-
-def state_of(user: User) -> str:
-    return ACTIVE if user.is_active else SUSPENDED
+    return found if suspended is None else found.filter(is_active=not suspended)
 
 
 def active_administrators() -> QuerySet[User]:

@@ -28,7 +28,7 @@ class AccountSerializer(serializers.Serializer[Any]):
     email = serializers.EmailField()
     name = serializers.CharField()
     roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
-    state = serializers.ChoiceField(choices=queries.STATES)
+    suspended = serializers.BooleanField(source="is_suspended")
     joined_at = serializers.DateTimeField()
     signed_in_at = serializers.DateTimeField(source="last_login", allow_null=True, help_text="The last time, if ever.")
     approver_for_all = serializers.BooleanField(source="decides_all", help_text="Every class, also those to come.")
@@ -53,7 +53,7 @@ class AccountChangeSerializer(KnownFields):
     roles = serializers.ListField(
         child=serializers.CharField(max_length=10), max_length=len(Role), required=False, help_text="All of them."
     )
-    state = serializers.ChoiceField(choices=queries.STATES, required=False)
+    suspended = serializers.BooleanField(required=False)
     because = serializers.CharField(
         max_length=policy.BECAUSE_MAX, default="", allow_blank=True, help_text="Needed to suspend."
     )
@@ -62,7 +62,7 @@ class AccountChangeSerializer(KnownFields):
 class AccountFilter(FilterSet):
     q = CharFilter(max_length=80, help_text="Words of the name or the address.")
     role = ChoiceFilter(choices=Role.choices)
-    state = ChoiceFilter(choices=[(state, state) for state in queries.STATES])
+    suspended = ChoiceFilter(choices=[("true", "true"), ("false", "false")])
 
     class Meta:
         model = User
@@ -70,7 +70,8 @@ class AccountFilter(FilterSet):
 
     def filter_queryset(self, queryset: QuerySet[User]) -> QuerySet[User]:
         typed = self.form.cleaned_data
-        return queries.people(typed["q"] or "", typed["role"] or "", typed["state"] or "")
+        suspended = typed["suspended"] == "true" if typed["suspended"] else None
+        return queries.people(typed["q"] or "", typed["role"] or "", suspended=suspended)
 
 
 def _detail(target: User) -> Response:
@@ -123,8 +124,8 @@ class PersonDetail(APIView):
         typed = asked.validated_data
         if "roles" in typed:
             target = actions.set_roles(pk, typed["roles"], by=by)
-        if "state" in typed and typed["state"] != queries.state_of(target):
-            change = actions.restore_user if typed["state"] == queries.ACTIVE else actions.suspend_user
+        if typed.get("suspended", not target.is_active) is target.is_active:
+            change = actions.suspend_user if typed["suspended"] else actions.restore_user
             target = change(pk, because=typed["because"], by=by)
         return _detail(target)
 

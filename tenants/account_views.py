@@ -34,7 +34,7 @@ class Filter(forms.Form):
 
     q = forms.CharField(required=False, max_length=80)
     role = forms.ChoiceField(required=False, choices=[("", "Any"), *Role.choices])
-    state = forms.ChoiceField(required=False, choices=[("", "Any"), *((state, state) for state in queries.STATES)])
+    state = forms.ChoiceField(required=False, choices=[("", "Any"), ("active", "active"), ("suspended", "suspended")])
 
 
 class RolesForm(KnownFieldsForm):
@@ -62,14 +62,15 @@ def people(request: HttpRequest) -> HttpResponse:
     form = Filter(request.GET)
     form.is_valid()
     chosen = {name: form.cleaned_data.get(name, "") for name in form.fields}
-    found = queries.people(chosen["q"], chosen["role"], chosen["state"])
+    suspended = chosen["state"] == "suspended" if chosen["state"] else None
+    found = queries.people(chosen["q"], chosen["role"], suspended=suspended)
     page = page_of(found, keys=("email",), cursor=request.GET.get("cursor"))
     context = {
         "rows": person_rows(page.items),
         "chosen": chosen,
         "is_filtered": any(chosen.values()),
         "roles": Role.choices,
-        "states": queries.STATES,
+        "states": ("active", "suspended"),
         "next_cursor": page.next_cursor,
     }
     return render(request, "tenants/people.html", context)

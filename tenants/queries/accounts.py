@@ -10,7 +10,6 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef
 
 from accounts.models import Role, User
-from accounts.queries import state_of
 from tenants.models import ApproverFor, Membership
 
 OWNER = Membership.Role.OWNER
@@ -32,7 +31,7 @@ class PersonRow:
     name: str
     email: str
     roles: list[str]
-    state: str
+    is_suspended: bool
     joined_at: datetime
     last_login: datetime | None
     decides_all: bool
@@ -69,7 +68,7 @@ def person_rows(users: Sequence[User]) -> list[PersonRow]:
             name=user.name,
             email=user.email,
             roles=[role for role in Role.values if role in user.roles],
-            state=state_of(user),
+            is_suspended=not user.is_active,
             joined_at=user.joined_at,
             last_login=user.last_login,
             decides_all=None in given[user.pk],
