@@ -7,6 +7,11 @@ from typing import Any
 
 # Loaded once and forked: processes share what stays as it is, and a start costs one import.
 preload_app = True
+# What a request may be before anybody looks at it: its line, how many headers, and each of them. The gateway says no
+# to a little less of line and cookies, in words that help.
+limit_request_line = 4094
+limit_request_fields = 64
+limit_request_field_size = 8190
 # Workers of one master share a port for metrics: their counters meet in this directory.
 _counters = ""
 if os.environ.get("INTERNAL_PORT", "0") != "0" and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:

@@ -18,6 +18,7 @@ from accounts import actions, queries, slow_down
 from accounts.edge import actor, client_address
 from accounts.forms import SignInForm, TokenForm
 from portal.errors import refusal_beside
+from portal.way_back import own_hosts
 
 log = structlog.get_logger(__name__)
 
@@ -26,6 +27,9 @@ class Login(LoginView):
     template_name = "accounts/login.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
+
+    def get_success_url_allowed_hosts(self, request: HttpRequest | None = None) -> set[str]:
+        return own_hosts()
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         response = super().form_valid(form)

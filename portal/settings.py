@@ -13,11 +13,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import environ
-import structlog
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.redaction import WithoutSecrets
+from portal import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -71,6 +70,7 @@ TRUSTED_PROXIES = [
 ]
 REDIS_URL = secret("REDIS_URL")
 HTTPS = urlsplit(PORTAL_URL).scheme == "https"
+PORTAL_HOST = urlsplit(PORTAL_URL).hostname or ""
 
 DATABASES = {"default": environ.Env.db_url_config(secret("DATABASE_URL"))}
 DATABASES["default"].update(ENGINE="django.db.backends.postgresql", CONN_MAX_AGE=0, ATOMIC_REQUESTS=False)
@@ -114,12 +114,12 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "portal.request_id.RequestIdMiddleware",
+    "portal.safe_headers.SafeHeadersMiddleware",
     "portal.metrics.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.isolation.IsolationMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
-    "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -183,6 +183,9 @@ STORAGES = {
 # ---- safety of pages -------------------------------------------------------------------------------------------
 SESSION_COOKIE_NAME = "__Host-session" if HTTPS else "session"
 CSRF_COOKIE_NAME = "__Host-csrf" if HTTPS else "csrf"
+THEME_COOKIE_NAME = "__Host-theme" if HTTPS else "theme"
+# By default a cookie of its own. Every page has its session at hand; only what shows a message writes it.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 14 * 24 * 3600
@@ -192,6 +195,14 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+# Below the portal's name are its notebooks, where they have no domain of their own: https as well. Otherwise names
+# below it are the site's, which may speak plain http there and could not take this back for a year.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS and f".{NOTEBOOKS_DOMAIN}".partition(":")[0].endswith(f".{PORTAL_HOST}")
+SECURE_SSL_REDIRECT = HTTPS
+# Who asks these has the address of the process, not the name of the portal.
+SECURE_REDIRECT_EXEMPT = ["^livez$", "^readyz$"]
+# Subdomains: said above. Preload: a promise about the whole domain of the site, which its owner may make.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
@@ -313,58 +324,16 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localhost>")
 
 # ---- logs ------------------------------------------------------------------------------------------------------
-LOG_PROCESSORS: list[structlog.typing.Processor] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-    structlog.stdlib.ExtraAdder(),
-    structlog.processors.format_exc_info,
-    WithoutSecrets(
-        known=(
-            SECRET_KEY,
-            NOTEBOOK_TOKEN_KEY,
-            SECRETS_PRIVATE_KEY,
-            EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
-            DATABASES["default"].get("PASSWORD") or "",
-            urlsplit(REDIS_URL).password or "",
-        )
+LOGGING = logs.configured(
+    level=env.str("LOG_LEVEL", default="INFO"),
+    known=(
+        SECRET_KEY,
+        NOTEBOOK_TOKEN_KEY,
+        SECRETS_PRIVATE_KEY,
+        EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
+        DATABASES["default"].get("PASSWORD") or "",
+        urlsplit(REDIS_URL).password or "",
     ),
-]
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "json": {
-            "()": structlog.stdlib.ProcessorFormatter,
-            "foreign_pre_chain": LOG_PROCESSORS,
-            "processors": [
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.JSONRenderer(),
-            ],
-        }
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="INFO")},
-    "loggers": {
-        "django.server": {"handlers": [], "propagate": True},
-        # The request's own line has the traceback already.
-        "django.request": {"level": "CRITICAL"},
-        # A wrong Host header is a scanner, not an error of ours.
-        "django.security.DisallowedHost": {"level": "CRITICAL"},
-        # Two lines for every hint, written while somebody waits; what was done is in rows, Events and metrics.
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-    },
-}
-structlog.configure(
-    processors=[
-        structlog.stdlib.filter_by_level,
-        *LOG_PROCESSORS,
-        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-    ],
-    logger_factory=structlog.stdlib.LoggerFactory(),
-    cache_logger_on_first_use=True,
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
 DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # portal.request_id has checked it

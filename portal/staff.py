@@ -10,6 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from portal.way_back import way_back
+
 
 def sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """Instead of Django's own form. For people who are signed in and no staff, there is nothing here."""
@@ -17,4 +19,4 @@ def sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -
         return redirect("admin:index")
     if request.user.is_authenticated:
         raise Http404
-    return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
+    return redirect_to_login(way_back(request.GET.get("next"), otherwise=reverse("admin:index")))

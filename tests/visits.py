@@ -19,9 +19,9 @@ _kept: dict[int, tuple[Client, str]] = {}
 def rows_of(*models: type[Model]) -> str:
     """Every row with all its columns, as the database writes them: to compare, not to read."""
     quote = connection.ops.quote_name
+    keys = {model: ", ".join(f"one.{quote(field.column)}" for field in model._meta.pk_fields) for model in models}
     tables = ", ".join(
-        f"(SELECT json_agg(one ORDER BY one.{quote(model._meta.pk.column)}) FROM {quote(model._meta.db_table)} one)"
-        for model in models
+        f"(SELECT json_agg(one ORDER BY {keys[model]}) FROM {quote(model._meta.db_table)} one)" for model in models
     )
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT json_build_array({tables})::text")

@@ -110,6 +110,29 @@ def test_nobody_outside_asks_for_authorisation(gateway: Gateway) -> None:
     assert len(gateway.doors.asked) == before
 
 
+def test_the_portal_takes_no_more_than_web_does(gateway: Gateway) -> None:
+    """Notebook hosts do: see below on cookies that others pile up."""
+    before = len(gateway.web.asked) + len(gateway.doors.asked)
+    long_line, heavy = f"/catalog?x={'x' * 4000}", [("Cookie", f"a={'x' * 4000}"), ("Cookie", f"b={'x' * 4000}")]
+
+    assert gateway.portal(long_line).status == 414
+    for path in ("/catalog", "/live/team-a", "/api/v1/workloads/one?wait=1"):
+        answer = gateway.portal(path, headers=heavy)
+        assert (answer.status, "Delete the cookies" in answer.text) == (431, True)
+    assert len(gateway.web.asked) + len(gateway.doors.asked) == before
+    assert gateway.portal("/catalog?x=" + "x" * 3900, headers=[("Cookie", "a=" + "x" * 7900)]).status == 200
+
+
+@pytest.mark.parametrize("path", ["/catalog", "/live/team-a", "/api/v1/workloads/one?wait=1"])
+def test_the_portal_hears_of_the_host_and_the_scheme_from_the_gateway_alone(gateway: Gateway, path: str) -> None:
+    claimed = [("X-Forwarded-Host", "evil.test"), ("X-Forwarded-Proto", "https"), ("X-Forwarded-For", "203.0.113.9")]
+
+    seen = gateway.portal(path, headers=claimed).seen["headers"]
+
+    assert (seen["x-forwarded-host"], seen["x-forwarded-proto"]) == (f"portal.test:{gateway.port}", "http")
+    assert "203.0.113.9" not in seen["x-forwarded-for"]
+
+
 @pytest.mark.parametrize("host", ["elsewhere.test", "notebooks.test", "portal.test.evil.test", "minenotebooks.test"])
 def test_other_hosts_get_nothing(gateway: Gateway, host: str) -> None:
     assert gateway.ask(host).status == 404
@@ -189,12 +212,13 @@ def test_a_refusal_passes_through_unchanged(gateway: Gateway) -> None:
 
 
 def test_the_ticket_is_redeemed_by_doors_on_the_notebooks_own_host(gateway: Gateway) -> None:
-    headers = [("Origin", "http://portal.test"), ("Authorization", "token guessed")]
+    headers = [("Origin", "http://portal.test"), ("Authorization", "token guessed"), ("X-Forwarded-Host", "evil.test")]
 
     seen = gateway.notebook("/gateway/open?ticket=once-only", headers=headers).seen
 
     assert (seen["server"], seen["path"]) == ("doors", "/gateway/open")
     assert seen["headers"]["host"] == f"mine.notebooks.test:{gateway.port}"
+    assert seen["headers"]["x-forwarded-host"] == f"mine.notebooks.test:{gateway.port}"
     assert "authorization" not in seen["headers"]
 
 
