@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 WINDOW_S = 60
+# Set by the doors process where it asks the URL map again for a call that waited. No client can: headers are HTTP_….
+COUNTED = "portal.counted"
 # After a failure Redis is left alone this long: each attempt may cost the time-out of one second.
 PAUSE_S = 5.0
 
@@ -30,6 +32,8 @@ class TokenThrottle(BaseThrottle):
     _away_until = 0.0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
+        if request.META.get(COUNTED):
+            return True
         now = time.time()
         if now < TokenThrottle._away_until:
             return True

@@ -14,8 +14,10 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Awaitable
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import django
@@ -31,10 +33,13 @@ from django.core.signals import request_started  # noqa: E402
 from django.http import HttpResponse  # noqa: E402
 
 from accounts.actor import Actor  # noqa: E402
+from accounts.throttles import COUNTED  # noqa: E402
 from desk import states  # noqa: E402
-from portal import internal  # noqa: E402
-from portal.errors import Refused  # noqa: E402
+from portal import internal, request_id  # noqa: E402
+from portal.error_pages import FAILED  # noqa: E402
+from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, api_headers, to_refusal  # noqa: E402
 from portal.live import Live, Receive, Scope, Send, Topic, Viewer  # noqa: E402
+from portal.safe_headers import Answering, safe_headers  # noqa: E402
 from workloads import doors, logs, queries, watching  # noqa: E402
 from workloads.doors import Asked, answer, answer_json  # noqa: E402
 from workloads.next_steps import NEVER  # noqa: E402
@@ -49,6 +54,16 @@ WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})(?:/runs/(?P<
 LOOK_EVERY_S = 5.0
 # The queue's word comes moments after a start. To hear of "never" takes a look at all around it: seldom, then.
 NEVER_AFTER_S = 2.0
+# Open at a time for one token or session, in this process: more tabs than anybody looks at.
+OPEN_LIMIT = 50
+TOO_MANY_OPEN = Refusal(
+    "too_many_open",
+    f"{OPEN_LIMIT} streams, logs and waiting calls of this token or session are open. Close some first.",
+    status=429,
+    retry_after_s=5,
+)
+# The gateway lets more through to notebook hosts, but not of cookies; nothing here needs as much.
+HEADERS_LIMIT = 64 * 1024
 # Set where a call was waited for: under WSGI the view answers at once and says when to come back.
 WAITED = "portal.waited"
 
@@ -75,27 +90,50 @@ class Doors:
         self.gateway = doors.Gateway(self.live)
         self.pages = BaseHandler()
         self.pages.load_middleware()
+        self.carried = tuple((name.lower().encode(), value.encode()) for name, value in safe_headers().items())
+        # Streams, logs and waiting calls, by session key or token's prefix.
+        self.open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.lifespan(receive, send)
         if scope["type"] != "http":
             return None
+        answering = Answering(send, (*self.carried, (b"x-request-id", self.named(scope))))
         try:
             # Awaited here: while a stream is open nothing holds how it was asked for.
-            answering = await self.route(scope, receive, send)
-            await answering
-        except Refused as refused:
-            return await answer_json(send, refused.refusal.status, refused.refusal.body())
+            answered = await self.route(scope, receive, answering.send)
+            await answered
+        except Exception as error:
+            refusal = to_refusal(error)
+            if refusal is None:
+                log.exception("doors_failed", path=scope["path"])
+            if answering.has_begun:
+                raise
+            refusal = refusal or FAILED
+            headers = [(name.lower().encode(), value.encode()) for name, value in api_headers(refusal).items()]
+            await answer_json(answering.send, refusal.status, refusal.body(), headers)
+
+    def named(self, scope: Scope) -> bytes:
+        """The request's id, chosen once: for the answer, log lines, and the URL map, however often that is asked."""
+        offered = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        chosen = request_id.choose(offered)
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=chosen)
+        others = [header for header in scope["headers"] if header[0] != b"x-request-id"]
+        scope["headers"] = [*others, (b"x-request-id", chosen.encode())]
+        return chosen.encode()
 
     async def route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """What answers."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_LIMIT:
+            return answer(send, 431, b"This request carries too much beside what it asks for.")
         path, asked = scope["path"], Asked.of(scope)
         if path == "/livez":
             return answer(send, 200, b"ok")
         # HEAD would open a stream that nobody reads.
         if scope["method"] != "GET":
-            return answer(send, 405)
+            return answer(send, 405, headers=[(b"allow", b"GET")])
         if path == "/gateway/authorize":
             return self.gateway.authorize(asked, send)
         if path == "/gateway/open":
@@ -106,7 +144,7 @@ class Doors:
             return await self.stream(asked, receive, send, **found.groupdict())
         if path.startswith("/api/") and "wait" in asked.query:
             return self.waiting(scope, asked, receive, send)
-        return answer(send, 404)
+        raise Refused(NOT_FOUND)
 
     # ---- streams and logs ----------------------------------------------------------------------------------------
 
@@ -122,18 +160,31 @@ class Doors:
         """A stranger's namespace is not there, as everywhere."""
         who = await self.who(asked)
         if who is None:
-            return answer(send, 401)
+            raise Refused(NOT_SIGNED_IN)
         user, session_key, token_prefix = who
         if not await self.live.in_thread(watching.may_watch, user, namespace):
-            return answer(send, 404)
+            raise Refused(NOT_FOUND)
         credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
         topic = Topic(namespace, asked.query.get("workload", "")[:40])
-        return self.live.stream(receive, send, topic=topic, credential=credential)
+        return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
+
+    async def held(self, credential: watching.Watcher, answering: Callable[[], Awaitable[None]]) -> None:
+        """Counted while it is open, for its token or session. Raises Refused (429) where that has enough."""
+        key = credential.session_key or credential.token_prefix
+        if self.open[key] >= OPEN_LIMIT:
+            raise Refused(TOO_MANY_OPEN)
+        self.open[key] += 1
+        try:
+            await answering()
+        finally:
+            self.open[key] -= 1
+            if not self.open[key]:
+                del self.open[key]
 
     async def log(self, asked: Asked, receive: Receive, send: Send, *, tenant: str, name: str) -> None:
         who = await self.who(asked)
         if who is None:
-            return await answer(send, 401)
+            raise Refused(NOT_SIGNED_IN)
         user, session_key, token_prefix = who
         actor = Actor(user=user, via="stream")
         worker = asked.query.get("worker", "")
@@ -142,7 +193,8 @@ class Doors:
         if "hx-request" in asked.headers:
             return await logs.fragment(send, source)
         credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
-        return await logs.follow(self.live, asked, receive, send, credential=credential, source=source)
+        follow = partial(logs.follow, self.live, asked, receive, send, credential=credential, source=source)
+        return await self.held(credential, follow)
 
     # ---- waiting API calls ---------------------------------------------------------------------------------------
 
@@ -155,13 +207,18 @@ class Doors:
         if response.status_code == 200 and found and who is not None:
             body = json.loads(response.content)
             user, session_key, token_prefix = who
-            caller = Viewer(watching.Watcher(user.pk, body["namespace"], session_key, token_prefix))
+            credential = watching.Watcher(user.pk, body["namespace"], session_key, token_prefix)
+            caller = Viewer(credential)
             number = int(found["number"]) if found["number"] else None
             waits = Wait(Actor(user=user, via="stream"), body["tenant"], body["namespace"], found["name"], number)
-            async with self.live.watching(caller, receive):
-                if body["status"]["verdict"] != NEVER:
-                    await self.until(waits, asked.query.get("until", "ready"), ends, caller)
-            response = await self.live.in_thread(self.page, scope)
+
+            async def wait() -> None:
+                async with self.live.watching(caller, receive):
+                    if body["status"]["verdict"] != NEVER:
+                        await self.until(waits, asked.query.get("until", "ready"), ends, caller)
+
+            await self.held(credential, wait)
+            response = await self.live.in_thread(self.page, scope, True)
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
         cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
         body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
@@ -185,11 +242,12 @@ class Doors:
             within_s = min(ends - now, LOOK_EVERY_S, max(look_at - now, 0.1))
             await self.live.changed(waits.namespace, caller, within_s=within_s)
 
-    def page(self, scope: Scope) -> HttpResponse:
+    def page(self, scope: Scope, is_counted: bool = False) -> HttpResponse:
         """The URL map's own answer, in a thread: authentication, throttle, view and errors are web's."""
         request_started.send(sender=type(self), scope=scope)
         request = ASGIRequest(dict(scope), io.BytesIO())
         request.META[WAITED] = "yes"
+        request.META[COUNTED] = is_counted
         response = self.pages.get_response(request)
         response.close()
         return response  # type: ignore[return-value]

@@ -192,7 +192,7 @@ def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Resp
     if refusal is None:
         return None
     set_rollback()
-    return Response(refusal.body(), status=refusal.status, headers=_api_headers(refusal))
+    return Response(refusal.body(), status=refusal.status, headers=api_headers(refusal))
 
 
 def to_refusal(exception: Exception) -> Refusal | None:
@@ -247,10 +247,10 @@ def _first_problem(detail: Any, path: str = "") -> tuple[str | None, Any]:
 
 def json_refusal(refusal: Refusal) -> JsonResponse:
     """For what answers the API outside of DRF: paths that are not there, a form too old, the doors process."""
-    return JsonResponse(refusal.body(), status=refusal.status, headers=_api_headers(refusal))
+    return JsonResponse(refusal.body(), status=refusal.status, headers=api_headers(refusal))
 
 
-def _api_headers(refusal: Refusal) -> dict[str, str]:
+def api_headers(refusal: Refusal) -> dict[str, str]:
     headers = {}
     if refusal.retry_after_s is not None:
         headers["Retry-After"] = str(refusal.retry_after_s)

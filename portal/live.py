@@ -19,11 +19,11 @@ from collections.abc import (
     Coroutine,
     Generator,
     Hashable,
-    Iterable,
     Mapping,
     MutableMapping,
 )
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -163,7 +163,9 @@ class Live:
         return await self._run(self._threads, function, *arguments)
 
     async def _run(self, threads: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(threads, _with_connection, function, *arguments)
+        # Log lines of the thread name the request; what was bound there ends with the call.
+        run = copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(threads, run, _with_connection, function, *arguments)
 
     # ---- streams -----------------------------------------------------------------------------------------------
 
@@ -241,7 +243,8 @@ class Live:
         """Hints that arrive during a rendering lead to one more, however many they are."""
         self._topics[topic].is_stale = True
         if topic.channel not in self._rendering:
-            self._rendering[topic.channel] = asyncio.create_task(self._refresh(topic.channel))
+            # Nobody's request: many watch what it makes.
+            self._rendering[topic.channel] = asyncio.create_task(self._refresh(topic.channel), context=Context())
 
     async def _refresh(self, channel: str) -> None:
         try:
@@ -372,11 +375,7 @@ class Live:
             await check()
 
 
-STREAM_HEADERS: Iterable[tuple[bytes, bytes]] = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-]
+STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
 
 
 def event(name: str, html: bytes) -> bytes:

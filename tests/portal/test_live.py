@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import structlog
 from django.conf import settings
 
 from portal import hints, live, outgoing
@@ -323,3 +324,20 @@ async def test_who_has_to_go_waits_no_longer(streams: Live) -> None:
 
 async def test_every_line_of_a_fragment_is_a_line_of_data() -> None:
     assert event("state_runs", b"<p>\n1\n</p>") == b"event: state_runs\ndata: <p>\ndata: 1\ndata: </p>\n\n"
+
+
+async def test_what_a_thread_logs_names_the_request_that_it_is_for(streams: Live) -> None:
+    """And nothing of it stays in the thread for the next."""
+
+    def in_thread() -> dict[str, Any]:
+        found = structlog.contextvars.get_contextvars()
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(user_id=7)
+        return found
+
+    for request_id in ("request-0001", "request-0002"):
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        told = await asyncio.gather(*(streams.in_thread(in_thread) for _ in range(8)))
+        assert told == [{"request_id": request_id}] * 8
+    structlog.contextvars.clear_contextvars()
+    assert await streams.in_thread(in_thread) == {}
