@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from accounts import policy, queries, tokens
 from accounts.actor import Actor
-from accounts.models import ApiToken, Delivery, Event, Scope, User
+from accounts.models import ApiToken, Delivery, Event, Role, Scope, User
 from portal import due
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from portal.hints import worker_hint
@@ -144,32 +144,44 @@ def signed_out(*, by: Actor) -> Event:
 
 @transaction.atomic
 def set_roles(user_id: int, roles: Collection[str], *, by: Actor) -> User:
-    """Raises Refused: not_found (404), not_allowed, own_roles, lacks_role (403), unknown_role (422)."""
-    by, target = _locked(by, user_id)
-    refuse_if(policy.may_set_roles(by, target, roles))
-    before = list(target.roles)
-    target.roles = sorted(set(roles))
-    target.save(update_fields=["roles"])
-    record(by, "account.roles_set", target, before={"roles": before}, after={"roles": target.roles})
+    """The same roles again change nothing.
+
+    Raises Refused: not_found (404), not_allowed, own_roles, lacks_role (403), last_admin (409), unknown_role (422).
+    """
+    by, target, other_admins = locked(by, user_id)
+    refuse_if(policy.may_set_roles(by, target, roles, other_admins=other_admins))
+    before, target.roles = target.roles, sorted(set(roles))
+    if sorted(before) != target.roles:
+        target.save(update_fields=["roles"])
+        record(by, "account.roles_set", target, before={"roles": before}, after={"roles": target.roles})
     return target
 
 
 @transaction.atomic
 def suspend_user(user_id: int, *, because: str, by: Actor) -> User:
-    """Sessions and tokens stop working with the next request; nothing is deleted."""
-    by, target = _locked(by, user_id)
-    refuse_if(policy.may_suspend(by, target))
+    """Sessions and tokens stop working with the next request; nothing is deleted.
+
+    Raises Refused: not_found (404), not_allowed, own_account (403), last_admin, already_so (409), reason_missing (422).
+    """
+    by, target, other_admins = locked(by, user_id)
+    refuse_if(policy.may_suspend(by, target, other_admins=other_admins))
+    because = " ".join(because.split())
+    refuse_if(policy.because_refusal(because, is_needed=True))
     _set_active(target, to=False)
     record(by, "account.suspended", target, before={"is_active": True}, after={"is_active": False, "because": because})
     return target
 
 
 @transaction.atomic
-def restore_user(user_id: int, *, because: str, by: Actor) -> User:
-    by, target = _locked(by, user_id)
-    refuse_if(policy.may_suspend(by, target))
+def restore_user(user_id: int, *, because: str = "", by: Actor) -> User:
+    """Raises Refused: not_found (404), not_allowed, own_account (403), already_so (409)."""
+    by, target, _ = locked(by, user_id)
+    refuse_if(policy.may_restore(by, target))
+    because = " ".join(because.split())
+    refuse_if(policy.because_refusal(because, is_needed=False))
     _set_active(target, to=True)
-    record(by, "account.restored", target, before={"is_active": False}, after={"is_active": True, "because": because})
+    after = {"is_active": True, **({"because": because} if because else {})}
+    record(by, "account.restored", target, before={"is_active": False}, after=after)
     return target
 
 
@@ -179,10 +191,14 @@ def _set_active(target: User, *, to: bool) -> None:
     target.save(update_fields=["is_active"])
 
 
-def _locked(by: Actor, user_id: int) -> tuple[Actor, User]:
-    """Actor and target as they are now, locked in id order: an administrator may just have lost the role."""
+def locked(by: Actor, user_id: int) -> tuple[Actor, User, int]:
+    """Actor and target as they are now, and how many other active administrators there are; all locked in id order: an
+    administrator may just have lost the role, and of two that are left only one may lose it.
+    """
     wanted = [user_id] if by.user_id is None else [user_id, by.user_id]
-    rows = {user.pk: user for user in User.objects.select_for_update().filter(pk__in=wanted).order_by("pk")}
+    found = User.objects.filter(pk__in=wanted) | queries.active_administrators()
+    rows = {user.pk: user for user in found.select_for_update(no_key=True).order_by("pk")}
     if user_id not in rows:
         raise Refused(NOT_FOUND)
-    return (by if by.user_id is None else replace(by, user=rows[by.user_id])), rows[user_id]
+    others = sum(user.is_active and user.has_role(Role.ADMIN) for user in rows.values() if user.pk != user_id)
+    return (by if by.user_id is None else replace(by, user=rows[by.user_id])), rows[user_id], others

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from accounts.actor import ALL_SCOPES, Actor
-from accounts.models import ApiToken, User
+from accounts.models import ApiToken, Role, User
 from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
 
 
@@ -36,6 +36,14 @@ def operator(request: HttpRequest | Request) -> Actor:
     """For pages and calls of operators and admins, which are not there for others. Raises Refused (404)."""
     by = actor(request)
     if not by.operates:
+        raise Refused(NOT_FOUND)
+    return by
+
+
+def administrator(request: HttpRequest | Request) -> Actor:
+    """The same for administrators alone."""
+    by = actor(request)
+    if not by.has_role(Role.ADMIN):
         raise Refused(NOT_FOUND)
     return by
 

@@ -44,8 +44,10 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
-        """Break-glass account for `manage.py createsuperuser`."""
-        roles = [Role.ADMIN, Role.OPERATOR]
+        """Break-glass account for `manage.py createsuperuser`. With every role, since nobody gives one that they lack;
+        it decides about no class.
+        """
+        roles = [str(role) for role in Role]
         return self.create_user(
             email=email, name=name, password=password, is_staff=True, is_superuser=True, roles=roles, **fields
         )

@@ -12,7 +12,11 @@ from portal.errors import NOT_SIGNED_IN, Refusal, refuse
 TOKEN_DAYS_MAX = 365
 TOKENS_MAX = 50
 TOKEN_NAME_MAX = 60
+BECAUSE_MAX = 300
 NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do this.", status=403)
+LAST_ADMIN = Refusal(
+    "last_admin", "The portal needs an administrator. Make somebody else one first; nothing was changed.", status=409
+)
 
 
 def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
@@ -79,30 +83,54 @@ def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
     return Refusal("not_allowed", "Only its owner or an administrator may revoke a token.", status=403)
 
 
-def may_set_roles(by: Actor, target: User, roles: Collection[str]) -> Refusal | None:
-    """The portal itself (`by.user` is None) may grant all: somebody has to be the first administrator."""
+def may_administer(by: Actor) -> Refusal | None:
+    """See all accounts, and change what others may do. The portal itself (`by.user` is None) may."""
+    if refusal := scope_refusal(by, Scope.ADMIN):
+        return refusal
+    return None if by.user is None or by.has_role(Role.ADMIN) else NOT_ADMIN
+
+
+def may_set_roles(by: Actor, target: User, roles: Collection[str], *, other_admins: int) -> Refusal | None:
+    """The portal itself may grant all: somebody has to be the first administrator. `other_admins`: those beside
+    `target` whose accounts are active.
+    """
+    if refusal := may_administer(by):
+        return refusal
     if unknown := sorted(set(roles) - set(Role.values)):
         return Refusal("unknown_role", f"There is no role {unknown[0]!r}. Roles are {', '.join(Role.values)}.", "roles")
-    if by.user is None:
-        return None
-    if not by.has_role(Role.ADMIN):
-        return NOT_ADMIN
-    if by.user_id == target.pk:
+    if by.user is not None and by.user_id == target.pk:
         return Refusal("own_roles", "You cannot change your own roles; ask another administrator.", status=403)
-    if lacking := sorted(set(roles) - set(target.roles) - set(by.user.roles)):
+    if by.user is not None and (lacking := sorted(set(roles) - set(target.roles) - set(by.user.roles))):
         return Refusal(
             "lacks_role", f"You are not {lacking[0]} yourself and cannot make others so.", "roles", status=403
         )
+    return None if Role.ADMIN in roles else _last_admin_refusal(target, other_admins)
+
+
+def may_suspend(by: Actor, target: User, *, other_admins: int) -> Refusal | None:
+    if refusal := may_restore(by, target):
+        return refusal
+    return _last_admin_refusal(target, other_admins)
+
+
+def may_restore(by: Actor, target: User) -> Refusal | None:
+    if refusal := may_administer(by):
+        return refusal
+    if by.user is not None and by.user_id == target.pk:
+        return Refusal("own_account", "You cannot suspend yourself; ask another administrator.", status=403)
     return None
 
 
-def may_suspend(by: Actor, target: User) -> Refusal | None:
-    if by.user is None:
-        return None
-    if not by.has_role(Role.ADMIN):
-        return NOT_ADMIN
-    if by.user_id == target.pk:
-        return Refusal("own_account", "You cannot suspend yourself; ask another administrator.", status=403)
+def _last_admin_refusal(target: User, other_admins: int) -> Refusal | None:
+    return LAST_ADMIN if target.is_active and target.has_role(Role.ADMIN) and not other_admins else None
+
+
+def because_refusal(because: str, *, is_needed: bool) -> Refusal | None:
+    if is_needed and not because:
+        return Refusal("reason_missing", "Say why the account is suspended; it stays in the history.", "because")
+    if len(because) > BECAUSE_MAX:
+        text = f"A reason has at most {BECAUSE_MAX} characters, this one has {len(because)}; shorten it."
+        return Refusal("reason_too_long", text, "because")
     return None
 
 

@@ -80,6 +80,20 @@ def token_from(text: str) -> ApiToken:
     return token
 
 
+def people(text: str = "", role: str = "", *, suspended: bool | None = None) -> QuerySet[User]:
+    """All accounts, or those with each word of `text` in name or address, with this role, suspended or not."""
+    found = User.objects.all()
+    for word in text.split():
+        found = found.filter(Q(name__icontains=word) | Q(email__icontains=word))
+    if role:
+        found = found.filter(roles__contains=[role])
+    return found if suspended is None else found.filter(is_active=not suspended)
+
+
+def active_administrators() -> QuerySet[User]:
+    return User.objects.filter(is_active=True, roles__contains=[Role.ADMIN])
+
+
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
     """What `by` may know: events of these tenants and their own; everything for staff. Newest first.
 

@@ -36,6 +36,8 @@ SENTENCES = {
     "account.roles_set": "set the roles of",
     "account.suspended": "suspended",
     "account.restored": "restored",
+    "approver.named": "gave more to decide to",
+    "approver.ended": "gave less to decide to",
     "token.created": "made the token",
     "token.revoked": "revoked the token",
     "image.put": "offered the image",

@@ -60,6 +60,10 @@ SECTIONS = {
     "cluster": "Cluster",
     "nodes": "Nodes",
     "node": "Nodes",
+    "people": "People",
+    "person": "People",
+    "person-decides": "People",
+    "person-roles": "People",
 }
 
 
@@ -143,6 +147,8 @@ def navigation(request: HttpRequest, user: User, team: Team | None, *, is_deputy
     if user.has_role(Role.OPERATOR):
         pages.append(("Health", reverse("health"), None))
         pages.append(("Nodes", reverse("nodes"), None))
+    if user.has_role(Role.ADMIN):
+        pages.append(("People", reverse("people"), None))
     match = request.resolver_match
     here = SECTIONS.get(match.url_name or "") if match else None
     if here == "Requests" and not team:

@@ -15,8 +15,9 @@ from desk import inbox_views as inbox
 from desk import views as desk
 from desk.queries.facts import measured
 from portal import health, staff, styleguide, theme
-from tenants import api as tenants_api
 from tenants import (
+    account_api,
+    account_views,
     api_deputies,
     api_grants,
     api_images,
@@ -26,6 +27,7 @@ from tenants import (
     grant_views,
     reclaim_views,
 )
+from tenants import api as tenants_api
 from tenants import api_people as people
 from tenants import founding_views as founding
 from tenants import life_views as life
@@ -83,6 +85,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
     path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
+    path("api/v1/people", account_api.People.as_view(), name="api-people"),
+    path("api/v1/people/<int:pk>", account_api.PersonDetail.as_view(), name="api-person"),
+    path("api/v1/people/<int:pk>/approver-for-all", account_api.ApproverForAll.as_view(), name="api-approver-for-all"),
+    path(
+        "api/v1/people/<int:pk>/approver-for/<slug:slug>",
+        account_api.ApproverForClass.as_view(),
+        name="api-approver-for",
+    ),
     path("api/v1/queue", api_queue.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),
@@ -146,6 +156,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("login", accounts.Login.as_view(), name="login"),
     path("logout", accounts.logout, name="logout"),
+    path("people", account_views.people, name="people"),
+    path("people/<int:pk>", account_views.person, name="person"),
+    path("people/<int:pk>/decides", account_views.person_decides, name="person-decides"),
+    path("people/<int:pk>/decides-no-more", account_views.person_decides_no_more, name="person-decides-no-more"),
+    path("people/<int:pk>/restore", account_views.person_restore, name="person-restore"),
+    path("people/<int:pk>/roles", account_views.person_roles, name="person-roles"),
+    path("people/<int:pk>/suspend", account_views.person_suspend, name="person-suspend"),
     path("styleguide", styleguide.styleguide, name="styleguide"),
     path("theme", theme.choose, name="theme"),
     path("tokens", accounts.tokens, name="tokens"),

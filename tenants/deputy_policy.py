@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from accounts.actor import Actor
 from accounts.models import Role, Scope
-from accounts.policy import scope_refusal
+from accounts.policy import may_administer, scope_refusal
 from portal.errors import Refusal
 
 PERIOD_MAX = timedelta(days=92)
@@ -73,6 +73,21 @@ def _all_of(rights: list[Right]) -> frozenset[str] | None:
             return None
         slugs |= right.classes
     return frozenset(slugs)
+
+
+def may_change_right(by: Actor, *, approver: int) -> Refusal | None:
+    """Say about which classes somebody decides."""
+    if refusal := may_administer(by):
+        return refusal
+    if by.user is not None and by.user_id == approver:
+        return Refusal("own_roles", "You cannot say what you decide yourself; ask another administrator.", status=403)
+    return None
+
+
+def may_be_given(name: str, *, is_approver: bool) -> Refusal | None:
+    if is_approver:
+        return None
+    return Refusal("not_approver", f"{name} is no approver and decides nothing. Give that role first.", status=409)
 
 
 def may_name(by: Actor, rights: Rights) -> Refusal | None:

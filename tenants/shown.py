@@ -10,6 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import Event
+from accounts.sentences import sentence
 from catalog.models import GpuClass
 from catalog.queries import Capacity
 from cluster import status
@@ -235,6 +236,14 @@ def namespace(
 def event(found: Event) -> dict[str, Any]:
     """For components/_events.html."""
     return {"at": found.at, "who": found.actor, "sentence": VERBS.get(found.verb, found.verb), "name": "", "href": ""}
+
+
+def account_event(found: Event) -> dict[str, Any]:
+    """The same, with what was given or taken: `set the roles of Dana: approver`."""
+    told = [value for key, value in (found.after or found.before).items() if key in ("roles", "class", "because")]
+    what = "; ".join(", ".join(value) or "none" if isinstance(value, list) else str(value) for value in told)
+    text = f"{sentence(found.verb)} {found.name}" if found.name != found.actor else sentence(found.verb)
+    return {"at": found.at, "who": found.actor, "sentence": f"{text}: {what}" if what else text}
 
 
 def counts(rows: Collection[AppliedObject], absent: Collection[int] = ()) -> str:

@@ -35,6 +35,8 @@ TEXT: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; sandbox"),
 ]
+# Not a log: the sentence why there is none yet.
+NOTHING_YET: list[Header] = [*TEXT, (b"retry-after", b"5")]
 HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 
 NO_POD = "There is no pod to read from: it has not started yet, or has ended and is gone."
@@ -47,14 +49,14 @@ async def follow(
 ) -> None:
     """The log as plain text, for as long as the pod writes (`?follow=0`: what is there now)."""
     if source is None:
-        return await answer(send, 200, NO_POD.encode(), TEXT)
+        return await answer(send, 200, NO_POD.encode(), NOTHING_YET)
     if not _followers.acquire(blocking=False):
         return await answer(send, 503, b"Too many logs are being followed. Try again later.", [(b"retry-after", b"30")])
     try:
         goes_on = asked.query.get("follow", "1") != "0"
         opened = await asyncio.to_thread(_open, source, follow=goes_on, lines=LINES_FOLLOWED)
         if opened is None:
-            return await answer(send, 200, UNREADABLE.encode(), TEXT)
+            return await answer(send, 200, UNREADABLE.encode(), NOTHING_YET)
         outgoing = Outgoing(send)
         await _relay(live, opened, receive, outgoing, Viewer(credential, outgoing.hurry))
     except Stalled:

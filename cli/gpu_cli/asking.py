@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gpu_cli import show
-from gpu_cli.client import Json
+from gpu_cli.client import Json, new_key
 from gpu_cli.problems import Misused
 from gpu_cli.session import AsJson, Session, Tenant, session_of
 
@@ -45,7 +45,7 @@ def new(
         "justification": because,
         "lines": [{**line_of(text), **period} for text in lines],
     }
-    session.give(session.client.call("POST", "requests", body=body).body, show.request)
+    session.give(session.client.call("POST", "requests", body=body, key=new_key()).body, show.request)
 
 
 @requests.command("list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ PAGE = 200
 class Answer:
     """`retry_after_s`: nobody waited although the call asked for it; the same again after that time."""
 
+    status: int
     body: Any
     retry_after_s: float | None = None
 
@@ -117,7 +119,7 @@ class Client:
                 tries_again = may_repeat or not was_sent
             else:
                 if response.is_success:
-                    return Answer(self._json(response), retry_after_s(response))
+                    return Answer(response.status_code, self._json(response), retry_after_s(response))
                 problem = problem_of(response, is_unsure=response.status_code in GATEWAY and not may_repeat)
                 tries_again = was_not_done(response, problem) or (may_repeat and response.status_code in GATEWAY)
                 asked_s = retry_after_s(response)
@@ -168,6 +170,11 @@ class Client:
             raise Unreachable(
                 f"What {self.portal.address} answers is not the portal's JSON. Is it its address?"
             ) from None
+
+
+def new_key() -> str:
+    """For one call: sent again with it, it is still carried out once."""
+    return f"gpu-{uuid.uuid4()}"
 
 
 def address(*path: str) -> str:

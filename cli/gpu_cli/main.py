@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpu_cli import account, asking, lookup
+from gpu_cli import account, asking, following, lookup, work
 from gpu_cli.problems import Problem
 from gpu_cli.session import Outside, Session, session_of
 
@@ -22,6 +22,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 lookup.add_to(app)
+work.add_to(app)
+following.add_to(app)
 account.add_to(app)
 asking.add_to(app)
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TextIO
 import httpx
 import typer
 from rich.console import Console, RenderableType
+from rich.status import Status
 
 from gpu_cli import config, show
 from gpu_cli.client import Client
@@ -43,6 +44,8 @@ class Session:
         self.wants_json = False
         self.is_verbose = False
         self._client: Client | None = None
+        # One for all that is said: a line comes above the one that changes in its place.
+        self._told = console(sys.stderr)
 
     @property
     def client(self) -> Client:
@@ -85,7 +88,10 @@ class Session:
             console(sys.stdout).print(shown(body))
 
     def say(self, text: str) -> None:
-        console(sys.stderr).print(show.plain(text))
+        self._told.print(show.plain(text))
+
+    def spinner(self, text: str) -> Status:
+        return self._told.status(show.plain(text))
 
     def tell(self, problem: Problem) -> None:
         if self.wants_json and isinstance(problem, Refused):

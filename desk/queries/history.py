@@ -22,7 +22,7 @@ from workloads.models import Workload
 SUBJECTS = {
     "workloads": ("Workloads", ("workload", "notebook")),
     "quota": ("Quota", ("request", "grant")),
-    "people": ("People", ("member", "invitation", "join", "account", "token")),
+    "people": ("People", ("member", "invitation", "join", "account", "approver", "token")),
     "team": ("Team and its namespace", ("tenant", "namespace", "access", "terms")),
     "catalog": ("Catalog", ("class", "image", "proposal", "cluster")),
 }

@@ -41,9 +41,9 @@ class Between(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request)
         fault = self.faults.pop(0) if self.faults else lambda _request: None
-        return fault(request) or self._answer(request)
+        return fault(request) or self.answer(request)
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx.Request) -> httpx.Response:
         """By Django's client: the handler under a real server would close the connection of the test's transaction."""
         answer = self._portal.generic(
             request.method,

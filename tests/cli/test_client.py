@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import httpx
 import pytest
 
+from accounts.models import User
+from catalog.models import GpuClass
 from gpu_cli.client import RETRY_FOR_S
-from tenants.models import QuotaRequest, Tenant
+from tenants.models import QuotaRequest
 from tests.cli.command import PORTAL, Gpu, answered, unheard
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("team_a")]
 ASK = ("request", "new", "a100=2", "--until", "2027-03-31", "--because", "Two.", "--tenant", "team-a")
+ANSWER = ("inbox", "deny", "1", "--line", "1", "--reason", "No.")
 
 
 def test_it_comes_back_when_the_portal_says(gpu: Gpu) -> None:
@@ -41,18 +46,34 @@ def test_what_only_reads_is_asked_again(gpu: Gpu, error: type[httpx.TransportErr
 @pytest.mark.parametrize("fault", [unheard(httpx.ReadTimeout), unheard(httpx.WriteError), answered(502), answered(504)])
 def test_what_may_have_been_done_is_not_done_twice(gpu: Gpu, fault: object) -> None:
     gpu.between.faults = [fault]  # type: ignore[list-item]
-    done = gpu(*ASK)
+    done = gpu(*ANSWER)
     assert (done.code, gpu.slept, len(gpu.between.asked)) == (5, [], 1)
     assert "look before you ask again" in done.err
 
 
-def test_what_was_not_done_is_done_once(gpu: Gpu, team_a: Tenant) -> None:
+def test_what_was_not_done_is_done_once(gpu: Gpu) -> None:
     """Nobody heard of the first, and of the others the portal says that it did nothing."""
     busy = answered(409, body={"code": "busy", "message": "Busy.", "field": None}, Retry_After="2")
     gpu.between.faults = [unheard(httpx.ConnectTimeout), answered(503, Retry_After="5"), busy]
-    assert gpu(*ASK).code == 2  # there is no such class, says the portal itself
+    assert gpu(*ANSWER).code == 2  # there is no such request, says the portal itself
     assert gpu.slept[1:] == [5.0, 2.0]
-    assert not QuotaRequest.objects.exists()
+
+
+def test_a_call_with_a_key_whose_answer_was_lost_is_done_once(
+    gpu_of: Callable[..., Gpu], alice: User, a100: GpuClass
+) -> None:
+    gpu = gpu_of(alice, "read", "request")
+
+    def lost(request: httpx.Request) -> httpx.Response | None:
+        gpu.between.answer(request)
+        raise httpx.ReadTimeout("no way", request=request)
+
+    gpu.between.faults = [lost]
+    done = gpu(*(part.replace("a100", a100.slug) for part in ASK))
+    assert done.code == 0, done.err
+    assert QuotaRequest.objects.count() == 1
+    first, second = (request.headers["Idempotency-Key"] for request in gpu.between.asked)
+    assert first == second
 
 
 @pytest.mark.parametrize(

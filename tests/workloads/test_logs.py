@@ -32,8 +32,9 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     granted: Tenant, notebook: Wanted, by_alice: Actor, by_bob: Actor, worker: Worker, doors: Doors, bearer: str
 ) -> None:
     actions.launch("team-a", notebook, by=by_alice)
-    _status, _headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
+    _status, headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
     assert b"There is no pod to read from" in early
+    assert headers["retry-after"] == "5"  # by which a program tells it from a log
 
     worker(lambda: Run.objects.get().ready_at, within_s=60)
     # It answers before what it wrote has reached the file that the kubelet reads.
@@ -46,6 +47,7 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     assert status == 200
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert "retry-after" not in headers
 
     _status, headers, fragment = doors.get("/live/logs/team-a/one", authorization=bearer, hx_request="true")
     assert headers["content-type"].startswith("text/html")

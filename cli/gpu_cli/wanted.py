@@ -1,0 +1,84 @@
+"""What shall run: the options of `launch` and `run` → the body of a call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gpu_cli.client import Json
+from gpu_cli.problems import Misused
+
+GpuClass = Annotated[str, typer.Option("--class", "-c", help="Slug of a class, see 'gpu classes'.")]
+Units = Annotated[int | None, typer.Option("--units", "-u", help="Of each worker. Default: 1.")]
+Image = Annotated[str, typer.Option("--image", "-i", help="Of the catalog by name or reference.")]
+Volume = Annotated[str, typer.Option(help="Left out: files end with the run.")]
+Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE, which the whole team can read.")]
+Secret = Annotated[list[str] | None, typer.Option(help="Name of a sealed secret of the team; a variable of that name.")]
+Workers = Annotated[int | None, typer.Option(help="Of a job, each with these units.")]
+RunHours = Annotated[int | None, typer.Option(help="From its start.")]
+File = Annotated[str, typer.Option("--file", "-f", help="Body of the call as JSON, - for stdin; options go before.")]
+AcceptTerms = Annotated[int | None, typer.Option(help="Version of the class's terms that you have read and accept.")]
+Command = Annotated[list[str] | None, typer.Argument(help="After --: what a job runs.")]
+
+
+def body(
+    *,
+    gpu_class: str,
+    units: int | None,
+    image: str,
+    volume: str,
+    env: Sequence[str] | None,
+    secret: Sequence[str] | None,
+    workers: int | None,
+    run_hours: int | None,
+    file: str,
+    accept_terms: int | None,
+    command: Sequence[str] | None,
+) -> Json:
+    """Only what was said; {}: nothing. What may be left out, and with what, is the portal's to know."""
+    said: Json = _read(file) if file else {}
+    options = {
+        "env": dict(map(_variable, env or ())),
+        "secrets": list(secret or ()),
+        "workers": workers,
+        "run_hours": run_hours,
+    }
+    values = {
+        "gpu_class": gpu_class,
+        "units": units,
+        "image": image,
+        "volume": volume,
+        "accept_terms": accept_terms,
+        "command": list(command or ()),
+        "options": {**said.get("options", {}), **_given(options)},
+    }
+    return {**said, **_given(values)}
+
+
+def _given(values: Json) -> Json:
+    return {name: value for name, value in values.items() if value not in (None, "", [], {})}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        # Not quoted: who forgets the name has written the value.
+        raise Misused("--env takes NAME=VALUE.")
+    return name, value
+
+
+def _read(file: str) -> Json:
+    try:
+        found: Any = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
+    except OSError as error:
+        raise Misused(f"{file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise Misused(f"{file} is not JSON: {error}.") from None
+    if not isinstance(found, dict) or not isinstance(found.get("options", {}), dict):
+        raise Misused(f"{file} has to be one JSON object.")
+    return found

@@ -1,0 +1,176 @@
+"""/api/v1/people: accounts, for administrators. For everybody else it is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django_filters.filters import CharFilter, ChoiceFilter
+from django_filters.rest_framework.filterset import FilterSet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import actions, policy, queries
+from accounts.edge import administrator
+from accounts.known_fields import KnownFields
+from accounts.models import Role, Scope, User
+from portal.errors import get_or_refuse
+from tenants import approvers
+from tenants.queries.accounts import person_rows, teams_of
+
+
+class AccountSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    email = serializers.EmailField()
+    name = serializers.CharField()
+    roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
+    suspended = serializers.BooleanField(source="is_suspended")
+    joined_at = serializers.DateTimeField()
+    signed_in_at = serializers.DateTimeField(source="last_login", allow_null=True, help_text="The last time, if ever.")
+    approver_for_all = serializers.BooleanField(source="decides_all", help_text="Every class, also those to come.")
+    approver_for = serializers.ListField(
+        source="slugs", child=serializers.CharField(), help_text="Slugs of classes. Counts while an approver."
+    )
+
+
+class TeamOfSerializer(serializers.Serializer[Any]):
+    tenant = serializers.CharField(source="slug")
+    role = serializers.CharField()
+    is_only_owner = serializers.BooleanField(help_text="Nobody else with an active account owns it.")
+
+
+class AccountDetailSerializer(AccountSerializer):
+    teams = TeamOfSerializer(many=True)
+
+
+class AccountChangeSerializer(KnownFields):
+    """What is left out stays."""
+
+    roles = serializers.ListField(
+        child=serializers.CharField(max_length=10), max_length=len(Role), required=False, help_text="All of them."
+    )
+    suspended = serializers.BooleanField(required=False)
+    because = serializers.CharField(
+        max_length=policy.BECAUSE_MAX, default="", allow_blank=True, help_text="Needed to suspend."
+    )
+
+
+class AccountFilter(FilterSet):
+    q = CharFilter(max_length=80, help_text="Words of the name or the address.")
+    role = ChoiceFilter(choices=Role.choices)
+    suspended = ChoiceFilter(choices=[("true", "true"), ("false", "false")])
+
+    class Meta:
+        model = User
+        fields: tuple[str, ...] = ()
+
+    def filter_queryset(self, queryset: QuerySet[User]) -> QuerySet[User]:
+        typed = self.form.cleaned_data
+        suspended = typed["suspended"] == "true" if typed["suspended"] else None
+        return queries.people(typed["q"] or "", typed["role"] or "", suspended=suspended)
+
+
+def _detail(target: User) -> Response:
+    row = person_rows([target])[0]
+    return Response({**AccountSerializer(row).data, "teams": TeamOfSerializer(teams_of(target), many=True).data})
+
+
+class People(generics.GenericAPIView[User]):
+    required_scope = Scope.READ
+    serializer_class = AccountSerializer
+    filterset_class = AccountFilter
+    keyset = ("email",)
+    queryset = User.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[User]:
+        return queries.people()
+
+    @extend_schema(
+        operation_id="people_list",
+        summary="Everybody with an account, by address; administrators",
+        responses=AccountSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        administrator(request)
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+        return self.get_paginated_response(AccountSerializer(person_rows(page), many=True).data)
+
+
+class PersonDetail(APIView):
+    required_scope = Scope.READ
+    required_scopes = {"PATCH": Scope.ADMIN}
+
+    @extend_schema(operation_id="people_read", summary="One account; administrators", responses=AccountDetailSerializer)
+    def get(self, request: Request, pk: int) -> Response:
+        administrator(request)
+        return _detail(get_or_refuse(User.objects.all(), pk=pk))
+
+    @extend_schema(
+        operation_id="people_change",
+        summary="Set roles, suspend, restore; administrators",
+        request=AccountChangeSerializer,
+        responses=AccountDetailSerializer,
+    )
+    @transaction.atomic
+    def patch(self, request: Request, pk: int) -> Response:
+        by = administrator(request)
+        target = get_or_refuse(User.objects.all(), pk=pk)
+        asked = AccountChangeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        typed = asked.validated_data
+        if "roles" in typed:
+            target = actions.set_roles(pk, typed["roles"], by=by)
+        if typed.get("suspended", not target.is_active) is target.is_active:
+            change = actions.suspend_user if typed["suspended"] else actions.restore_user
+            target = change(pk, because=typed["because"], by=by)
+        return _detail(target)
+
+
+class ApproverForClass(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_approver_for",
+        summary="Let an approver decide about a class; administrators",
+        request=None,
+        responses=AccountDetailSerializer,
+    )
+    def put(self, request: Request, pk: int, slug: str) -> Response:
+        return _detail(approvers.let_decide(pk, slug, by=administrator(request)))
+
+    @extend_schema(
+        operation_id="people_not_approver_for",
+        summary="Take a class back; administrators",
+        request=None,
+        responses={204: None},
+    )
+    def delete(self, request: Request, pk: int, slug: str) -> Response:
+        approvers.decide_no_more(pk, slug, by=administrator(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ApproverForAll(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_approver_for_all",
+        summary="Let an approver decide about every class, also those to come; administrators",
+        request=None,
+        responses=AccountDetailSerializer,
+    )
+    def put(self, request: Request, pk: int) -> Response:
+        return _detail(approvers.let_decide(pk, None, by=administrator(request)))
+
+    @extend_schema(
+        operation_id="people_not_approver_for_all",
+        summary="Take that back; classes given by name stay; administrators",
+        request=None,
+        responses={204: None},
+    )
+    def delete(self, request: Request, pk: int) -> Response:
+        approvers.decide_no_more(pk, None, by=administrator(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

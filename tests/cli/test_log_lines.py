@@ -1,0 +1,52 @@
+"""A log over connections that are lost: each line once, none lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_cli.following import CONTROL, REPEATED, continued, lines
+from workloads.logs import LINES_FOLLOWED
+
+
+def test_lines_come_whole_whatever_the_parts_are() -> None:
+    parts = [b"one\ntw", b"o\n\xc3", b"\xa4\r50%\r", b"100%\nend"]
+    assert list(lines(parts, is_all=True)) == ["one\n", "two\n", "ä\r50%\r100%\n", "end"]
+    assert list(lines(parts, is_all=False)) == ["one\n", "two\n", "ä\r50%\r100%\n"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "found", "new"),
+    [
+        ("", "abc", "abc"),
+        ("abc", "abcde", "de"),
+        ("abc", "abc", ""),
+        ("abc", "bcd", "d"),
+        ("abc", "xyz", "xyz"),  # another pod
+        ("aaa", "aaaa", "a"),
+        ("abab", "abababc", "abc"),
+        ("abcab", "abx", "x"),
+        ("abcab", "abcabd", "d"),
+        ("abc", "ab", "ab"),  # shorter than what was there: another log that begins alike
+    ],
+)
+def test_what_is_new(printed: str, found: str, new: str) -> None:
+    assert "".join(continued(list(printed), found)) == new
+
+
+@pytest.mark.parametrize("length", range(9))
+def test_nothing_is_lost_or_said_twice(length: int) -> None:
+    """Of a log of different lines, cut after any, with the last five of before, or all that there were."""
+    log = [f"{number}\n" for number in range(length)]
+    for seen in range(length + 1):
+        again = log[max(0, min(seen, length - 5)) :]
+        assert log[:seen] + list(continued(log[:seen][-5:], again)) == log
+
+
+def test_as_much_is_kept_as_comes_again() -> None:
+    assert REPEATED == LINES_FOLLOWED
+
+
+def test_a_terminal_gets_colours_and_nothing_that_moves_it() -> None:
+    said = "\x1b[31mred\x1b[0m \x1b[2J\x1b]0;title\x07 50%\r\tend\n"
+    safe = CONTROL.sub(lambda found: found[0] if found[0].endswith("m") else "", said)
+    assert safe == "\x1b[31mred\x1b[0m [2J]0;title 50%\r\tend\n"
