@@ -22,6 +22,7 @@ from rest_framework.views import APIView
 from accounts import actions, queries
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.known_fields import KnownFields
 from accounts.models import ApiToken, Event, Role, Scope
 
 # Handed in by portal/urls.py: this app knows teams by name only.
@@ -41,7 +42,7 @@ class CreatedTokenSerializer(TokenSerializer):
     token = serializers.CharField(help_text="The token itself. Shown in this answer only.")
 
 
-class NewTokenSerializer(serializers.Serializer[Any]):
+class NewTokenSerializer(KnownFields):
     name = serializers.CharField(max_length=60)
     scopes = serializers.ListField(child=serializers.CharField(max_length=10), min_length=1, max_length=len(Scope))
     expires_in_days = serializers.IntegerField(min_value=1, max_value=365, default=90)

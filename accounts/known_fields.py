@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from django import forms
+from django.db import transaction
 from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from portal.errors import Refusal, Refused
+from portal import invalid
+from portal.errors import refuse
 
 NAME_LIMIT = 60
 
 
-def unknown_field(sent: Collection[str], known: Collection[str], *, within: str = "") -> Refusal | None:
-    """The first of `sent`, in the order of the alphabet, that is not a field here; `within` is the path to here."""
-    unknown = sorted(set(sent) - set(known))
-    if not unknown:
-        return None
-    name = f"{within}{unknown[0][:NAME_LIMIT]}"
-    place = f"Fields of {within[:-1]}" if within else "Fields"
-    text = f"There is no field '{name}', so nothing was changed. {place} are: {', '.join(known)}."
-    return Refusal("unknown_field", text, field=name)
+def unknown_field(sent: Collection[str], known: Collection[str]) -> str | None:
+    """The first of `sent`, in the order of the alphabet, that is not a field here."""
+    return min(set(sent) - set(known), default=None)
 
 
 class KnownFields(serializers.Serializer[Any]):
-    """Who sends a field believes that it matters. Raises Refused: unknown_field (422)."""
+    """Base of all that takes a body: who sends a field believes that it matters. Refused with 422, unknown_field."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
             known = [name for name, field in self.fields.items() if not field.read_only]
-            if refusal := unknown_field([str(name) for name in data], known, within=_path(self)):
-                raise Refused(refusal)
+            name = unknown_field([str(name) for name in data], known)
+            if name is not None:
+                told = ErrorDetail(_fields_are(known, self), invalid.UNKNOWN)
+                # Not Refused: inside a list only DRF knows which item it is.
+                raise serializers.ValidationError({name[:NAME_LIMIT]: [told]})
         return super().to_internal_value(data)
 
 
-def _path(serializer: serializers.BaseSerializer[Any]) -> str:
-    """`options.` for what stands under that key."""
-    path, one = "", serializer
-    while isinstance(one.parent, serializers.BaseSerializer):
-        path, one = f"{one.field_name}.{path}", one.parent
-    return path
+def _fields_are(known: Collection[str], serializer: serializers.BaseSerializer[Any]) -> str:
+    one: Any = serializer
+    within = one.field_name or getattr(one.parent, "field_name", None)
+    return f"Fields{f' of {within}' if within else ''} are: {', '.join(known)}."
+
+
+def takes_no_fields(post: Callable[..., Response]) -> Callable[..., Response]:
+    """Around a method of a view that needs no body: what is sent is refused all the same, after the verb, which knows
+    to whom nothing is there, and what it did is undone.
+    """
+
+    @functools.wraps(post)
+    def refusing(view: APIView, request: Request, *args: Any, **kwargs: Any) -> Response:
+        if request.META.get("CONTENT_LENGTH") in (None, "", "0"):
+            return post(view, request, *args, **kwargs)
+        with transaction.atomic():
+            answer = post(view, request, *args, **kwargs)
+            name = unknown_field(list(request.data), ())
+            if name is not None:
+                told = invalid.sentence(name[:NAME_LIMIT], invalid.UNKNOWN, "This call takes none.")
+                raise refuse("unknown_field", told, field=name[:NAME_LIMIT])
+        return answer
+
+    return refusing
 
 
 class KnownFieldsForm(forms.Form):
@@ -49,6 +71,8 @@ class KnownFieldsForm(forms.Form):
     sent_along: frozenset[str] = frozenset({"csrfmiddlewaretoken"})
 
     def clean(self) -> dict[str, Any] | None:
-        if refusal := unknown_field(set(self.data) - self.sent_along, list(self.fields)):
-            raise forms.ValidationError(refusal.message, code=refusal.code)
+        name = unknown_field(set(self.data) - self.sent_along, list(self.fields))
+        if name is not None:
+            told = invalid.sentence(name[:NAME_LIMIT], invalid.UNKNOWN, f"Fields are: {', '.join(self.fields)}.")
+            raise forms.ValidationError(told, code=invalid.UNKNOWN)
         return super().clean()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 
 REFUSAL = {
     "type": "object",
@@ -36,6 +36,17 @@ class SessionScheme(OpenApiAuthenticationExtension):
 
         description = "The browser's session; writes also need the header X-CSRFToken."
         return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME, "description": description}
+
+
+class KnownFieldsExtension(OpenApiSerializerExtension):
+    """What a body may not have is in the contract as well."""
+
+    target_class = "accounts.known_fields.KnownFields"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**schema, "additionalProperties": False}
 
 
 def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import up_to
 from accounts.edge import actor, operator
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from catalog import banners
 from catalog import queries as catalog
+from catalog.banner_policy import TEXT_MAX
 from desk.queries.cluster import cluster_page
 
 
@@ -43,8 +45,7 @@ class BannerSerializer(serializers.Serializer[Any]):
 
 
 class PutBannerSerializer(KnownFields):
-    # Its length is the verb's to judge.
-    text = serializers.CharField(help_text="1 to 300 characters, in place of what stands there.")
+    text = serializers.CharField(validators=up_to(TEXT_MAX), help_text="In place of what stands there.")
     until = serializers.DateTimeField(
         required=False, allow_null=True, default=None, help_text="Shown until then; without it, until it is taken down."
     )

@@ -216,7 +216,9 @@ def to_refusal(exception: Exception) -> Refusal | None:
         )
     if isinstance(exception, drf.ValidationError):
         field, said = _first_problem(exception.detail)
-        return Refusal("invalid", invalid.sentence(field, getattr(said, "code", ""), str(said)), field)
+        code = getattr(said, "code", "")
+        text = invalid.sentence(field, code, str(said))
+        return Refusal("unknown_field" if code == invalid.UNKNOWN else "invalid", text, field)
     if isinstance(exception, ValidationError):
         return Refusal("invalid", " ".join(exception.messages))
     if isinstance(exception, RequestDataTooBig):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Serializers that ask for a field only beside another say it themselves, without DRF's code.
 REQUIRED = "This field is required."
+UNKNOWN = "unknown_field"
 MISSING = frozenset({"required"})
 EMPTY = frozenset({"blank", "empty", "null"})
 # These say the bound that was passed: nothing is left to look up.
@@ -15,6 +16,8 @@ def sentence(field: str | None, code: str, said: str) -> str:
     """`said`: DRF's own words."""
     if field is None:
         return said
+    if code == UNKNOWN:
+        return f"There is no field '{field}', so nothing was changed. {said}"
     if code in MISSING or said == REQUIRED:
         return f"'{field}' is missing; send it."
     if code in EMPTY:

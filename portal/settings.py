@@ -295,6 +295,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "ENFORCE_NON_BLANK_FIELDS": True,
+    "COMPONENT_SPLIT_PATCH": False,  # what a PATCH needs is said as for every other body
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "accounts.openapi.add_refusals"],

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from accounts import actions, policy, queries
 from accounts.edge import administrator
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Role, Scope, User
 from portal.errors import get_or_refuse
 from tenants import approvers
@@ -139,6 +139,7 @@ class ApproverForClass(APIView):
         request=None,
         responses=AccountDetailSerializer,
     )
+    @takes_no_fields
     def put(self, request: Request, pk: int, slug: str) -> Response:
         return _detail(approvers.let_decide(pk, slug, by=administrator(request)))
 
@@ -162,6 +163,7 @@ class ApproverForAll(APIView):
         request=None,
         responses=AccountDetailSerializer,
     )
+    @takes_no_fields
     def put(self, request: Request, pk: int) -> Response:
         return _detail(approvers.let_decide(pk, None, by=administrator(request)))
 

@@ -15,12 +15,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.actor import Actor
+from accounts.bounds import within
 from accounts.edge import actor
 from accounts.idempotency import IDEMPOTENCY_KEY, once
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
-from tenants import actions, policy, queries, reclaims, shown, thread
+from tenants import actions, policy, queries, reclaims, shown
 from tenants.decisions import Decision, OverPromise
+from tenants.line_policy import GRACE_HOURS_MAX
 from tenants.measured import Measure
 from tenants.models import Membership, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked, Taken
@@ -62,7 +65,7 @@ class RequestSerializer(serializers.Serializer[Any]):
     lines = LineSerializer(many=True)
 
 
-class NewLineSerializer(serializers.Serializer[Any]):
+class NewLineSerializer(KnownFields):
     gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class.")
     units = serializers.IntegerField(min_value=0, max_value=policy.UNITS_MAX)
     kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, default=QuotaLine.Kind.BASE)
@@ -80,10 +83,10 @@ class NewLineSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class NewRequestSerializer(serializers.Serializer[Any]):
+class NewRequestSerializer(KnownFields):
     tenant = serializers.CharField(max_length=40, help_text="Slug of a team.")
     justification = serializers.CharField(max_length=policy.JUSTIFICATION_MAX)
-    lines: Any = serializers.ListSerializer(child=NewLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
+    lines = serializers.ListField(child=NewLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
 
     def validate_lines(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if len({line["kind"] == QuotaLine.Kind.RECLAIM for line in lines}) > 1:
@@ -91,7 +94,7 @@ class NewRequestSerializer(serializers.Serializer[Any]):
         return lines
 
 
-class DecisionLineSerializer(serializers.Serializer[Any]):
+class DecisionLineSerializer(KnownFields):
     id = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
     approve = serializers.BooleanField()
     units = serializers.IntegerField(
@@ -100,15 +103,17 @@ class DecisionLineSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField(required=False)
     ends_at = serializers.DateTimeField(required=False)
     grace_hours = serializers.IntegerField(
-        required=False, help_text="How long what runs at the end goes on: 0 to 336. Default: 24; a reclaim keeps it."
+        required=False,
+        validators=within(0, GRACE_HOURS_MAX),
+        help_text="How long what runs at the end goes on. Default: 24; a reclaim keeps it.",
     )
     reason = serializers.CharField(
         required=False, default="", allow_blank=True, max_length=policy.REASON_MAX, help_text="Needed for a no."
     )
 
 
-class DecisionSerializer(serializers.Serializer[Any]):
-    lines: Any = serializers.ListSerializer(child=DecisionLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
+class DecisionSerializer(KnownFields):
+    lines = serializers.ListField(child=DecisionLineSerializer(), min_length=1, max_length=policy.LINES_MAX)
     over_promise = serializers.BooleanField(default=False, help_text="Promise more than there is.")
     over_promise_reason = serializers.CharField(default="", allow_blank=True, max_length=policy.REASON_MAX)
 
@@ -156,7 +161,10 @@ class TenantDetailSerializer(TenantSerializer):
 
 
 def _check_team(request: Request) -> None:
-    get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=dict(request.data).get("tenant"))
+    """A stranger reads nothing about the rest of the body."""
+    slug = dict(request.data).get("tenant")
+    if isinstance(slug, str):
+        get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)
 
 
 class Requests(generics.GenericAPIView[QuotaRequest]):
@@ -196,6 +204,7 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     )
     @once(_check_team)
     def post(self, request: Request) -> Response:
+        _check_team(request)
         asked = NewRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         by = actor(request)
@@ -260,45 +269,10 @@ class RequestWithdraw(APIView):
         request=None,
         responses=RequestSerializer,
     )
+    @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         by = actor(request)
         return Response(_shown(actions.withdraw(pk, by=by), by))
-
-
-class CommentSerializer(serializers.Serializer[Any]):
-    at = serializers.DateTimeField(read_only=True)
-    who = serializers.CharField(read_only=True)
-    text = serializers.CharField(max_length=policy.COMMENT_MAX)
-    asks_back = serializers.BooleanField(default=False, help_text="By an approver: the team shall answer first.")
-
-
-class Comments(APIView):
-    required_scope = Scope.READ
-    required_scopes = {"POST": Scope.READ}  # whether it may ask or decide is the action's question
-
-    @extend_schema(
-        operation_id="requests_comments",
-        summary="What was said about a request, oldest first",
-        responses=CommentSerializer(many=True),
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        found = get_or_refuse(QuotaRequest.objects.visible_to(actor(request)), pk=pk)
-        return Response(CommentSerializer(thread.comments(found), many=True).data)
-
-    @extend_schema(
-        operation_id="requests_comment",
-        summary="Say something about a request, or ask back",
-        request=CommentSerializer,
-        responses={201: CommentSerializer(many=True)},
-    )
-    def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
-        get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)
-        asked = CommentSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        row = actions.comment_request(pk, by=by, **asked.validated_data)
-        said = CommentSerializer(thread.comments(row.request), many=True).data
-        return Response(said, status=status.HTTP_201_CREATED)
 
 
 class Tenants(generics.GenericAPIView[Tenant]):

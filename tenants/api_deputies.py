@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.edge import actor
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from tenants import deputies
 from tenants.models import Deputy
@@ -27,7 +28,7 @@ class DeputySerializer(serializers.Serializer[Any]):
     state = serializers.CharField(help_text="later, now, over; void: the approver is none now, or is suspended")
 
 
-class NewDeputySerializer(serializers.Serializer[Any]):
+class NewDeputySerializer(KnownFields):
     email = serializers.EmailField(max_length=254)
     starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
     ends_at = serializers.DateTimeField(help_text="At most 92 days later.")
@@ -69,6 +70,7 @@ class DeputyEnd(APIView):
         request=None,
         responses=DeputySerializer,
     )
+    @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         by = actor(request)
         row: Deputy = deputies.end_deputy(pk, by=by)

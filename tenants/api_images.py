@@ -10,9 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import up_to
 from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
+from catalog.references import PREFIX_LIMIT
 from portal.errors import get_or_refuse
 from tenants import image_prefixes
 from tenants.models import ImagePrefix, Tenant
@@ -30,7 +32,9 @@ class PrefixSerializer(serializers.Serializer[Any]):
 
 
 class NewPrefixSerializer(KnownFields):
-    prefix = serializers.CharField(help_text="Host and parts of the path: registry.example.org/vision/")
+    prefix = serializers.CharField(
+        validators=up_to(PREFIX_LIMIT), help_text="Host and parts of the path: registry.example.org/vision/"
+    )
 
 
 class ImagePrefixes(generics.GenericAPIView[ImagePrefix]):

@@ -10,10 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import SaidChoiceField, within
 from accounts.edge import actor
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from portal.errors import NOT_FOUND, Refused, get_or_refuse
-from tenants import grants, life, life_policy, queries
+from tenants import grants, life, life_policy, policy, queries
 from tenants.api import RequestSerializer
 from tenants.goes import LookInside
 from tenants.life_policy import GRACE_HOURS, GRACE_HOURS_MAX, KEEP_DAYS, KEEP_DAYS_MAX
@@ -87,14 +89,20 @@ class LifeSerializer(serializers.Serializer[Any]):
     goes = GoesSerializer(allow_null=True, help_text="For those who may close it; null for everybody else.")
 
 
-class WantedSerializer(serializers.Serializer[Any]):
-    wanted = serializers.CharField(help_text=", ".join(life_policy.WANTED))
-    because = serializers.CharField(default="", allow_blank=True, help_text="Its owners and managers read it.")
+class WantedLifeSerializer(KnownFields):
+    wanted = SaidChoiceField(choices=life_policy.WANTED)
+    because = serializers.CharField(
+        default="", allow_blank=True, max_length=policy.REASON_MAX, help_text="Its owners and managers read it."
+    )
     grace_hours = serializers.IntegerField(
-        default=GRACE_HOURS, help_text=f"Of closing: so long what runs goes on, 0 to {GRACE_HOURS_MAX}."
+        default=GRACE_HOURS,
+        validators=within(0, GRACE_HOURS_MAX),
+        help_text="Of closing: so long what runs goes on.",
     )
     keep_days = serializers.IntegerField(
-        default=KEEP_DAYS, help_text=f"Of closing: so long volumes are kept after that, 0 to {KEEP_DAYS_MAX}."
+        default=KEEP_DAYS,
+        validators=within(0, KEEP_DAYS_MAX),
+        help_text="Of closing: so long volumes are kept after that.",
     )
 
 
@@ -114,12 +122,12 @@ class TeamNamespace(APIView):
     @extend_schema(
         operation_id="namespace_set",
         summary="Suspend, resume or close a team (202); what it is already changes nothing (200)",
-        request=WantedSerializer,
+        request=WantedLifeSerializer,
         responses={200: LifeSerializer, 202: LifeSerializer},
     )
     def patch(self, request: Request, tenant: str) -> Response:
         before = _row(request, tenant)
-        asked = WantedSerializer(data=request.data)
+        asked = WantedLifeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         typed = asked.validated_data
         row = life.set_wanted(before.pk, to=typed.pop("wanted"), by=actor(request), **typed)
@@ -154,6 +162,7 @@ class GrantRenew(APIView):
         request=None,
         responses={201: RequestSerializer},
     )
+    @takes_no_fields
     def post(self, request: Request, tenant: str, pk: int) -> Response:
         by = actor(request)
         get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)

@@ -12,7 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import SaidChoiceField, up_to
 from accounts.edge import actor
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse_if
 from tenants import members, policy, queries
@@ -54,27 +56,29 @@ class JoinSerializer(serializers.Serializer[Any]):
 # Lengths, addresses and roles are refused by the action, in the sentence that the page shows.
 
 
-class NewMemberSerializer(serializers.Serializer[Any]):
-    email = serializers.CharField()
-    role = serializers.CharField(default=policy.MEMBER, help_text=ROLES)
+class NewMemberSerializer(KnownFields):
+    email = serializers.CharField(validators=up_to(policy.ADDRESS_MAX))
+    role = SaidChoiceField(choices=policy.MEMBER_ROLES, default=policy.MEMBER)
 
 
-class RoleSerializer(serializers.Serializer[Any]):
-    role = serializers.CharField(help_text=ROLES)
+class RoleSerializer(KnownFields):
+    role = SaidChoiceField(choices=policy.MEMBER_ROLES)
 
 
-class JoinAnswerSerializer(serializers.Serializer[Any]):
+class JoinAnswerSerializer(KnownFields):
     accept = serializers.BooleanField()
-    role = serializers.CharField(default=policy.MEMBER, help_text=ROLES)
-    reason = serializers.CharField(default="", allow_blank=True, help_text="Needed for a no.")
+    role = SaidChoiceField(choices=policy.MEMBER_ROLES, default=policy.MEMBER)
+    reason = serializers.CharField(
+        default="", allow_blank=True, validators=up_to(policy.MESSAGE_MAX), help_text="Needed for a no."
+    )
 
 
-class NewJoinSerializer(serializers.Serializer[Any]):
-    tenant = serializers.CharField(help_text="Slug of a team.")
-    message = serializers.CharField(default="", allow_blank=True)
+class NewJoinSerializer(KnownFields):
+    tenant = serializers.CharField(max_length=40, help_text="Slug of a team.")
+    message = serializers.CharField(default="", allow_blank=True, validators=up_to(policy.MESSAGE_MAX))
 
 
-def _typed(serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+def _typed(serializer: type[KnownFields], request: Request) -> dict[str, Any]:
     asked = serializer(data=request.data)
     asked.is_valid(raise_exception=True)
     values: dict[str, Any] = asked.validated_data
@@ -280,6 +284,7 @@ class InvitationAccept(APIView):
         request=None,
         responses=PersonSerializer,
     )
+    @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         row = members.accept_invitation(pk, by=actor(request))
         row.refresh_from_db()
@@ -290,6 +295,7 @@ class InvitationDecline(APIView):
     required_scope = Scope.REQUEST
 
     @extend_schema(operation_id="invitations_decline", summary="Decline", request=None, responses={204: None})
+    @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         members.decline_invitation(pk, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -12,7 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.actor import Actor
+from accounts.bounds import up_to
 from accounts.edge import actor
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
 from tenants import founding, founding_policy, policy
@@ -51,7 +53,7 @@ class TeamRequestSerializer(serializers.Serializer[Any]):
     tenant = serializers.CharField(allow_blank=True, help_text="Slug of the team that came of it.")
 
 
-class NewTeamSerializer(serializers.Serializer[Any]):
+class NewTeamSerializer(KnownFields):
     name = serializers.CharField(max_length=founding_policy.NAME_MAX)
     slug = serializers.CharField(
         max_length=40, required=False, default="", allow_blank=True, help_text="Default: made of the name."
@@ -60,7 +62,7 @@ class NewTeamSerializer(serializers.Serializer[Any]):
     bundle = serializers.CharField(max_length=60, help_text="Name of a bundle.")
 
 
-class TeamDecisionSerializer(serializers.Serializer[Any]):
+class TeamDecisionSerializer(KnownFields):
     approve = serializers.BooleanField()
     slug = serializers.CharField(
         max_length=40, required=False, default="", allow_blank=True, help_text="Default: as asked."
@@ -69,6 +71,7 @@ class TeamDecisionSerializer(serializers.Serializer[Any]):
         child=serializers.IntegerField(min_value=0, max_value=policy.UNITS_MAX),
         required=False,
         default=dict,
+        validators=up_to(policy.LINES_MAX),
         help_text="By slug of a class; default: as in the bundle.",
     )
     reason = serializers.CharField(
@@ -165,6 +168,7 @@ class TeamRequestWithdraw(APIView):
         request=None,
         responses=TeamRequestSerializer,
     )
+    @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         by = actor(request)
         return Response(_shown(founding.withdraw_team_request(pk, by=by), by))
@@ -179,6 +183,7 @@ class Trials(APIView):
         request=None,
         responses={201: TenantSerializer},
     )
+    @takes_no_fields
     def post(self, request: Request) -> Response:
         tenant = founding.try_portal(by=actor(request))
         return Response(TenantSerializer(tenant).data, status=status.HTTP_201_CREATED)

@@ -143,7 +143,7 @@ def answer_join(
     refuse_if(policy.may_manage_members(by, standing))
     row = get_or_refuse(JoinRequest.objects.filter(tenant=tenant).select_related("user"), pk=join_id)
     reason = " ".join(reason.split())
-    refuse_if(policy.may_give_role(by, standing, role) if accept else policy.may_decline(reason=reason))
+    refuse_if(policy.may_answer_join(by, standing, accept=accept, role=role, reason=reason))
     to = JoinRequest.State.ACCEPTED if accept else JoinRequest.State.DECLINED
     move(JoinRequest, row.pk, to=to, decided_by=by.user, decided_at=timezone.now(), reason=reason)
     if accept:

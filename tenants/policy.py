@@ -22,6 +22,7 @@ JUSTIFICATION_MAX = 2000
 REASON_MAX = 500
 MESSAGE_MAX = 300
 COMMENT_MAX = 2000
+ADDRESS_MAX = 254
 # Namespaces that Kubernetes, Kueue and the portal use themselves.
 RESERVED_SLUGS = ("default", "gpu-portal", "kueue", "kube", "openshift", "system")
 
@@ -162,9 +163,10 @@ def may_be_added(email: str, *, is_active: bool) -> Refusal | None:
 def address_refusal(email: str) -> Refusal | None:
     """Of a person whom nobody here knows: mail goes there."""
     name, at, host = email.partition("@")
-    if at and name and "." in host and len(email) <= 254 and not any(char.isspace() for char in email):
+    if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
         return None
-    return Refusal("bad_address", f"'{email[:80]}' is no mail address; nobody was invited.", "email")
+    text = f"'{email[:80]}' is no mail address; nobody was invited. Send one of up to {ADDRESS_MAX} characters."
+    return Refusal("bad_address", text, "email")
 
 
 def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal | None:
@@ -363,9 +365,10 @@ def may_deny(*, reason: str) -> Refusal | None:
     return Refusal("reason_missing", f"Say in up to {REASON_MAX} characters why; the team reads it.", "reason")
 
 
-def may_decline(*, reason: str) -> Refusal | None:
-    if 1 <= len(reason) <= MESSAGE_MAX:
-        return None
+def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, reason: str) -> Refusal | None:
+    """A yes may have a reason as well."""
+    if len(reason) <= MESSAGE_MAX and (accept or reason):
+        return may_give_role(by, standing, role) if accept else None
     return Refusal("reason_missing", f"Say in up to {MESSAGE_MAX} characters why; the person reads it.", "reason")
 
 

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.edge import actor
+from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
 from workloads import following
 from workloads.api import TENANT, WorkloadSerializer, answer, tenant_of
@@ -24,6 +25,7 @@ class Restart(APIView):
         request=None,
         responses={202: WorkloadSerializer},
     )
+    @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
         tenant = tenant_of(request, by)

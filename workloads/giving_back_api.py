@@ -11,10 +11,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.actor import Actor
+from accounts.bounds import up_to, within
 from accounts.edge import actor
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
+from catalog.run_limits import RUN_HOURS_MOST
 from portal.errors import get_or_refuse
 from workloads import idle, queries, run_time
 from workloads.api import TENANT, WorkloadSerializer, answer, check_team, tenant_of
@@ -22,12 +24,14 @@ from workloads.idle_policy import KEEP_HOURS_MOST, REASON_LIMIT
 
 
 class ExtendSerializer(KnownFields):
-    hours = serializers.IntegerField(help_text="Added to its end, within the class's limit from its start.")
+    hours = serializers.IntegerField(
+        validators=within(1, RUN_HOURS_MOST), help_text="Added to its end, within the class's limit from its start."
+    )
 
 
 class KeepSerializer(KnownFields):
-    hours = serializers.IntegerField(help_text=f"From now; 1 to {KEEP_HOURS_MOST}.")
-    reason = serializers.CharField(allow_blank=True, help_text=f"Up to {REASON_LIMIT} characters, for those who wait.")
+    hours = serializers.IntegerField(validators=within(1, KEEP_HOURS_MOST), help_text="From now.")
+    reason = serializers.CharField(allow_blank=True, validators=up_to(REASON_LIMIT), help_text="For those who wait.")
 
 
 class Extend(APIView):

@@ -8,17 +8,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import SaidChoiceField, up_to
 from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from cluster.run_spec import PRIORITIES
 from workloads import priority, queries
 from workloads.api import TENANT, WorkloadSerializer, answer, tenant_of
+from workloads.job_policy import BECAUSE_LIMIT
 
 
 class PrioritySerializer(KnownFields):
-    priority = serializers.CharField(help_text=f"{', '.join(PRIORITIES)}.")
-    because = serializers.CharField(help_text="Who asked for the run reads it; up to 200 characters.")
+    priority = SaidChoiceField(choices=PRIORITIES)
+    because = serializers.CharField(validators=up_to(BECAUSE_LIMIT), help_text="Who asked for the run reads it.")
 
 
 class Priority(APIView):

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import up_to
 from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
@@ -21,7 +22,7 @@ from workloads import registries as verbs
 from workloads.api import TENANT, tenant_of
 from workloads.models import RegistryCredential
 from workloads.queries import registries
-from workloads.registry_policy import PASSWORD_LIMIT
+from workloads.registry_policy import PASSWORD_LIMIT, USERNAME_LIMIT
 
 
 class RegistrySerializer(serializers.Serializer[Any]):
@@ -33,9 +34,12 @@ class RegistrySerializer(serializers.Serializer[Any]):
 
 
 class SignInSerializer(KnownFields):
-    username = serializers.CharField(write_only=True)
+    username = serializers.CharField(write_only=True, validators=up_to(USERNAME_LIMIT))
     password = serializers.CharField(
-        trim_whitespace=False, write_only=True, help_text=f"Sealed at once; up to {PASSWORD_LIMIT} bytes."
+        trim_whitespace=False,
+        write_only=True,
+        validators=up_to(PASSWORD_LIMIT),
+        help_text=f"Sealed at once; up to {PASSWORD_LIMIT} bytes.",
     )
 
 

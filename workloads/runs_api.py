@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.idempotency import IDEMPOTENCY_KEY, once
+from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
 from portal.errors import get_or_refuse
 from workloads import actions, queries
@@ -130,6 +131,7 @@ class Stop(APIView):
         request=None,
         responses={202: WorkloadSerializer},
     )
+    @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
         tenant = tenant_of(request, by)

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.bounds import up_to
 from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
@@ -29,7 +30,10 @@ class SecretSerializer(serializers.Serializer[Any]):
 
 class ValueSerializer(KnownFields):
     value = serializers.CharField(
-        trim_whitespace=False, write_only=True, help_text=f"Sealed at once; up to {VALUE_LIMIT} bytes."
+        trim_whitespace=False,
+        write_only=True,
+        validators=up_to(VALUE_LIMIT),
+        help_text=f"Sealed at once; up to {VALUE_LIMIT} bytes.",
     )
 
 

@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
 from workloads import queries, volumes
 from workloads.api import TENANT, tenant_of
@@ -67,6 +68,7 @@ class VolumeDelete(APIView):
         request=None,
         responses=TeamVolumeSerializer,
     )
+    @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
         tenant = tenant_of(request, by)
@@ -84,6 +86,7 @@ class VolumeKeep(APIView):
         request=None,
         responses=TeamVolumeSerializer,
     )
+    @takes_no_fields
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
         tenant = tenant_of(request, by)

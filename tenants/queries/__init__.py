@@ -15,9 +15,9 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Max, Min, Q, QuerySet, Sum
 from django.db.models.functions import Lower, Upper
 
-from accounts import queries as accounts
 from accounts.actor import Actor
 from accounts.models import User
+from accounts.queries import events_of_row  # by its name: a module beside this one is called accounts
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.live_queue import LiveQueue
@@ -351,7 +351,7 @@ def last_told(namespace: Namespace) -> str:
     """Why it is suspended or being closed, as whoever did it said; "" while it is active. At most one query."""
     if namespace.wanted == Namespace.Wanted.ACTIVE:
         return ""
-    last = accounts.events_of_row(namespace).filter(verb="namespace.changed").first()
+    last = events_of_row(namespace).filter(verb="namespace.changed").first()
     return str(last.after.get("because", "")) if last else ""
 
 

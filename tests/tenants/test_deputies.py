@@ -311,7 +311,7 @@ def test_the_same_by_rest(dana: User, dave: User, charlie: User) -> None:
     assert (refusal.status_code, refusal.json()["code"]) == (403, "not_allowed")
     path = f"/api/v1/deputies/{named.json()['id']}/end"
     assert as_(charlie).post(path).status_code == 404
-    ended: Any = as_(dave).post(path)
+    ended: Any = as_(dave).post(path, content_type="application/json")
     assert (ended.status_code, ended.json()["state"]) == (200, "over")
 
 

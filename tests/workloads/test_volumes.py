@@ -230,12 +230,12 @@ class TestPages:
         [one] = at.get(API).json()["items"]
         assert (one["name"], one["size_gib"], one["deletes_at"]) == ("data", 10, None)
         assert (one["used_by"]["workload"], one["used_by"]["person"]) == ("one", "Alice")
-        assert at.post(f"{API}/data/delete").json()["code"] == "volume_in_use"
+        assert at.post(f"{API}/data/delete", content_type="application/json").json()["code"] == "volume_in_use"
         ended()
-        assert at.post(f"{API}/data/delete").json()["deletes_at"] is not None
-        assert at.post(f"{API}/data/keep").json()["deletes_at"] is None
-        assert at.post(f"{API}/data/keep").json()["code"] == "not_deleting"
-        assert at.post(f"{API}/other/keep").status_code == 404
+        assert at.post(f"{API}/data/delete", content_type="application/json").json()["deletes_at"] is not None
+        assert at.post(f"{API}/data/keep", content_type="application/json").json()["deletes_at"] is None
+        assert at.post(f"{API}/data/keep", content_type="application/json").json()["code"] == "not_deleting"
+        assert at.post(f"{API}/other/keep", content_type="application/json").status_code == 404
 
     def test_a_stranger_gets_nothing(self, at: Client, charlie: User) -> None:
         at.force_login(charlie)

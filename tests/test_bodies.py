@@ -1,0 +1,300 @@
+"""Every body that the API takes: the contract says what each field may be, and what is beyond is refused by its name.
+
+A stranger is told that nothing is there, whatever is wrong with the body.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from accounts import api
+from accounts.actor import Actor
+from accounts.models import Event, User
+from catalog.models import GpuClass, Image
+from tenants import actions, deputies, founding, image_prefixes, members
+from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
+from tenants.policy import Asked
+from tests import make
+from tests.workloads import running
+from workloads import idle, volumes
+from workloads.models import Run, Volume
+
+Schema = dict[str, Any]
+CONTRACT = json.loads(api.contract_text())
+SCHEMAS: dict[str, Schema] = CONTRACT["components"]["schemas"]
+# Anybody may send these: there is nothing in them that a stranger may not know of.
+OF_NO_TEAM = {"tokens_create", "joins_ask", "deputies_name", "team_requests_ask", "trials_begin"}
+
+
+def bodies() -> dict[str, tuple[str, str, Schema]]:
+    """By operation that may have one: method, path, and the schema of its body; what needs none takes no field."""
+    return {
+        operation["operationId"]: (method, path, _body_of(operation))
+        for path, operations in CONTRACT["paths"].items()
+        for method, operation in operations.items()
+        if method not in ("get", "delete")
+    }
+
+
+def _body_of(operation: dict[str, Any]) -> Schema:
+    none = {"type": "object", "properties": {}, "additionalProperties": False}
+    body = operation.get("requestBody", {"content": {"application/json": {"schema": none}}})
+    found: Schema = body["content"]["application/json"]["schema"]
+    return found
+
+
+def whole(schema: Schema) -> Schema:
+    """Without references and wrappings around one schema."""
+    for inner in [*schema.get("allOf", []), *schema.get("oneOf", [])][:1]:
+        return whole(inner)
+    if "$ref" in schema:
+        return whole(SCHEMAS[schema["$ref"].rpartition("/")[2]])
+    return schema
+
+
+def kind_of(schema: Schema) -> str:
+    kinds = schema.get("type", "")
+    return kinds if isinstance(kinds, str) else next(kind for kind in kinds if kind != "null")
+
+
+# ---- the contract ------------------------------------------------------------------------------------------------
+
+
+def unbounded(schema: Schema, path: str) -> Iterator[str]:
+    found = whole(schema)
+    kind = kind_of(found)
+    if "enum" in found or kind == "boolean":
+        return
+    if kind == "string":
+        needed = not found.keys() & {"maxLength", "format"}
+    elif kind == "integer":
+        needed = not found.keys() >= {"minimum", "maximum"}
+    elif kind == "array":
+        needed = "maxItems" not in found
+        yield from unbounded(found["items"], f"{path}[]")
+    else:
+        assert kind == "object", (path, found)
+        more = found.get("additionalProperties")
+        needed = more is not False and not (isinstance(more, dict) and "maxProperties" in found)
+        for name, one in found.get("properties", {}).items():
+            yield from unbounded(one, f"{path}.{name}")
+        if isinstance(more, dict):
+            yield from unbounded(more, f"{path}{{}}")
+    if needed:
+        yield path
+
+
+@pytest.mark.parametrize("operation", bodies())
+def test_the_contract_bounds_every_field(operation: str) -> None:
+    _method, _path, schema = bodies()[operation]
+    assert list(unbounded(schema, operation)) == []
+
+
+# ---- what is beyond ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    who: User
+    path: dict[str, str]
+    body: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def calls(
+    team_a: Tenant,
+    namespace_a: Namespace,
+    a100: GpuClass,
+    alice: User,
+    bob: User,
+    charlie: User,
+    dana: User,
+    olga: User,
+) -> dict[str, Call]:
+    """Of each operation one by somebody who may, with a body that is well."""
+    GpuClass.objects.filter(pk=a100.pk).update(run_hours_limit=12, idle_stop_minutes=60, promise_limit=8)
+    a100.refresh_from_db()
+    make.grant(namespace_a.tenant, a100, units=8)
+    Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job")
+    notebook = running.workload(namespace_a, a100, by=alice, options={"run_hours": 8})
+    running.make_ready(notebook)
+    Run.objects.update(ends_at=timezone.now() + timedelta(hours=7))
+    idle.begin(notebook.runs.get())
+    running.workload(namespace_a, a100, name="two", by=bob, kind="job", units=2)
+    by_alice, later = Actor(alice, "page"), timezone.now() + timedelta(days=30)
+    joining = members.ask_to_join("team-a", message="", by=Actor(charlie, "page"))
+    image_prefixes.allow("team-a", "registry.example.org/vision/", by=Actor(olga, "page"))
+    other = make.gpu_class(a100.cluster, slug="other")
+    asked = Asked(gpu_class=other.slug, units=2, starts=timezone.now(), ends=later, kind="base")
+    filed = actions.file_request("team-a", lines=[asked], justification="Two.", by=by_alice)
+    bundle = Bundle.objects.create(name="Starter", days=30)
+    BundleLine.objects.create(bundle=bundle, gpu_class=other, units=1)
+    founded = founding.ask_for_team(name="New", slug="new", purpose="Trying.", bundle="Starter", by=by_alice)
+    Membership.objects.filter(user=bob).update(role="manager")
+    ends, team = later.isoformat(), {"tenant": "team-a"}
+    line = {"gpu_class": a100.slug, "units": 1, "ends_at": ends}
+    vision = make.tenant(a100.cluster, slug="vision")
+    held = make.grant(vision, a100, units=1)
+    make.member(vision, alice, Membership.Role.OWNER)
+    deputy = deputies.name_deputy(email=bob.email, starts=timezone.now(), ends=later, by=Actor(dana, "page"))
+    invited = members.add_member("team-a", email="frank@example.org", role="viewer", by=by_alice)
+    GpuClass.objects.filter(pk=other.pk).update(starter=True, promise_limit=8)
+    Volume.objects.create(namespace=namespace_a, name="kept", size_gib=1)
+    Volume.objects.create(namespace=namespace_a, name="going", size_gib=1)
+    volumes.request_delete("team-a", "going", by=by_alice)
+    frank = make.user("Frank")
+    work = {"kind": "job", "gpu_class": a100.slug, "image": "python", "options": {}}
+    named = team | {"name": "one"}
+    return {
+        "banner_put": Call(olga, {}, {"text": "Hello."}),
+        "deputies_name": Call(dana, {}, {"email": bob.email, "ends_at": ends}),
+        "joins_ask": Call(dana, {}, {"tenant": "team-a", "message": "Please."}),
+        "registries_put": Call(alice, team | {"registry": "registry.example.org"}, {"username": "u", "password": "p"}),
+        "requests_file": Call(alice, {}, {"tenant": "team-a", "justification": "Two.", "lines": [line]}),
+        "requests_comment": Call(alice, {"pk": str(filed.pk)}, {"text": "Soon, please."}),
+        "requests_decide": Call(
+            dana, {"pk": str(filed.pk)}, {"lines": [{"id": filed.lines.get().pk, "approve": True}]}
+        ),
+        "secrets_put": Call(alice, team | {"name": "KEY"}, {"value": "v"}),
+        "team_requests_ask": Call(bob, {}, {"name": "Third", "purpose": "Trying.", "bundle": "Starter"}),
+        "team_requests_decide": Call(dana, {"pk": str(founded.pk)}, {"approve": True}),
+        "image_prefixes_allow": Call(olga, team, {"prefix": "ghcr.io/a/"}),
+        "tenant_joins_answer": Call(alice, team | {"pk": str(joining.pk)}, {"accept": True}),
+        "members_add": Call(alice, team, {"email": dana.email}),
+        "members_set_role": Call(alice, team | {"pk": str(bob.pk)}, {"role": "viewer"}),
+        "namespace_set": Call(olga, team, {"wanted": "closed"}),
+        "tokens_create": Call(alice, {}, {"name": "ci", "scopes": ["read"]}),
+        "workloads_launch": Call(alice, team, work | {"name": "three"}),
+        "workloads_declare": Call(alice, named | {"name": "four"}, work),
+        "workloads_extend": Call(alice, named, {"hours": 1}),
+        "workloads_keep": Call(alice, named, {"hours": 1, "reason": "A demo."}),
+        "workloads_priority": Call(olga, named | {"name": "two"}, {"priority": "interactive", "because": "Due."}),
+        "workloads_start": Call(alice, named, {}),
+        "people_change": Call(olga, {"pk": str(bob.pk)}, {"roles": ["operator"]}),
+        "people_approver_for": Call(olga, {"pk": str(dana.pk), "slug": other.slug}),
+        "people_approver_for_all": Call(olga, {"pk": str(dana.pk)}),
+        "deputies_end": Call(dana, {"pk": str(deputy.pk)}),
+        "invitations_accept": Call(frank, {"pk": str(invited.pk)}),
+        "invitations_decline": Call(frank, {"pk": str(invited.pk)}),
+        "requests_withdraw": Call(alice, {"pk": str(filed.pk)}),
+        "team_requests_withdraw": Call(alice, {"pk": str(founded.pk)}),
+        "tenants_grant_renew": Call(alice, {"tenant": "vision", "pk": str(held.pk)}),
+        "trials_begin": Call(charlie, {}),
+        "volumes_delete": Call(alice, team | {"name": "kept"}),
+        "volumes_keep": Call(alice, team | {"name": "going"}),
+        "workloads_restart": Call(alice, named),
+        "workloads_stop": Call(alice, named),
+    }
+
+
+def well(schema: Schema) -> Any:
+    """Some value that it takes."""
+    found = whole(schema)
+    if "enum" in found:
+        return found["enum"][0]
+    values = {"string": "x", "integer": found.get("minimum"), "boolean": True, "array": [], "object": {}}
+    return values[kind_of(found)]
+
+
+def beyond(schema: Schema, value: Any, path: str = "") -> Iterator[tuple[str, Any, bool]]:
+    """`value` with one thing wrong, each time another one: the field that is to blame, and whether a number is."""
+    found = whole(schema)
+    if "enum" in found:
+        yield path, "no-such-choice", False
+        return
+    match kind_of(found):
+        case "string":
+            if "maxLength" in found:
+                yield path, "x" * (found["maxLength"] + 1), True
+            if found.get("minLength"):
+                yield path, "", False
+            yield path, {"x": 1}, False
+        case "integer":
+            yield path, found["maximum"] + 1, True
+            yield path, found["minimum"] - 1, True
+            yield path, "x", False
+        case "array":
+            one = value[0] if value else well(found["items"])
+            many = range(found["maxItems"] + 1)
+            yield path, [f"{one}{number}" if isinstance(one, str) else one for number in many], True
+            if found.get("minItems"):
+                yield path, [], True
+            for name, wrong, is_number in beyond(found["items"], one, f"{path}[0]"):
+                yield name, [wrong], is_number
+        case "object":
+            yield from _beyond_object(found, value, path)
+
+
+def _beyond_object(found: Schema, value: dict[str, Any], path: str) -> Iterator[tuple[str, Any, bool]]:
+    more = found["additionalProperties"]
+    if isinstance(more, dict):
+        one = well(more)
+        yield path, {f"K{number}": one for number in range(found["maxProperties"] + 1)}, True
+        for where, wrong, is_number in beyond(more, one, f"{path}.K"):
+            yield where, {"K": wrong}, is_number
+        return
+    yield f"{path}.no_such_field".lstrip("."), {**value, "no_such_field": 1}, False
+    for name, inner in found["properties"].items():
+        now = value[name] if name in value else well(inner)
+        for where, wrong, is_number in beyond(inner, now, f"{path}.{name}".lstrip(".")):
+            yield where, {**copy.deepcopy(value), name: wrong}, is_number
+
+
+def answer_of(who: User, operation: str, call: Call, body: Any) -> Any:
+    method, path, _schema = bodies()[operation]
+    team = f"?tenant={call.path['tenant']}" if "{tenant}" not in path and "tenant" in call.path else ""
+    client = Client()
+    client.force_login(who)
+    return client.generic(
+        method.upper(), path.format(**call.path) + team, json.dumps(body), content_type="application/json"
+    )
+
+
+@pytest.mark.django_db
+def test_every_body_is_tried(calls: dict[str, Call]) -> None:
+    assert calls.keys() == bodies().keys()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("operation", bodies())
+def test_what_is_beyond_is_refused_with_its_field_a_number_and_nothing_done(
+    operation: str, calls: dict[str, Call]
+) -> None:
+    call = calls[operation]
+    tried, events = 0, Event.objects.count()
+    for where, body, is_number in beyond(bodies()[operation][2], call.body):
+        answer = answer_of(call.who, operation, call, body)
+        if (operation, where) == ("requests_file", "tenant") and answer.status_code == 404:
+            continue  # what no team can be called is no team
+        said = answer.json()
+        case = f"{where} of {json.dumps(body)[:200]}: {answer.status_code} {json.dumps(said)[:300]}"
+        assert answer.status_code == 422, case
+        # A verb names the field, not the way to it.
+        assert said["field"] in (where, where.rpartition(".")[2]), case
+        assert (said["code"] == "unknown_field") is where.endswith("no_such_field"), case
+        assert not is_number or re.search(r"[0-9]", said["message"].replace(where, "")), case
+        tried += 1
+    assert tried
+    assert Event.objects.count() == events
+    assert answer_of(call.who, operation, call, call.body).status_code in (200, 201, 202, 204, 409), "the same, well"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("operation", bodies().keys() - OF_NO_TEAM)
+def test_a_stranger_is_told_that_nothing_is_there_whatever_is_sent(operation: str, calls: dict[str, Call]) -> None:
+    call, stranger = calls[operation], make.user("Eve")
+    for where, body, _is_number in [("", call.body, False), *beyond(bodies()[operation][2], call.body)]:
+        if operation == "requests_file" and where == "tenant":
+            continue  # it names no team
+        answer = answer_of(stranger, operation, call, body)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (where, answer.json())
