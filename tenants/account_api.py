@@ -20,7 +20,7 @@ from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Role, Scope, User
 from portal.errors import get_or_refuse
 from tenants import approvers
-from tenants.queries.accounts import person_rows, teams_of
+from tenants.queries.people import person_rows, teams_of
 
 
 class AccountSerializer(serializers.Serializer[Any]):

@@ -22,7 +22,7 @@ from catalog import queries as catalog
 from catalog.models import GpuClass
 from portal.errors import get_or_refuse, refusal_beside, refuse
 from tenants import approvers, deputy_policy, shown
-from tenants.queries.accounts import person_rows, teams_of
+from tenants.queries.people import person_rows, teams_of
 
 # What stands for every class in the form; no slug has a star.
 ALL = "*"

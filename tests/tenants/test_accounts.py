@@ -15,7 +15,7 @@ from accounts.actor import Actor, system
 from accounts.models import Delivery, Event, Role, Scope, User
 from catalog.models import GpuClass
 from portal.errors import Refused
-from tenants import approvers, queries
+from tenants import approvers, life, queries
 from tenants.models import ApproverFor, Membership, Tenant
 from tests import make
 from tests.tenants.test_api_people import caller, send, told
@@ -330,6 +330,12 @@ def test_a_team_that_nobody_else_owns_is_named_before(ada: User, alice: User, bo
     User.objects.filter(pk=bob.pk).update(is_active=False)
     detail = caller(ada).get(f"{PEOPLE}/{alice.pk}").json()
     assert detail["teams"] == [{"tenant": "team-a", "role": "owner", "is_only_owner": True}]
+
+
+def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(team_a: Tenant, olga: User) -> None:
+    """Both are reads of tenants.queries, and by one name the one once hid the other."""
+    life.set_wanted(team_a.namespaces.get().pk, to="suspended", because="The course is over.", by=page(olga))
+    assert caller(olga).get("/api/v1/tenants/team-a/namespace").json()["because"] == "The course is over."
 
 
 # ---- classes to decide --------------------------------------------------------------------------------------------
