@@ -14,12 +14,14 @@ import httpx
 
 from gpu_cli import __version__
 from gpu_cli.config import Portal
-from gpu_cli.problems import Problem, Refused, Unreachable
+from gpu_cli.problems import Problem, Refused, Silent, Unreachable
 
 Json = dict[str, Any]
 Say = Callable[[str], None]
 
 TIMEOUT_S = 30.0
+# A log may be quiet for long; a connection that is lost without a word is quiet for ever.
+SILENCE_S = 300.0
 # So long a call is tried again while there is no answer, or only that there is none now.
 RETRY_FOR_S = 120.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
@@ -133,9 +135,9 @@ class Client:
 
     @contextmanager
     def stream(self, path: str, **query: Any) -> Iterator[httpx.Response]:
-        """One try, and no time-out between two parts: a log may be silent for long."""
+        """One try. Raises Silent where it stays open and nothing comes."""
         params = {name: value for name, value in query.items() if value is not None}
-        timeout = httpx.Timeout(TIMEOUT_S, read=None)
+        timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
         request = self._http.build_request("GET", path, params=params, timeout=timeout)
         try:
             response = self._send(request)
@@ -144,6 +146,8 @@ class Client:
                     response.read()
                     raise problem_of(response)
                 yield response
+            except httpx.ReadTimeout:
+                raise Silent(f"Nothing came for {SILENCE_S:.0f} s.") from None
             finally:
                 response.close()
         except httpx.TransportError as error:

@@ -13,7 +13,7 @@ import typer
 
 from gpu_cli.client import Json, pauses, retry_after_s
 from gpu_cli.lookup import Name
-from gpu_cli.problems import Unreachable
+from gpu_cli.problems import Silent, Unreachable
 from gpu_cli.session import Session, Tenant, session_of
 from gpu_cli.waiting import Progress
 
@@ -78,6 +78,8 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
                     return
                 if not is_there:
                     progress.tell(found)
+            except Silent:
+                waits = pauses()
             except Unreachable as lost:
                 failures += 1
                 if failures >= TRIES:

@@ -34,3 +34,7 @@ class Unreachable(Problem):
     """No answer of the portal: no connection, none of its JSON, or one that says that it cannot answer now."""
 
     exit = Exit.UNREACHABLE
+
+
+class Silent(Unreachable):
+    """A stream of which nothing came for long: it is quiet there, or the connection was lost without a word."""

@@ -14,7 +14,7 @@ from gpu_cli.client import Json, new_key
 from gpu_cli.exits import Exit
 from gpu_cli.following import print_log
 from gpu_cli.lookup import Name
-from gpu_cli.problems import Misused, Problem
+from gpu_cli.problems import Misused, Problem, Refused
 from gpu_cli.session import AsJson, Session, Tenant, session_of
 from gpu_cli.waiting import Waited
 
@@ -23,6 +23,7 @@ Key = Annotated[
 ]
 Timeout = Annotated[str, typer.Option(help="As 90s, 30m or 2h.")]
 CREATED = 201
+STILL_RUNNING = "still_running"
 FOR_THE_NEXT = "what is different now is for its next run."
 
 
@@ -100,7 +101,14 @@ def run(
             return
     terms = {} if accept_terms is None else {"accept_terms": accept_terms}
     path = ("workloads", name, "runs")
-    started = session.client.call("POST", *path, query=query, body=terms, key=key or new_key()).body
+    key = key or new_key()
+    try:
+        started = session.client.call("POST", *path, query=query, body=terms, key=key).body
+    except Refused as refused:
+        if refused.code != STILL_RUNNING:
+            raise
+        _until_stopped(session, name, tenant, timeout_s, refused)
+        started = session.client.call("POST", *path, query=query, body=terms, key=key).body
     number = int(started["run"]["number"])
     session.say(f"{name}: run {number}, {started['url']}")
     if detach:
@@ -153,6 +161,14 @@ def _stop(session: Session, name: str, tenant: str) -> Json:
     path = ("workloads", name, "stop")
     found: Json = session.client.call("POST", *path, query={"tenant": tenant}, is_repeatable=True).body
     return found
+
+
+def _until_stopped(session: Session, name: str, tenant: str, timeout_s: float, refused: Refused) -> None:
+    """A newer push comes while the run of an older one is being stopped: its end is near. Any other run stays."""
+    found = session.client.get("workloads", name, tenant=tenant)
+    if found["status"]["phase"] != "stopping":
+        raise refused
+    waiting.wait(session, name, int(found["run"]["number"]), tenant=tenant, until="finished", timeout_s=timeout_s)
 
 
 def _end(session: Session, waited: Waited, timeout: str) -> None:

@@ -31,12 +31,14 @@ def ask(_request: httpx.Request) -> None:
     """The portal answers itself."""
 
 
-def log(*parts: bytes, is_cut: bool = False, then: Callable[[], object] = lambda: None) -> Fault:
+def log(
+    *parts: bytes, cut: type[httpx.TransportError] | None = None, then: Callable[[], object] = lambda: None
+) -> Fault:
     def written() -> Iterator[bytes]:
         yield from parts
         then()
-        if is_cut:
-            raise httpx.ReadError("cut off")
+        if cut is not None:
+            raise cut("cut off")
 
     return lambda _request: httpx.Response(200, content=written())
 
@@ -64,7 +66,7 @@ def test_a_lost_connection_loses_and_repeats_no_line(gpu: Gpu, train: Workload) 
     """Cut off in a line; refused; closed by the portal's end; then the run is over."""
     end = ended("succeeded", "It is done.")
     gpu.between.faults = [
-        ask, log(b"one\ntwo\nth", is_cut=True),
+        ask, log(b"one\ntwo\nth", cut=httpx.ReadError),
         ask, answered(503, Retry_After="30"),
         ask, log(b"one\ntwo\nthree\nfo"),
         ask, log(b"two\nthree\nfour\n", then=end),
@@ -75,6 +77,16 @@ def test_a_lost_connection_loses_and_repeats_no_line(gpu: Gpu, train: Workload) 
     assert "Going on where it was." in done.err
     followed = [one.url.params["follow"] for one in gpu.between.asked if one.url.path.startswith("/live/")]
     assert followed == ["1", "1", "1", "1", "0"]
+
+
+def test_a_quiet_log_is_looked_at_again_without_a_word(gpu: Gpu, train: Workload) -> None:
+    """As often as it takes: it is no failure."""
+    gpu.between.faults = [ask, log(b"one\n", cut=httpx.ReadTimeout)]
+    gpu.between.faults += 20 * [ask, log(b"one\n", cut=httpx.ReadTimeout)]
+    gpu.between.faults += [ask, log(b"one\ntwo\n", then=ended("succeeded", "It is done."))]
+    gpu.between.faults += [ask, log(b"one\ntwo\n")]
+    done = gpu("logs", "-f", "train")
+    assert (done.code, done.out, done.err) == (0, "one\ntwo\n", "")
 
 
 def test_it_waits_for_the_first_line_and_tells_why(gpu: Gpu, train: Workload) -> None:

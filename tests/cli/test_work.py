@@ -171,6 +171,17 @@ def test_the_same_key_is_the_same_run(gpu: Gpu, what: tuple[str, ...]) -> None:
     assert gpu("run", "train", "--detach", "--key", "build-2").out == "2\n"
 
 
+def test_a_newer_push_waits_for_the_end_of_a_run_that_is_being_stopped(gpu: Gpu, what: tuple[str, ...]) -> None:
+    run_it(gpu, what, "--detach")
+    assert run_it(gpu, what, "--detach").code == 2  # nobody has stopped it
+    gpu("stop", "train")
+    gpu.meanwhile = iter([ended("stopped", "Stopped.")])
+    done = run_it(gpu, what, "--detach")
+    assert (done.code, done.out) == (0, "2\n"), done.err
+    gpu("stop", "train")
+    assert run_it(gpu, what, "--timeout", "10s").code == 2  # its end does not come
+
+
 def test_declare_only_and_runs_of_what_was_declared(gpu: Gpu, what: tuple[str, ...]) -> None:
     assert gpu("run", "train", "--declare-only").code == 2
     assert "train is declared." in run_it(gpu, what, "--declare-only").err

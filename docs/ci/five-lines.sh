@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Declare, run, wait, fetch the container's exit code. GPU_PORTAL, GPU_TOKEN and GPU_TENANT say where and who.
+gpu run "$JOB" --declare-only --class "$GPU_CLASS" --units "$UNITS" --image "$IMAGE" -- python train.py || exit
+number=$(gpu run "$JOB" --detach) || exit
+gpu wait "$JOB" --run "$number" --until finished --timeout "$TIMEOUT"; code=$?
+gpu status "$JOB" --json | python3 -c 'import json, sys; print("exit code", json.load(sys.stdin)["run"]["exit_code"])'
+exit "$code"
