@@ -129,9 +129,15 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
 
 
 @transaction.atomic
-def signed_in(*, by: Actor, address: str = "") -> Event:
-    """Somebody proved to be `by.user`; Django keeps the session itself."""
-    return record(by, "account.signed_in", by.person, after={"address": address})
+def signed_in(*, by: Actor, address: str = "", second_factor: str = "") -> Event:
+    """Somebody proved to be `by.user`; Django keeps the session itself. Of the break-glass account all admins hear."""
+    after = {"address": address} | ({"second_factor": second_factor} if second_factor else {})
+    if not by.person.is_superuser:
+        return record(by, "account.signed_in", by.person, after=after)
+    event = record(by, "account.glass_broken", by.person, after=after)
+    text = f"{by.name} ({by.person.email}) signed in from {address}. If nobody can tell you why, suspend the account."
+    deliver(event, queries.active_administrators(), subject="The break-glass account was used", body=text)
+    return event
 
 
 @transaction.atomic

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 
+from allauth.account.authentication import get_authentication_records
 from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.request import Request
 
+from accounts import queries
 from accounts.actor import ALL_SCOPES, Actor
 from accounts.models import ApiToken, Role, User
 from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
@@ -46,6 +48,15 @@ def administrator(request: HttpRequest | Request) -> Actor:
     if not by.has_role(Role.ADMIN):
         raise Refused(NOT_FOUND)
     return by
+
+
+def showed_second_factor(request: HttpRequest) -> bool:
+    """This session has shown a second factor of its person that is still theirs. One query if it has shown any."""
+    if not isinstance(request.user, User):
+        return False
+    records = get_authentication_records(request, request.user)
+    shown = [record["id"] for record in records if record["method"] == "mfa"]
+    return queries.holds_any(request.user, shown)
 
 
 def client_address(request: HttpRequest) -> str:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+from allauth.mfa.models import Authenticator
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.core.exceptions import ValidationError
 
-from accounts import slow_down
+from accounts import signing, slow_down
 from accounts.edge import client_address
-from accounts.models import Scope
+from accounts.models import Scope, User
 
+log = structlog.get_logger(__name__)
+TOO_FAST = "too_fast"
+TOO_FAST_SENTENCE = "Too many attempts for this account from your address. Try again in {wait_s} s."
+WRONG_CODE = "This code is not right, or was used before. Type the one that your app shows now."
+CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
 DAYS = [(30, "30 days"), (90, "90 days"), (365, "1 year")]
 
 
 class SignInForm(AuthenticationForm):
-    TOO_FAST = "too_fast"
     error_messages = {
         "invalid_login": "E-mail address and password do not match, or the account is suspended.",
         "inactive": "E-mail address and password do not match, or the account is suspended.",
@@ -32,9 +38,88 @@ class SignInForm(AuthenticationForm):
         assert self.request is not None
         wait_s = slow_down.wait_before_attempt(self.cleaned_data.get("username", ""), client_address(self.request))
         if wait_s:
-            sentence = f"Too many attempts for this account from your address. Try again in {wait_s} s."
-            raise ValidationError(sentence, code=self.TOO_FAST)
+            raise ValidationError(TOO_FAST_SENTENCE.format(wait_s=wait_s), code=TOO_FAST)
         return super().clean()
+
+
+class CodeForm(forms.Form):
+    """A valid one has used the code up: `factor` is what it proved."""
+
+    factor: Authenticator
+    code = forms.CharField(max_length=40, widget=forms.TextInput(attrs=CODE_ATTRIBUTES))
+
+    def __init__(self, data: Any, *, user: User, address: str) -> None:
+        super().__init__(data)
+        self.user, self.address = user, address
+
+    def clean_code(self) -> str:
+        not_too_fast(self.user, self.address, at="code")
+        code: str = self.cleaned_data["code"]
+        found = signing.use_code(self.user, code) if self.user.is_active else None
+        if found is None:
+            log.info("second_factor_failed", email=self.user.email, address=self.address)
+            raise ValidationError(WRONG_CODE)
+        slow_down.forget(self.user.email, self.address, at="code")
+        self.factor = found
+        return code
+
+
+class EnrolForm(forms.Form):
+    """`step`: of the code that shows that the app knows `seed`."""
+
+    step: int
+    password = forms.CharField(
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}), label="Your password", strip=False
+    )
+    code = forms.CharField(max_length=40, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code in the app")
+
+    def __init__(self, data: Any, *, user: User, address: str, seed: str) -> None:
+        super().__init__(data)
+        self.user, self.address, self.seed = user, address, seed
+
+    def clean_password(self) -> str:
+        return right_password(self.user, self.cleaned_data["password"], self.address)
+
+    def clean_code(self) -> str:
+        code: str = self.cleaned_data["code"]
+        step = signing.step_of(self.seed, code)
+        if step is None:
+            raise ValidationError(WRONG_CODE)
+        self.step = step
+        return code
+
+
+class NewPasswordForm(PasswordChangeForm):
+    def __init__(self, user: User, data: Any = None, *, address: str) -> None:
+        super().__init__(user, data)
+        self.address = address
+        self.fields["old_password"].widget.attrs["autofocus"] = False
+
+    def clean_old_password(self) -> str:
+        return right_password(self.user, self.cleaned_data["old_password"], self.address)
+
+
+def right_password(user: User, typed: str, address: str) -> str:
+    """For what somebody before an unlocked screen must not do."""
+    not_too_fast(user, address, at="password")
+    if not user.check_password(typed):
+        log.info("password_again_failed", email=user.email, address=address)
+        raise ValidationError("This is not your password.")
+    slow_down.forget(user.email, address)
+    return typed
+
+
+def not_too_fast(user: User, address: str, *, at: str) -> None:
+    wait_s = slow_down.wait_before_attempt(user.email, address, at=at)
+    if wait_s:
+        raise ValidationError(TOO_FAST_SENTENCE.format(wait_s=wait_s), code=TOO_FAST)
+
+
+def status_of(form: forms.BaseForm) -> int:
+    if not form.is_bound:
+        return 200
+    codes = {error.code for errors in form.errors.as_data().values() for error in errors}
+    return 429 if TOO_FAST in codes else 422
 
 
 class TokenForm(forms.Form):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import models, transaction
 from django.db.models.functions import Lower, Now
 
 from portal.due import Due
@@ -38,14 +38,17 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=(username or "").lower())
 
     def create_user(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
+        """Whoever makes the account vouches for its address: invitations to it may be accepted."""
         user = self.model(email=email.lower(), name=name, **fields)
         user.set_password(password)
-        user.save(using=self._db)
+        with transaction.atomic(using=self._db):
+            user.save(using=self._db)
+            user.emailaddress_set.create(email=user.email, verified=True, primary=True)
         return user
 
     def create_superuser(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
-        """Break-glass account for `manage.py createsuperuser`. With every role, since nobody gives one that they lack;
-        it decides about no class.
+        """The break-glass account, for `manage.py createsuperuser`: each sign-in with it is told to all administrators.
+        With every role, since nobody gives one that they lack; it decides about no class.
         """
         roles = [str(role) for role in Role]
         return self.create_user(

@@ -134,6 +134,32 @@ def because_refusal(because: str, *, is_needed: bool) -> Refusal | None:
     return None
 
 
+def may_add_second_factor(*, held: bool, has_key: bool) -> Refusal | None:
+    if not has_key:
+        text = "This portal has no key to keep second factors with; ask its operators to set SECOND_FACTOR_KEY."
+        return Refusal("no_second_factor_key", text, status=409)
+    if held:
+        return Refusal("second_factor_there", "You have a second factor; remove it before you add another.", status=409)
+    return None
+
+
+def may_change_second_factor(*, held: bool) -> Refusal | None:
+    if held:
+        return None
+    return Refusal("no_second_factor", "There is no second factor on this account; nothing was changed.", status=409)
+
+
+def may_drop_second_factor(by: Actor, target: User) -> Refusal | None:
+    """A lost phone. Whoever has theirs removes it on the page of the account, with a code."""
+    if by.user is None:
+        return None
+    if not by.has_role(Role.ADMIN):
+        return NOT_ADMIN
+    if by.user_id == target.pk:
+        return Refusal("own_account", "You remove your own second factor on the page of your account.", status=403)
+    return None
+
+
 def may_change_activity(target: User, *, to: bool) -> Refusal | None:
     if target.is_active is to:
         state = "active" if to else "suspended"

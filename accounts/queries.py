@@ -6,6 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
+from django.contrib.sessions.models import Session
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -92,6 +96,47 @@ def people(text: str = "", role: str = "", *, suspended: bool | None = None) -> 
 
 def active_administrators() -> QuerySet[User]:
     return User.objects.filter(is_active=True, roles__contains=[Role.ADMIN])
+
+
+# ---- how somebody signs in -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SessionRow:
+    pk: int
+    address: str
+    browser: str
+    since: datetime
+    is_this: bool
+
+
+def sessions_of(user: User, *, this: str) -> list[SessionRow]:
+    """Those that work, newest first. One query. `this`: the key of the session that asks."""
+    alive = Session.objects.filter(expire_date__gt=timezone.now()).values("session_key")
+    rows = UserSession.objects.filter(user=user, session_key__in=alive).order_by("-created_at", "-pk")
+    return [SessionRow(row.pk, row.ip, row.user_agent, row.created_at, row.session_key == this) for row in rows]
+
+
+def holds_second_factor(user: User) -> bool:
+    return Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
+
+
+def holds_any(user: User, factors: Collection[int]) -> bool:
+    """Whether one of these, by key, is still theirs."""
+    return bool(factors) and Authenticator.objects.filter(user=user, pk__in=factors).exists()
+
+
+def at_verified_address(email: str) -> User | None:
+    """Whose address this is for certain. An address that was only claimed leads to nobody."""
+    return User.objects.filter(email=email, emailaddress__email=email, emailaddress__verified=True).first()
+
+
+def verified_addresses(user: User | None) -> QuerySet[EmailAddress, str]:
+    """For `email__in`: an address that somebody only claims must not bring them what was meant for its owner."""
+    found: QuerySet[EmailAddress, str] = EmailAddress.objects.filter(user=user, verified=True).values_list(
+        "email", flat=True
+    )
+    return found
 
 
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:

@@ -1,4 +1,4 @@
-"""Guessing a password gets slower with every attempt, for one address at one account; nobody else waits.
+"""Guessing a password or a code gets slower with every attempt, for one address at one account; nobody else waits.
 
 Counted in Redis. Redis away: nobody waits, since signing in matters more than slowing a guesser for that minute.
 """
@@ -20,12 +20,12 @@ WAIT_MAX_S = 60
 FORGET_AFTER_S = 15 * 60
 
 
-def wait_before_attempt(email: str, address: str) -> int:
-    """Seconds to wait before the next attempt; 0: go on, and this attempt is counted.
+def wait_before_attempt(email: str, address: str, *, at: str = "password") -> int:
+    """Seconds to wait before the next attempt; 0: go on, and this attempt is counted. `at`: what is guessed.
 
-    Counted before the password is looked at, so that attempts in parallel gain nothing.
+    Counted before the password or code is looked at, so that attempts in parallel gain nothing.
     """
-    key = _key(email, address)
+    key = _key(email, address, at)
     try:
         now = time.time()
         until: float | None = cache.get(f"{key}:until")
@@ -43,15 +43,15 @@ def wait_before_attempt(email: str, address: str) -> int:
     return 0
 
 
-def forget(email: str, address: str) -> None:
+def forget(email: str, address: str, *, at: str = "password") -> None:
     """After a success."""
-    key = _key(email, address)
+    key = _key(email, address, at)
     try:
         cache.delete_many([key, f"{key}:until"])
     except RedisError as error:
         log.warning("slow_down_away", error=type(error).__name__)
 
 
-def _key(email: str, address: str) -> str:
-    digest = hashlib.sha256(f"{email.strip().lower()}\0{address}".encode()).hexdigest()
+def _key(email: str, address: str, at: str) -> str:
+    digest = hashlib.sha256(f"{email.strip().lower()}\0{address}\0{at}".encode()).hexdigest()
     return f"{PREFIX}:{digest[:32]}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import structlog
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login as SignIn
 from django.conf import settings
 from django.contrib import auth, messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
-from django.core.exceptions import NON_FIELD_ERRORS
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import actions, queries, slow_down
 from accounts.edge import actor, client_address
-from accounts.forms import SignInForm, TokenForm
+from accounts.forms import SignInForm, TokenForm, status_of
 from portal.errors import refusal_beside
 from portal.way_back import own_hosts
 
@@ -32,16 +33,16 @@ class Login(LoginView):
         return own_hosts()
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        response = super().form_valid(form)
-        address = client_address(self.request)
-        slow_down.forget(form.cleaned_data["username"], address)
-        actions.signed_in(by=actor(self.request), address=address)
+        """Signed in, or on to the second factor; accounts/adapters.py records it when all was proved."""
+        slow_down.forget(form.cleaned_data["username"], client_address(self.request))
+        proved = SignIn(user=form.get_user(), redirect_url=self.get_success_url())
+        response: HttpResponse = perform_password_login(self.request, {}, proved)
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         log.info("sign_in_failed", email=form.data.get("username", "")[:254], address=client_address(self.request))
         response = super().form_invalid(form)
-        response.status_code = 429 if form.has_error(NON_FIELD_ERRORS, code=SignInForm.TOO_FAST) else 422
+        response.status_code = status_of(form)
         return response
 
 

@@ -48,6 +48,7 @@ def make_random(folder: Path) -> list[str]:
         write(folder / "secret_key", secrets.token_urlsafe(50)),
         write(folder / "notebook_token_key", secrets.token_urlsafe(50)),
         write(folder / "secrets_private_key", base64.b64encode(secrets.token_bytes(32)).decode()),
+        write(folder / "second_factor_key", base64.b64encode(secrets.token_bytes(32)).decode()),
         write(folder / "database_password", secrets.token_urlsafe(32)),
         write(folder / "redis_conf", f'requirepass {secrets.token_urlsafe(32)}\nsave ""\nappendonly no\n'),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import json
@@ -99,6 +100,9 @@ class Portal:
             told["NOTEBOOK_TOKEN_KEY"] = self._secret("notebook_token_key")
         if name in ("web", "worker"):
             told |= self._sealing_key(name)
+        if name == "web":
+            second_factor_key = hashlib.sha256(self._secret("second_factor_key").encode()).digest()
+            told["SECOND_FACTOR_KEY"] = base64.b64encode(second_factor_key).decode()
         if identity:
             told["PORTAL_KUBECONFIG"] = self.services["kubeconfigs"][identity]
         return kept | told

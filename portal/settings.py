@@ -53,8 +53,9 @@ NOTEBOOK_TOKEN_KEY: str = secret("NOTEBOOK_TOKEN_KEY", default="")
 # The two halves of one pair (deploy/make_secrets.py): who has the first can seal, who has the second can open.
 SECRETS_PUBLIC_KEY: str = secret("SECRETS_PUBLIC_KEY", default="")
 SECRETS_PRIVATE_KEY: str = secret("SECRETS_PRIVATE_KEY", default="")
-for _name, _key in {"SECRETS_PUBLIC_KEY": SECRETS_PUBLIC_KEY, "SECRETS_PRIVATE_KEY": SECRETS_PRIVATE_KEY}.items():
-    if _key and not is_key(_key):
+SECOND_FACTOR_KEY: str = secret("SECOND_FACTOR_KEY", default="")
+for _name in ("SECRETS_PUBLIC_KEY", "SECRETS_PRIVATE_KEY", "SECOND_FACTOR_KEY"):
+    if (_key := str(vars()[_name])) and not is_key(_key):
         raise ImproperlyConfigured(f"{_name} is no key: it has to be 32 bytes in base64.")
 PORTAL_KUBECONFIG: str = env.str("PORTAL_KUBECONFIG", default="")
 CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
@@ -98,6 +99,10 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "csp",
     "django_filters",
     "django_htmx",
@@ -127,6 +132,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "portal.errors.RefusalMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
@@ -160,6 +166,19 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.ScryptPasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
+
+# allauth signs people in through pages and forms of ours; none of its own addresses is in the URL map.
+ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGIN_TIMEOUT = 300  # from the password to the code
+ACCOUNT_RATE_LIMITS = False  # its own lock others out; accounts/slow_down.py does not
+MFA_ADAPTER = "accounts.adapters.SecondFactorAdapter"
+MFA_TOTP_ISSUER = "GPU portal"
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODE_DIGITS = 12
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
@@ -331,6 +350,7 @@ LOGGING = logs.configured(
         SECRET_KEY,
         NOTEBOOK_TOKEN_KEY,
         SECRETS_PRIVATE_KEY,
+        SECOND_FACTOR_KEY,
         EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
         DATABASES["default"].get("PASSWORD") or "",
         urlsplit(REDIS_URL).password or "",

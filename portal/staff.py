@@ -1,22 +1,35 @@
-"""The administration's door: one way to sign in for everybody, the one that slows guessers down."""
+"""The administration's door: one way to sign in for everybody, which slows guessers down, and a second factor."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
-from django.contrib import admin
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from accounts.edge import showed_second_factor
 from portal.way_back import way_back
+
+
+def may_enter(request: HttpRequest) -> bool:
+    """Staff whose session has shown a second factor. Instead of Django's own rule, which asks for staff alone."""
+    return _is_staff(request) and showed_second_factor(request)
 
 
 def sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
     """Instead of Django's own form. For people who are signed in and no staff, there is nothing here."""
-    if admin.site.has_permission(request):
-        return redirect("admin:index")
-    if request.user.is_authenticated:
+    go_on = way_back(request.GET.get("next"), otherwise=reverse("admin:index"))
+    if not request.user.is_authenticated:
+        return redirect_to_login(go_on)
+    if not _is_staff(request):
         raise Http404
-    return redirect_to_login(way_back(request.GET.get("next"), otherwise=reverse("admin:index")))
+    if may_enter(request):
+        return redirect("admin:index")
+    return redirect(f"{reverse('second-factor')}?{urlencode({'next': go_on})}")
+
+
+def _is_staff(request: HttpRequest) -> bool:
+    return request.user.is_active and getattr(request.user, "is_staff", False)

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, path
 
+from accounts import account_views as account
 from accounts import api as accounts_api
 from accounts import views as accounts
 from accounts.actor import Actor
@@ -65,6 +66,7 @@ MEASURE = {"measure": measured}
 INSIDE = {"look_inside": inside}
 
 admin.site.login = staff.sign_in  # type: ignore[method-assign]
+admin.site.has_permission = staff.may_enter  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
@@ -155,7 +157,15 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>/stop", runs_api.Stop.as_view(), name="api-workload-stop"),
     # account and administration
     path("admin/", admin.site.urls),
+    path("account", account.account, name="account"),
+    path("account/password", account.password_change, name="password-change"),
+    path("account/second-factor", account.second_factor, name="second-factor"),
+    path("account/second-factor/codes", account.recovery_codes, name="recovery-codes"),
+    path("account/second-factor/remove", account.second_factor_remove, name="second-factor-remove"),
+    path("account/sessions/end", account.sessions_end, name="sessions-end"),
+    path("account/sessions/<int:pk>/end", account.session_end, name="session-end"),
     path("login", accounts.Login.as_view(), name="login"),
+    path("login/code", account.sign_in_code, name="mfa_authenticate"),  # the name by which allauth sends people here
     path("logout", accounts.logout, name="logout"),
     path("people", account_views.people, name="people"),
     path("people/<int:pk>", account_views.person, name="person"),

@@ -19,6 +19,7 @@ from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse_if
 from tenants import members, policy, queries
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
+from tenants.queries import joining
 
 ROLES = ", ".join(policy.MEMBER_ROLES)
 
@@ -262,7 +263,7 @@ class Invitations(generics.GenericAPIView[Invitation]):
     queryset = Invitation.objects.none()  # for the schema
 
     def get_queryset(self) -> QuerySet[Invitation]:
-        rows = Invitation.objects.filter(email=actor(self.request).person.email, state=Invitation.State.PENDING)
+        rows = joining.own_invitations(actor(self.request)).filter(state=Invitation.State.PENDING)
         return rows.filter(expires_at__gt=timezone.now()).select_related("tenant")
 
     @extend_schema(

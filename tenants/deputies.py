@@ -9,7 +9,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from accounts.actions import deliver, record
 from accounts.actor import Actor
-from accounts.models import User
+from accounts.queries import at_verified_address
 from portal.errors import Refused, get_or_refuse, refuse_if
 from tenants import deputy_policy, queries
 from tenants.models import Deputy
@@ -25,7 +25,7 @@ def name_deputy(*, email: str, starts: datetime, ends: datetime, by: Actor) -> D
     """
     refuse_if(deputy_policy.may_name(by, queries.rights(by)))
     email, now = email.strip().lower(), queries.now()
-    person = User.objects.filter(email=email).first()
+    person = at_verified_address(email)
     if person is None:
         raise Refused(deputy_policy.unknown(email))
     refuse_if(deputy_policy.deputy_refusal(email, is_active=person.is_active, is_self=person.pk == by.user_id))

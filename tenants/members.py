@@ -11,12 +11,14 @@ from django.utils import timezone
 from accounts.actions import deliver, deliver_to_address, record
 from accounts.actor import Actor
 from accounts.models import User
+from accounts.queries import at_verified_address
 from cluster.models import MirrorJob
 from portal.due import wake_owners
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from portal.transitions import move
 from tenants import policy, queries
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
+from tenants.queries import joining
 from tenants.telling import address, hint_pages
 
 INVITATION_LIFE = timedelta(days=30)
@@ -37,7 +39,7 @@ def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Members
     refuse_if(policy.may_manage_members(by, standing))
     refuse_if(policy.may_give_role(by, standing, role))
     email = email.strip().lower()
-    user = User.objects.filter(email=email).first()
+    user = at_verified_address(email)
     if user is None:
         return _invite(tenant, email, role, by)
     refuse_if(policy.may_be_added(email, is_active=user.is_active))
@@ -217,7 +219,7 @@ def decline_invitation(invitation_id: int, *, by: Actor) -> None:
 
 
 def _invitation_of(by: Actor, invitation_id: int) -> Invitation:
-    rows = Invitation.objects.filter(email=by.person.email).select_related("tenant", "invited_by")
+    rows = joining.own_invitations(by).select_related("tenant", "invited_by")
     return get_or_refuse(rows, pk=invitation_id)
 
 

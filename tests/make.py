@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, generate_totp_secret, hotp_value
+from allauth.mfa.utils import decrypt
 from django.contrib.auth.hashers import make_password
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Role, User
@@ -21,13 +28,42 @@ PASSWORD = "correct horse battery staple"
 
 
 def user(name: str, *, roles: Sequence[Role] = (), **fields: Any) -> User:
-    return User.objects.create(
+    """With an address that is verified, as of everybody whom an operator makes."""
+    found = User.objects.create(
         email=f"{name.lower()}@example.org",
         name=name,
         password=_hashed(PASSWORD),
         roles=[str(role) for role in roles],
         **fields,
     )
+    EmailAddress.objects.create(user=found, email=found.email, verified=True, primary=True)
+    return found
+
+
+def second_factor(user: User) -> str:
+    """The seed of the one that the user has, made if there is none."""
+    held = Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).first()
+    if held is None:
+        held = TOTP.activate(user, generate_totp_secret()).instance
+        RecoveryCodes.activate(user)
+    return str(decrypt(held.data["secret"]))
+
+
+def code(seed: str) -> str:
+    """What the app shows now."""
+    return str(format_hotp_value(hotp_value(seed, int(time.time()) // 30)))
+
+
+def administrator(client: Client, user: User) -> Client:
+    """Signed in with a second factor, which the Django admin asks for."""
+    second_factor(user)
+    client.force_login(user)
+    held = Authenticator.objects.get(user=user, type=Authenticator.Type.TOTP)
+    session = client.session
+    session["account_authentication_methods"] = [{"method": "mfa", "at": time.time(), "id": held.pk, "type": "totp"}]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
+    return client
 
 
 @functools.cache

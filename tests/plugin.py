@@ -5,6 +5,7 @@ Every pytest process has a database of its own, dropped at its end even if a con
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -51,6 +52,7 @@ def _settle_environment() -> None:
     pair = PrivateKey(hashlib.sha256(b"a pair of keys for tests only").digest())
     os.environ["SECRETS_PRIVATE_KEY"] = pair.encode(Base64Encoder).decode()
     os.environ["SECRETS_PUBLIC_KEY"] = pair.public_key.encode(Base64Encoder).decode()
+    os.environ["SECOND_FACTOR_KEY"] = base64.b64encode(hashlib.sha256(b"a key for tests only").digest()).decode()
     os.environ["DATABASE_URL"] = database_url(services["database_url"], f"portal_{os.getpid()}")
     # Redis databases of other test processes on the same server are left alone.
     os.environ["REDIS_URL"] = urlunsplit(urlsplit(services["redis_url"])._replace(path=f"/{redis_number()}"))

@@ -27,6 +27,10 @@ SUBJECTS = {
     "catalog": ("Catalog", ("class", "image", "proposal", "cluster")),
 }
 TEXT_LENGTH = 120
+# What people do to their own account, alone.
+_OWN = "signed_in signed_out glass_broken password_changed session_ended sessions_ended"
+_OWN_FACTOR = "second_factor_added second_factor_removed recovery_codes_made"
+OF_ONESELF = {f"account.{verb}" for verb in f"{_OWN} {_OWN_FACTOR}".split()}
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,7 @@ def lines(found: Iterable[Event]) -> list[Line]:
             who=event.actor,
             via="" if event.via in ("page", event.actor) else event.via,
             sentence=sentence(event.verb),
-            # Who signs in does it alone.
-            name="" if event.verb in ("account.signed_in", "account.signed_out") else event.name,
+            name="" if event.verb in OF_ONESELF else event.name,
             href=_href(event, alive),
             team=event.tenant,
             changes=tuple(_changes(event.before, event.after)),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.actor import Actor
 from accounts.models import User
+from accounts.queries import verified_addresses
 from tenants.models import Invitation, JoinRequest, Membership, Namespace, Tenant
 
 FOUND_MAX = 10
@@ -44,9 +45,14 @@ class Found:
     has_asked: bool
 
 
+def own_invitations(by: Actor) -> QuerySet[Invitation]:
+    """By the address of the account, if it is the person's for certain; whoever only claims it finds none."""
+    return Invitation.objects.filter(email=by.person.email, email__in=verified_addresses(by.user))
+
+
 def invitations_for(by: Actor, *, at: datetime) -> list[Invited]:
     """Pending and not lapsed, by the address of the account. One query."""
-    rows = Invitation.objects.filter(email=by.person.email, state=Invitation.State.PENDING, expires_at__gt=at)
+    rows = own_invitations(by).filter(state=Invitation.State.PENDING, expires_at__gt=at)
     return [
         Invited(row.pk, row.tenant.name, row.role, row.invited_by.name if row.invited_by else "", row.expires_at)
         for row in rows.select_related("tenant", "invited_by")

@@ -95,7 +95,7 @@ def test_what_an_open_class_is_does_not_change_under_those_who_hold_it(cluster: 
 
 def browser(user: User) -> Client:
     client = Client()
-    client.force_login(user)
+    make.administrator(client, user)
     return client
 
 

@@ -20,7 +20,7 @@ CLASSES = "/admin/catalog/gpuclass/"
 @pytest.fixture
 def staff(olga: User) -> Client:
     client = Client()
-    client.force_login(olga)
+    make.administrator(client, olga)
     return client
 
 
@@ -100,7 +100,7 @@ def test_only_operators_come_here(address: str, a100: GpuClass, alice: User) -> 
     auditor = make.user("Aron", roles=[Role.AUDITOR], is_staff=True)
     for who, status in ((auditor, 403), (alice, 404)):
         client = Client()
-        client.force_login(who)
+        make.administrator(client, who)
         for method in (client.get, client.post):
             answer = method(CLASSES + address.format(pk=a100.pk), follow=True)
             assert answer.status_code == status, (who, address)

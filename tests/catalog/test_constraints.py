@@ -194,6 +194,6 @@ def add_in_admin(by: User, model: GpuClass) -> Any:
     shown = {name: getattr(model, name) for name in actions.EDITABLE}
     typed = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in shown.items()}
     client = Client()
-    client.force_login(by)
+    make.administrator(client, by)
     values = {"slug": "x", **{name: "" if value is None else value for name, value in typed.items()}}
     return client.post("/admin/catalog/gpuclass/add/", values)

@@ -14,6 +14,7 @@ from catalog import actions
 from catalog.models import Image
 from cluster.models import Cluster
 from portal.errors import Refused
+from tests import make
 
 pytestmark = pytest.mark.django_db
 DIGEST = "sha256:" + "5c" * 32
@@ -81,7 +82,7 @@ def test_what_replaces_an_image_is_another_one_of_its_kind(by_olga: Actor) -> No
 
 def test_the_admin_says_beside_the_field_what_is_wrong(olga: User, cluster: Cluster) -> None:
     client = Client()
-    client.force_login(olga)
+    make.administrator(client, olga)
     typed = {key: "" if value is None else value for key, value in PYTORCH.items()}
     add = "/admin/catalog/image/add/"
 

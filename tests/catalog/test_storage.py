@@ -87,7 +87,7 @@ def test_a_cluster_has_one_until_it_is_retired(cluster: Cluster) -> None:
 
 def test_the_admin_makes_it_and_says_beside_its_field_what_storage_has_not(cluster: Cluster, olga: User) -> None:
     client = Client()
-    client.force_login(olga)
+    make.administrator(client, olga)
     model = GpuClass(name="Storage", interface="storage", promise_limit=500)
     wrong = client.post("/admin/catalog/gpuclass/add/", fields(model, slug="storage", borrowing_limit=3))
     assert wrong.context["adminform"].form.errors["borrowing_limit"] == [

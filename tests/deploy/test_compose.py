@@ -60,6 +60,11 @@ def test_web_can_seal_and_the_worker_alone_can_open() -> None:
         assert {s for s in SERVICES if f"{name.upper()}_FILE" in environment(s)} == {service}
 
 
+def test_web_alone_can_compute_one_time_codes() -> None:
+    assert {s for s in SERVICES if "second_factor_key" in SERVICES[s].get("secrets", [])} == {"web"}
+    assert {s for s in SERVICES if "SECOND_FACTOR_KEY_FILE" in environment(s)} == {"web"}
+
+
 def test_only_who_needs_it_reaches_the_cluster() -> None:
     assert {s for s in SERVICES if "cluster" in SERVICES[s]["networks"]} == IN_CLUSTER | {"gateway"}
     assert COMPOSE["networks"]["data"] == COMPOSE["networks"]["front"] == {"internal": True}

@@ -74,6 +74,7 @@ def test_the_notebook_key_goes_to_worker_and_doors_only() -> None:
     assert {name for name in PODS if "notebooks" in secrets(name)} == {"worker", "doors"}
     assert {name for name in PODS if "mail" in secrets(name)} == {"worker"}
     assert {name for name in PODS if "team-secrets" in secrets(name)} == {"worker"}
+    assert {name for name in PODS if "sign-in" in secrets(name)} == {"web"}
     assert {name for name in PODS if secrets(name)} == PROCESSES | {"migrate"}
 
 

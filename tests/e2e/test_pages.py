@@ -107,6 +107,8 @@ def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie:
         "/teams/team-a/requests/new",
         "/teams/team-a/members",
         "/teams/team-a/secrets",
+        "/account",
+        "/account/second-factor",
         "/tokens",
     ],
 )

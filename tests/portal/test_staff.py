@@ -1,9 +1,12 @@
-"""The administration has no way in of its own."""
+"""The administration has no way in of its own, and asks for a second factor."""
 
 import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib import admin
 from django.test import Client
 
 from accounts.models import User
+from tests import make
 
 
 @pytest.mark.django_db
@@ -18,11 +21,61 @@ def test_guessing_at_the_administrations_own_form_is_not_possible(client: Client
 
 
 def test_people_without_administration_find_nothing(client: Client, bob: User) -> None:
-    client.force_login(bob)
+    make.administrator(client, bob)
     assert client.get("/admin/", follow=True).status_code == 404
 
 
 def test_staff_get_in(client: Client, olga: User) -> None:
-    client.force_login(olga)
+    make.administrator(client, olga)
     assert client.get("/admin/").status_code == 200
     assert client.get("/admin/login/")["Location"] == "/admin/"
+
+
+def test_staff_without_a_second_factor_are_led_to_one_and_back(client: Client, olga: User) -> None:
+    client.force_login(olga)
+    answer = client.get("/admin/catalog/image/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/account/second-factor?next=%2Fadmin%2Fcatalog%2Fimage%2F"
+    assert "Add a second factor" in answer.text
+    assert 'value="/admin/catalog/image/"' in answer.text
+
+
+def test_a_session_that_has_not_shown_it_shows_it_first(client: Client, olga: User) -> None:
+    """It was added in another browser."""
+    seed = make.second_factor(olga)
+    client.force_login(olga)
+    asked = client.get("/admin/", follow=True)
+    assert "One-time code" in asked.text
+    assert client.post("/account/second-factor", {"code": "000000", "next": "/admin/"}).status_code == 422
+    assert client.get("/admin/").status_code == 302
+    shown = client.post("/account/second-factor", {"code": make.code(seed), "next": "/admin/"})
+    assert shown["Location"] == "/admin/"
+    assert client.get("/admin/").status_code == 200
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_another_site_is_no_place_to_go_on(client: Client, olga: User, elsewhere: str) -> None:
+    seed = make.second_factor(olga)
+    client.force_login(olga)
+    shown = client.post("/account/second-factor", {"code": make.code(seed), "next": elsewhere})
+    assert shown["Location"] == "/account"
+
+
+def test_one_that_was_taken_away_opens_nothing(client: Client, olga: User) -> None:
+    make.administrator(client, olga)
+    Authenticator.objects.all().delete()
+    assert client.get("/admin/").status_code == 302
+
+
+def test_somebody_elses_opens_nothing(client: Client, olga: User, bob: User) -> None:
+    make.administrator(client, bob)
+    shown = client.session["account_authentication_methods"]
+    make.second_factor(olga)
+    client.force_login(olga)
+    session = client.session
+    session.update({"account_authentication_methods": shown, "account_authentication_methods_user": str(olga.pk)})
+    session.save()
+    assert client.get("/admin/").status_code == 302
+
+
+def test_how_people_sign_in_is_not_edited_there() -> None:
+    assert not [model for model in admin.site._registry if model.__module__.startswith("allauth")]

@@ -169,7 +169,7 @@ def test_pages_cost_the_same_with_one_request_and_with_many(
 
 
 def test_staff_edit_bundles_in_the_admin(bundle: Bundle, limited: GpuClass, olga: User, dana: User) -> None:
-    client = as_(olga)
+    client = make.administrator(Client(), olga)
     new, old = "/admin/tenants/bundle/add/", f"/admin/tenants/bundle/{bundle.pk}/change/"
     typed = {"name": "Inference", "summary": "", "days": "30", "position": "20", "is_open": "on"}
     wrong = client.post(new, {**typed, "lines": f"{limited.slug}: 3"})

@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.core import mail
 from django.db import IntegrityError, connection
+from django.test import Client
 from django.utils import timezone
 
 from accounts import tasks
@@ -152,6 +154,27 @@ def test_an_invitation_is_for_its_address_only(invitation: Invitation, charlie: 
     assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
     assert refused(lambda: actions.decline_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
     assert joining.invitations_for(page(charlie), at=timezone.now()) == []
+
+
+def test_an_address_that_is_only_claimed_brings_nothing(
+    invitation: Invitation, team_a: Tenant, alice: User, client: Client
+) -> None:
+    """Neither what was meant for its owner, nor a place in a team without being asked."""
+    claims = make.user("New")
+    EmailAddress.objects.filter(user=claims).update(verified=False)
+    client.force_login(claims)
+    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(claims)))[0] == "not_found"
+    assert joining.invitations_for(page(claims), at=timezone.now()) == []
+    assert client.get("/api/v1/invitations").json()["items"] == []
+    actions.revoke_invitation("team-a", invitation.pk, by=page(alice))
+    assert isinstance(actions.add_member("team-a", email=claims.email, role="member", by=page(alice)), Invitation)
+    assert not team_a.memberships.filter(user=claims).exists()
+
+
+def test_an_address_that_was_changed_is_not_verified(invitation: Invitation, charlie: User) -> None:
+    charlie.email = "new@example.org"
+    charlie.save()
+    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
 
 
 def test_a_lapsed_invitation_is_not_accepted_and_makes_room_for_another(

@@ -95,7 +95,7 @@ def test_staff_turn_a_rule_off(granted: Grant, alice: User, olga: User) -> None:
 
 def test_the_admin_turns_it_off_through_the_action(rule: Rule, olga: User) -> None:
     client = Client()
-    client.force_login(olga)
+    make.administrator(client, olga)
     assert client.post(f"/admin/tenants/rule/{rule.pk}/change/", {}).status_code == 302
     rule.refresh_from_db()
     assert not rule.is_on

@@ -216,7 +216,7 @@ def test_renewal_without_use_waits_for_people(held: Grant, alice: User) -> None:
 
 def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, olga: User, dana: User) -> None:
     client = Client()
-    client.force_login(olga)
+    make.administrator(client, olga)
     path = f"/admin/tenants/rule/{rule.pk}/change/"
     assert "so many percent more than the running one" in client.get(path).text
     typed = {**asdict(Bounds()), "is_on": "on", "growth_percent_max": 25}
@@ -235,7 +235,7 @@ def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, ol
 def test_other_rules_have_no_bounds(olga: User) -> None:
     other = Rule.objects.update_or_create(name="starter", defaults={"is_on": True})[0]
     client = Client()
-    client.force_login(olga)
+    make.administrator(client, olga)
     assert "growth_percent_max" not in client.get(f"/admin/tenants/rule/{other.pk}/change/").text
 
 
