@@ -12,12 +12,16 @@ from rest_framework.views import APIView
 
 from accounts.bounds import up_to
 from accounts.edge import actor, operator
+from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from catalog import banners
 from catalog import queries as catalog
 from catalog.banner_policy import TEXT_MAX
+from catalog.models import Banner
+from catalog.queries.banner import Said, banner
 from desk.queries.cluster import cluster_page
+from portal.errors import NOT_FOUND, Refused
 
 
 class ClassLineSerializer(serializers.Serializer[Any]):
@@ -72,13 +76,28 @@ class ClusterView(APIView):
 
 
 class BannerView(APIView):
-    """For operators and administrators; for everybody else it is not there. All read it in `cluster_get`."""
+    """Changed by operators and administrators; for everybody else that is not there."""
 
-    required_scope = Scope.ADMIN
+    required_scope = Scope.READ
+    required_scopes = {"PUT": Scope.ADMIN, "DELETE": Scope.ADMIN}
+
+    @extend_schema(
+        operation_id="banner_get",
+        summary="What staff say to everybody; 404 while they say nothing",
+        parameters=[ETAG],
+        responses=BannerSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        actor(request)
+        said = banner(catalog.cluster().pk)
+        if said is None:
+            raise Refused(NOT_FOUND)
+        return _said(said)
 
     @extend_schema(
         operation_id="banner_put",
         summary="Say something to everybody, in place of what was said (operators); the same again changes nothing",
+        parameters=[IF_MATCH, ETAG],
         request=PutBannerSerializer,
         responses=BannerSerializer,
     )
@@ -86,9 +105,29 @@ class BannerView(APIView):
         by = operator(request)
         asked = PutBannerSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        return Response(BannerSerializer(banners.put_banner(catalog.cluster(), **asked.validated_data, by=by)).data)
+        with if_match(request, _locked_tag):
+            put = banners.put_banner(catalog.cluster(), **asked.validated_data, by=by)
+        return _said(put)
 
-    @extend_schema(operation_id="banner_remove", summary="Take the banner down (operators)", responses={204: None})
+    @extend_schema(
+        operation_id="banner_remove",
+        summary="Take the banner down (operators)",
+        parameters=[IF_MATCH],
+        responses={204: None},
+    )
     def delete(self, request: Request) -> Response:
-        banners.remove_banner(catalog.cluster(), by=operator(request))
+        by = operator(request)
+        with if_match(request, _locked_tag):
+            banners.remove_banner(catalog.cluster(), by=by)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _said(said: Said | Banner) -> Response:
+    return Response(BannerSerializer(said).data, headers={"ETag": tag(said.text, said.until)})
+
+
+def _locked_tag() -> str | None:
+    cluster = catalog.cluster()
+    Banner.objects.select_for_update().filter(cluster=cluster).first()
+    said = banner(cluster.pk)
+    return tag(said.text, said.until) if said else None

@@ -15,12 +15,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import actions, policy, queries
+from accounts.actor import Actor
 from accounts.edge import administrator
+from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Role, Scope, User
 from portal.errors import get_or_refuse
 from tenants import approvers
-from tenants.queries.people import person_rows, teams_of
+from tenants.queries.people import PersonRow, person_rows, teams_of
 
 
 class AccountSerializer(serializers.Serializer[Any]):
@@ -76,7 +78,17 @@ class AccountFilter(FilterSet):
 
 def _detail(target: User) -> Response:
     row = person_rows([target])[0]
-    return Response({**AccountSerializer(row).data, "teams": TeamOfSerializer(teams_of(target), many=True).data})
+    body = {**AccountSerializer(row).data, "teams": TeamOfSerializer(teams_of(target), many=True).data}
+    return Response(body, headers={"ETag": _tag(row)})
+
+
+def _tag(row: PersonRow) -> str:
+    return tag(row.roles, row.is_suspended, row.decides_all, row.slugs)
+
+
+def _locked_tag(by: Actor, pk: int) -> str:
+    _by, target, _others = actions.locked(by, pk)
+    return _tag(person_rows([target])[0])
 
 
 class People(generics.GenericAPIView[User]):
@@ -104,7 +116,12 @@ class PersonDetail(APIView):
     required_scope = Scope.READ
     required_scopes = {"PATCH": Scope.ADMIN}
 
-    @extend_schema(operation_id="people_read", summary="One account; administrators", responses=AccountDetailSerializer)
+    @extend_schema(
+        operation_id="people_read",
+        summary="One account; administrators",
+        parameters=[ETAG],
+        responses=AccountDetailSerializer,
+    )
     def get(self, request: Request, pk: int) -> Response:
         administrator(request)
         return _detail(get_or_refuse(User.objects.all(), pk=pk))
@@ -112,21 +129,24 @@ class PersonDetail(APIView):
     @extend_schema(
         operation_id="people_change",
         summary="Set roles, suspend, restore; administrators",
+        parameters=[IF_MATCH, ETAG],
         request=AccountChangeSerializer,
         responses=AccountDetailSerializer,
     )
     @transaction.atomic
     def patch(self, request: Request, pk: int) -> Response:
         by = administrator(request)
-        target = get_or_refuse(User.objects.all(), pk=pk)
+        get_or_refuse(User.objects.all(), pk=pk)
         asked = AccountChangeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         typed = asked.validated_data
-        if "roles" in typed:
-            target = actions.set_roles(pk, typed["roles"], by=by)
-        if typed.get("suspended", not target.is_active) is target.is_active:
-            change = actions.suspend_user if typed["suspended"] else actions.restore_user
-            target = change(pk, because=typed["because"], by=by)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            _by, target, _others = actions.locked(by, pk)
+            if "roles" in typed:
+                target = actions.set_roles(pk, typed["roles"], by=by)
+            if typed.get("suspended", not target.is_active) is target.is_active:
+                change = actions.suspend_user if typed["suspended"] else actions.restore_user
+                target = change(pk, because=typed["because"], by=by)
         return _detail(target)
 
 
@@ -136,21 +156,28 @@ class ApproverForClass(APIView):
     @extend_schema(
         operation_id="people_approver_for",
         summary="Let an approver decide about a class; administrators",
+        parameters=[IF_MATCH, ETAG],
         request=None,
         responses=AccountDetailSerializer,
     )
     @takes_no_fields
     def put(self, request: Request, pk: int, slug: str) -> Response:
-        return _detail(approvers.let_decide(pk, slug, by=administrator(request)))
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            target = approvers.let_decide(pk, slug, by=by)
+        return _detail(target)
 
     @extend_schema(
         operation_id="people_not_approver_for",
         summary="Take a class back; administrators",
+        parameters=[IF_MATCH],
         request=None,
         responses={204: None},
     )
     def delete(self, request: Request, pk: int, slug: str) -> Response:
-        approvers.decide_no_more(pk, slug, by=administrator(request))
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            approvers.decide_no_more(pk, slug, by=by)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -160,19 +187,26 @@ class ApproverForAll(APIView):
     @extend_schema(
         operation_id="people_approver_for_all",
         summary="Let an approver decide about every class, also those to come; administrators",
+        parameters=[IF_MATCH, ETAG],
         request=None,
         responses=AccountDetailSerializer,
     )
     @takes_no_fields
     def put(self, request: Request, pk: int) -> Response:
-        return _detail(approvers.let_decide(pk, None, by=administrator(request)))
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            target = approvers.let_decide(pk, None, by=by)
+        return _detail(target)
 
     @extend_schema(
         operation_id="people_not_approver_for_all",
         summary="Take that back; classes given by name stay; administrators",
+        parameters=[IF_MATCH],
         request=None,
         responses={204: None},
     )
     def delete(self, request: Request, pk: int) -> Response:
-        approvers.decide_no_more(pk, None, by=administrator(request))
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            approvers.decide_no_more(pk, None, by=by)
         return Response(status=status.HTTP_204_NO_CONTENT)

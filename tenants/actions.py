@@ -187,7 +187,7 @@ def _decide(
     """`rule`: which one decides instead of a person; it was asked already."""
     wanted = {decision.line_id for decision in decisions}
     named = QuotaLine.objects.filter(request=request, pk__in=wanted)
-    classes, namespaces = _lock(request.tenant, named.values("gpu_class"))
+    classes, namespaces = lock(request.tenant, named.values("gpu_class"))
     # Only now: somebody may have decided or withdrawn while we waited for the locks.
     lines = {line.pk: line for line in named}
     if lines.keys() != wanted:
@@ -223,7 +223,8 @@ def _decide(
     return request
 
 
-def _lock(tenant: Tenant, class_ids: QuerySet[QuotaLine, Any]) -> tuple[dict[int, GpuClass], list[Namespace]]:
+def lock(tenant: Tenant, class_ids: QuerySet[QuotaLine, Any]) -> tuple[dict[int, GpuClass], list[Namespace]]:
+    """What everybody locks, in this order, who decides about these classes for the team."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     rows = GpuClass.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=class_ids).order_by("pk")

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from accounts.actor import Actor
 from accounts.bounds import within
 from accounts.edge import actor
+from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
@@ -222,10 +223,15 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
 class RequestDetail(APIView):
     required_scope = Scope.READ
 
-    @extend_schema(operation_id="requests_get", summary="One request with its lines", responses=RequestSerializer)
+    @extend_schema(
+        operation_id="requests_get",
+        summary="One request with its lines",
+        parameters=[ETAG],
+        responses=RequestSerializer,
+    )
     def get(self, request: Request, pk: int) -> Response:
         by = actor(request)
-        return Response(_shown(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by))
+        return _answer(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by)
 
 
 class RequestDecide(APIView):
@@ -237,6 +243,7 @@ class RequestDecide(APIView):
     @extend_schema(
         operation_id="requests_decide",
         summary="Approve or deny lines, all of those named or none",
+        parameters=[IF_MATCH, ETAG],
         request=DecisionSerializer,
         responses=RequestSerializer,
     )
@@ -246,13 +253,11 @@ class RequestDecide(APIView):
         asked = DecisionSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         values = asked.validated_data
-        decided = actions.decide(
-            pk,
-            self._decisions(found, values["lines"]),
-            by=by,
-            over_promise=OverPromise(values["over_promise"], values["over_promise_reason"]),
-        )
-        return Response(_shown(decided, by))
+        decisions = self._decisions(found, values["lines"])
+        over_promise = OverPromise(values["over_promise"], values["over_promise_reason"])
+        with if_match(request, lambda: _locked_tag(found)):
+            decided = actions.decide(pk, decisions, by=by, over_promise=over_promise)
+        return _answer(decided, by)
 
     def _decisions(self, found: QuotaRequest, lines: list[dict[str, Any]]) -> list[Decision]:
         measured = self.measure(found.tenant, classes_of(found)).plain if self.measure else {}
@@ -318,6 +323,20 @@ class TenantDetail(APIView):
 def _shown(found: QuotaRequest, by: Actor) -> dict[str, Any]:
     shown_request: dict[str, Any] = RequestSerializer(requests.request_rows([found], by=by)[0]).data
     return shown_request
+
+
+def _answer(found: QuotaRequest, by: Actor) -> Response:
+    return Response(_shown(found, by), headers={"ETag": _tag(found)})
+
+
+def _tag(found: QuotaRequest) -> str:
+    """Of what deciding sets: a line that is decided stays as it is."""
+    return tag(*found.lines.order_by("pk").values_list("pk", "state"))
+
+
+def _locked_tag(found: QuotaRequest) -> str:
+    actions.lock(found.tenant, found.lines.values("gpu_class"))
+    return _tag(found)
 
 
 def _asked(line: dict[str, Any]) -> Asked:

@@ -12,6 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.bounds import SaidChoiceField, within
 from accounts.edge import actor
+from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from portal.errors import NOT_FOUND, Refused, get_or_refuse
@@ -114,14 +115,17 @@ class TeamNamespace(APIView):
     @extend_schema(
         operation_id="namespace_get",
         summary="Whether a team is active, suspended, closing or closed, and what closing it takes",
+        parameters=[ETAG],
         responses=LifeSerializer,
     )
     def get(self, request: Request, tenant: str) -> Response:
-        return Response(self._shown(request, _row(request, tenant)))
+        row = _row(request, tenant)
+        return Response(self._shown(request, row), headers={"ETag": _tag(row)})
 
     @extend_schema(
         operation_id="namespace_set",
         summary="Suspend, resume or close a team (202); what it is already changes nothing (200)",
+        parameters=[IF_MATCH, ETAG],
         request=WantedLifeSerializer,
         responses={200: LifeSerializer, 202: LifeSerializer},
     )
@@ -130,10 +134,10 @@ class TeamNamespace(APIView):
         asked = WantedLifeSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         typed = asked.validated_data
-        row = life.set_wanted(before.pk, to=typed.pop("wanted"), by=actor(request), **typed)
-        is_same = row.generation == before.generation
-        body = self._shown(request, row)
-        return Response(body, status=status.HTTP_200_OK if is_same else status.HTTP_202_ACCEPTED)
+        with if_match(request, lambda: _locked_tag(before.pk)):
+            row = life.set_wanted(before.pk, to=typed.pop("wanted"), by=actor(request), **typed)
+        done = status.HTTP_200_OK if row.generation == before.generation else status.HTTP_202_ACCEPTED
+        return Response(self._shown(request, row), status=done, headers={"ETag": _tag(row)})
 
     def _shown(self, request: Request, row: Namespace) -> dict[str, Any]:
         by, now, own = actor(request), queries.now(), life.life_of(row)
@@ -178,3 +182,11 @@ def _row(request: Request, tenant: str) -> Namespace:
     if row is None:
         raise Refused(NOT_FOUND)
     return row
+
+
+def _tag(row: Namespace) -> str:
+    return tag(row.wanted, row.closes_at, row.volumes_until)
+
+
+def _locked_tag(pk: int) -> str:
+    return _tag(Namespace.objects.select_for_update(no_key=True).get(pk=pk))

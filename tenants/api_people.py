@@ -14,9 +14,10 @@ from rest_framework.views import APIView
 
 from accounts.bounds import SaidChoiceField, up_to
 from accounts.edge import actor
+from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
-from portal.errors import get_or_refuse, refuse_if
+from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from tenants import members, policy, queries
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 from tenants.queries import joining
@@ -134,21 +135,54 @@ class Members(generics.GenericAPIView[Membership]):
 
 class MemberDetail(APIView):
     required_scope = Scope.ADMIN
+    required_scopes = {"GET": Scope.READ}
 
     @extend_schema(
-        operation_id="members_set_role", summary="Change a role", request=RoleSerializer, responses=PersonSerializer
+        operation_id="members_get", summary="One member of the team", parameters=[ETAG], responses=PersonSerializer
+    )
+    def get(self, request: Request, tenant: str, pk: int) -> Response:
+        rows = Membership.objects.filter(tenant=_team(request, tenant)).select_related("user")
+        return _member(get_or_refuse(rows, user_id=pk))
+
+    @extend_schema(
+        operation_id="members_set_role",
+        summary="Change a role",
+        parameters=[IF_MATCH, ETAG],
+        request=RoleSerializer,
+        responses=PersonSerializer,
     )
     def patch(self, request: Request, tenant: str, pk: int) -> Response:
-        _team(request, tenant)
+        found = _team(request, tenant)
         role = _typed(RoleSerializer, request)["role"]
-        return Response(PersonSerializer(members.set_role(tenant, user_id=pk, role=role, by=actor(request))).data)
+        with if_match(request, lambda: _locked_tag(found, pk)):
+            member = members.set_role(tenant, user_id=pk, role=role, by=actor(request))
+        return _member(member)
 
     @extend_schema(
-        operation_id="members_remove", summary="Remove a member, or leave", request=None, responses={204: None}
+        operation_id="members_remove",
+        summary="Remove a member, or leave",
+        parameters=[IF_MATCH],
+        request=None,
+        responses={204: None},
     )
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
-        members.remove_member(tenant, user_id=pk, by=actor(request))
+        found = _team(request, tenant)
+        with if_match(request, lambda: _locked_tag(found, pk)):
+            members.remove_member(tenant, user_id=pk, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _member(row: Membership) -> Response:
+    return Response(PersonSerializer(row).data, headers={"ETag": tag(row.pk, row.role)})
+
+
+def _locked_tag(tenant: Tenant, user_id: int) -> str:
+    """All members locked in the order of the action."""
+    rows = Membership.objects.select_for_update().filter(tenant=tenant).order_by("pk")
+    found = next((row for row in rows if row.user_id == user_id), None)
+    if found is None:
+        raise Refused(NOT_FOUND)
+    return tag(found.pk, found.role)
 
 
 class TeamInvitations(generics.GenericAPIView[Invitation]):

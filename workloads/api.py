@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
@@ -226,7 +227,7 @@ class WorkloadDetail(APIView):
     @extend_schema(
         operation_id="workloads_get",
         summary="One workload; with `wait`, when it is so far",
-        parameters=[TENANT, *WAIT],
+        parameters=[TENANT, *WAIT, ETAG],
         responses=WorkloadSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
@@ -237,7 +238,7 @@ class WorkloadDetail(APIView):
     @extend_schema(
         operation_id="workloads_declare",
         summary="Declare a workload without starting it; the same again changes nothing",
-        parameters=[TENANT],
+        parameters=[TENANT, IF_MATCH, ETAG],
         request=WantedSerializer,
         responses={200: WorkloadSerializer, 201: WorkloadSerializer},
     )
@@ -245,19 +246,22 @@ class WorkloadDetail(APIView):
         by = actor(request)
         asked = WantedSerializer(data=request.data)
         tenant = _checked(asked, request, by)
-        _workload, is_new = actions.declare(tenant, asked.wanted(name), by=by)
+        with if_match(request, lambda: _locked_tag(by, tenant, name)):
+            _workload, is_new = actions.declare(tenant, asked.wanted(name), by=by)
         return answer(by, tenant, name, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
 
     @extend_schema(
         operation_id="workloads_delete",
         summary="Stop and delete a workload; its volume stays",
         description="The cluster is cleared after the answer. When nothing is left the address answers 404.",
-        parameters=[TENANT],
+        parameters=[TENANT, IF_MATCH],
         responses={202: WorkloadSerializer},
     )
     def delete(self, request: Request, name: str) -> Response:
         by = actor(request)
-        workload = actions.delete(tenant_of(request, by), name, by=by)
+        tenant = tenant_of(request, by)
+        with if_match(request, lambda: _locked_tag(by, tenant, name)):
+            workload = actions.delete(tenant, name, by=by)
         # By its key: a worker that was quick has taken it off the lists.
         (row,) = queries.rows(queries.with_names(Workload.objects.filter(pk=workload.pk)))
         return Response(body_of(row, {}), status=status.HTTP_202_ACCEPTED)
@@ -311,4 +315,18 @@ def unless_waited(request: Request, response: Response, *, waits: bool) -> Respo
 def answer(by: Actor, tenant: str, name: str, status_code: int = status.HTTP_200_OK) -> Response:
     found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
     rows = queries.rows([found])
-    return Response(body_of(rows[0], advices_for(by, rows)), status=status_code)
+    return Response(body_of(rows[0], advices_for(by, rows)), status=status_code, headers={"ETag": tag_of(found)})
+
+
+def tag_of(found: Workload) -> str:
+    """Of what PUT sets. Whoever deletes it and declares the same again has changed it."""
+    volume = found.volume.name if found.volume else ""
+    said = (found.image, found.command, volume, found.options)
+    return tag(found.pk, found.kind, found.gpu_class.slug, found.units, *said)
+
+
+def _locked_tag(by: Actor, tenant: str, name: str) -> str | None:
+    queries.team(by, tenant)  # a stranger is told nothing else
+    rows = queries.of_tenant(by, tenant).select_related("gpu_class", "volume").select_for_update(of=("self",))
+    found = rows.filter(name=name).first()
+    return tag_of(found) if found else None
