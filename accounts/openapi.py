@@ -6,12 +6,14 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 
+from portal.codes import CODES
+
 REFUSAL = {
     "type": "object",
     "description": "Why not. `code` is stable; `message` is for people; `field` names what to change, if anything.",
     "required": ["code", "message", "field"],
     "properties": {
-        "code": {"type": "string", "examples": ["not_found", "exceeds_grant"]},
+        "code": {"type": "string", "enum": list(CODES), "examples": ["not_found", "exceeds_grant"]},
         "message": {"type": "string"},
         "field": {"type": ["string", "null"]},
     },

@@ -20,6 +20,7 @@ from cluster.models import Cluster, MirrorEpoch, MirrorKind
 from devcluster import scenarios
 from devcluster.__main__ import _parser
 from devcluster.bench import _find, _table
+from portal.codes import CODES
 from portal.urls import urlpatterns
 from tenants.models import ApproverFor, Tenant
 
@@ -226,11 +227,12 @@ def test_addresses_in_examples_are_in_the_url_map() -> None:
     assert wrong == []
 
 
+THEIRS = (exceptions.MethodNotAllowed, exceptions.UnsupportedMediaType, exceptions.NotAcceptable)
+
+
 def test_codes_are_in_the_code() -> None:
     rows = re.findall(r"^\| `([a-z_]+)` \| (\d{3}) \|", section("docs/api.md", "Errors"), re.MULTILINE)
-    theirs = {
-        one.default_code: one.status_code for one in (exceptions.MethodNotAllowed, exceptions.UnsupportedMediaType)
-    }
+    theirs = {one.default_code: one.status_code for one in THEIRS}
     ours = codes()
     for code, status in rows:
         if code in theirs:
@@ -239,6 +241,15 @@ def test_codes_are_in_the_code() -> None:
             assert code in ours, f"no code {code}"
             assert int(status) in ours[code], f"{code} has status {ours[code]}"
     assert len(rows) > 40
+
+
+def test_every_code_is_listed_and_documented_and_no_other() -> None:
+    told = set(re.findall(r"^\| `([a-z_]+)` \| \d{3} \|", section("docs/api.md", "Errors"), re.MULTILINE))
+    used = codes().keys() | {one.default_code for one in THEIRS}
+    assert used - set(CODES) == set(), "not in portal/codes.py"
+    assert set(CODES) - used == set(), "nobody is refused with it any more"
+    assert used - told == set(), "not in docs/api.md"
+    assert list(CODES) == sorted(set(CODES))
 
 
 def codes() -> dict[str, set[int]]:
@@ -257,10 +268,17 @@ def codes() -> dict[str, set[int]]:
             for keyword in node.keywords:
                 if keyword.arg == "status":
                     status = getattr(keyword.value, "value", status)
-            code = values[1] if is_constraint and len(values) > 1 else (values or [None])[0]
-            if isinstance(code, str) and isinstance(status, int):
-                found.setdefault(code, set()).add(status)
+            code = node.args[int(is_constraint) : int(is_constraint) + 1]
+            for one in [part for argument in code for part in _either(argument)]:
+                if isinstance(one, str) and isinstance(status, int):
+                    found.setdefault(one, set()).add(status)
     return found
+
+
+def _either(argument: ast.expr) -> list[object]:
+    """`"a" if so else "b"` is both."""
+    parts = [argument.body, argument.orelse] if isinstance(argument, ast.IfExp) else [argument]
+    return [getattr(part, "value", None) for part in parts]
 
 
 def test_scopes_are_as_documented() -> None:

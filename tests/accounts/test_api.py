@@ -231,6 +231,7 @@ def test_the_contract_is_public_and_complete(client: Client, db: None) -> None:
             assert operation.get("summary"), (method, path)
     refusal = contract["components"]["schemas"]["Refusal"]
     assert refusal["required"] == ["code", "message", "field"]
+    assert {"not_found", "exceeds_grant"} < set(refusal["properties"]["code"]["enum"])
     assert {scheme["type"] for scheme in contract["components"]["securitySchemes"].values()} == {"http", "apiKey"}
 
 
