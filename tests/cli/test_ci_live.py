@@ -38,7 +38,7 @@ from workloads.policy import Wanted
 
 # Fixtures of others, by their names.
 __all__ = ["doors", "running_doors", "watcher", "worker"]
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher"), pytest.mark.timeout(480)]
 
 
 @pytest.fixture
