@@ -290,7 +290,7 @@ def test_what_is_beyond_is_refused_with_its_field_a_number_and_nothing_done(
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("operation", bodies().keys() - OF_NO_TEAM)
+@pytest.mark.parametrize("operation", sorted(bodies().keys() - OF_NO_TEAM))
 def test_a_stranger_is_told_that_nothing_is_there_whatever_is_sent(operation: str, calls: dict[str, Call]) -> None:
     call, stranger = calls[operation], make.user("Eve")
     for where, body, _is_number in [("", call.body, False), *beyond(bodies()[operation][2], call.body)]:
