@@ -7,6 +7,7 @@ SENTENCES = {
     "workload.started": "started again",
     "workload.stopped": "stopped",
     "workload.priority_changed": "changed the priority of",
+    "workload.superseded": "stopped, by a newer push of its group,",
     "workload.restart_asked": "asked for another run of",
     "workload.not_followed": "was refused another run of",
     "workload.deleted": "deleted",

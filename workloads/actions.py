@@ -91,8 +91,11 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
 
 
 @transaction.atomic
-def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
-    """Another run, with the class as it is now. Raises Refused as `launch` does, and still_running (409)."""
+def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by: Actor) -> Run:
+    """Another run, with the class as it is now. Raises Refused as `launch` does, and still_running (409).
+
+    `group`: of a push (workloads/pushing.py).
+    """
     namespace, team = queries.team(by, tenant)
     workload = _workload(by, namespace, name)
     last = queries.last_run(workload)
@@ -105,7 +108,7 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, by: Actor) -> Run:
     _may_go_first(namespace, workload.gpu_class, said, workload.total_units)
     _accept(workload.gpu_class, found, accept_terms, by)
     refuse_if(team_secrets.unknown(namespace, said.secrets, keep=True))
-    run = _start(workload, number=last.number + 1 if last else 1, by=by)
+    run = _start(workload, number=last.number + 1 if last else 1, group=group, by=by)
     touch(Workload, workload.pk)
     record(by, "workload.started", workload, tenant=tenant, after=_summary(run))
     page_hint(namespace.name)
@@ -134,8 +137,9 @@ def delete(tenant: str, name: str, *, by: Actor) -> Workload:
     namespace, team = queries.team(by, tenant)
     workload = _workload(by, namespace, name)
     refuse_if(policy.may_delete(by, team, queries.run_facts(workload, queries.last_run(workload))))
-    Workload.objects.filter(pk=workload.pk, delete_requested_at=None).update(delete_requested_at=Now())
+    # The run before its workload, as everybody who locks both.
     _ask_to_stop(workload)
+    Workload.objects.filter(pk=workload.pk, delete_requested_at=None).update(delete_requested_at=Now())
     touch(Workload, workload.pk)
     record(by, "workload.deleted", workload, tenant=tenant)
     page_hint(namespace.name)
@@ -264,11 +268,12 @@ def _create(namespace: Namespace, target: Target, wanted: policy.Wanted, by: Act
     return workload
 
 
-def _start(workload: Workload, *, number: int, by: Actor) -> Run:
+def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Run:
     if workload.volume is not None:
         volumes.take(workload.volume)
     spec = frozen_spec(workload, number)
-    return Run.objects.create(workload=workload, number=number, spec=spec.to_json(), requested_by=by.person)
+    frozen = spec.to_json()
+    return Run.objects.create(workload=workload, number=number, spec=frozen, requested_by=by.person, group=group)
 
 
 def frozen_spec(workload: Workload, number: int) -> RunSpec:
@@ -319,7 +324,8 @@ def _ask_to_stop(workload: Workload) -> bool:
 
 def _summary(run: Run) -> dict[str, object]:
     said = {key: run.spec[key] for key in ("kind", "gpu_class", "units", "image", "command")}
-    return {"run": run.number, **said, **({"workers": run.workers} if run.workers > 1 else {})}
+    more = {"workers": run.workers if run.workers > 1 else None, "group": run.group}
+    return {"run": run.number, **said, **{key: value for key, value in more.items() if value}}
 
 
 def _script_summary(workload: Workload) -> dict[str, str]:

@@ -77,6 +77,7 @@ class IdleSerializer(serializers.Serializer[Any]):
 
 class RunSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
+    group = serializers.CharField(allow_blank=True, help_text="As it was started with; empty: none.")
     requested_at = serializers.DateTimeField()
     admitted_at = serializers.DateTimeField(allow_null=True)
     started_at = serializers.DateTimeField(allow_null=True)

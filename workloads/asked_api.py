@@ -11,6 +11,7 @@ from accounts.known_fields import KnownFields
 from catalog.run_limits import RUN_HOURS_MOST
 from cluster.run_spec import HOME, JOB, NOTEBOOK, PRIORITIES
 from workloads.job_policy import RETRIES_LIMIT, SCRIPT_LIMIT, WORKERS_LIMIT
+from workloads.models import GROUP_LIMIT
 from workloads.options import (
     ENV_LIMIT,
     ENV_NAME_LIMIT,
@@ -22,6 +23,7 @@ from workloads.options import (
     Options,
 )
 from workloads.policy import COMMAND_WORD_LENGTH_LIMIT, COMMAND_WORDS_LIMIT, VOLUME_GIB_LIMIT, Wanted
+from workloads.push_policy import Push
 
 TERMS_LIMIT = 2**31 - 1
 # Far beyond any node; what the class gives so many units is the verb's to judge.
@@ -125,7 +127,18 @@ class WantedSerializer(KnownFields):
 
 
 class StartSerializer(KnownFields):
+    group = serializers.CharField(
+        max_length=GROUP_LIMIT, required=False, help_text="What the run is for, a branch for example."
+    )
+    cancel_running = serializers.BooleanField(
+        default=False,
+        help_text="Stop what else runs or waits of the group in the team; a run of this very workload is followed by "
+        "the new one.",
+    )
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
+
+    def push(self) -> Push:
+        return Push(**self.validated_data)
 
 
 class LaunchSerializer(WantedSerializer):

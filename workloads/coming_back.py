@@ -57,7 +57,7 @@ def start_again(run: Run, end: Ending, seen: Seen | None = None) -> Run:
     spec = {**run.spec, "number": number}
     before = last_told([run]).get(run.pk)
     found, is_told = _interrupted(end, seen, before)
-    same = {"spec": spec, "priority": run.priority, "requested_by_id": run.requested_by_id}
+    same = {"spec": spec, "priority": run.priority, "requested_by_id": run.requested_by_id, "group": run.group}
     again = Run.objects.create(workload=workload, number=number, **same)
     touch(Workload, workload.pk)
     team = workload.tenant

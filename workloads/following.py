@@ -36,8 +36,18 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
     workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
     locked = Run.objects.select_for_update(of=("self",), no_key=True)
     run = locked.filter(workload=workload, ended_at=None).first()
-    if run is None:
-        return actions.start(tenant, name, by=by)
+    return actions.start(tenant, name, by=by) if run is None else follow(workload, run, team, by=by)
+
+
+@transaction.atomic
+def follow(
+    workload: Workload, run: Run, team: policy.TeamFacts, *, because: tuple[str, str] = ("", ""), by: Actor
+) -> Run:
+    """`run`, which is locked and has not ended, is to end, and another one to begin then, of the same group.
+
+    `because`: reason and message of its end, where it was not asked to stop before. Raises Refused as `restart` does.
+    """
+    namespace, name, tenant = workload.namespace, workload.name, workload.tenant.slug
     found = queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
     refuse_if(policy.may_restart(by, team, queries.run_facts(workload, run)))
     said = Options.from_json(workload.options)
@@ -51,9 +61,12 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
     if run.next_wanted_by_id is not None:
         return run
     wish = {"next_wanted_by": by.person, "stop_requested_at": Coalesce(F("stop_requested_at"), Now())}
+    if run.stop_requested_at is None:
+        wish |= {"stop_reason": because[0], "stop_message": because[1]}
     Run.objects.filter(pk=run.pk).update(**wish)
     touch(Workload, workload.pk)
-    record(by, "workload.restart_asked", workload, tenant=tenant, after={"run": run.number})
+    after = {"run": run.number, **({"group": run.group} if run.group else {})}
+    record(by, "workload.restart_asked", workload, tenant=tenant, after=after)
     page_hint(namespace.name)
     run.refresh_from_db()
     return run
@@ -78,10 +91,19 @@ def begin(workload: Workload) -> bool:
     by = Actor(last.next_wanted_by, via=RULE)
     try:
         refuse_if(policy.may_follow(is_active=last.next_wanted_by.is_active, name=by.name))
-        actions.start(workload.tenant.slug, workload.name, by=by)
+        return _begin(last, by)
     except Refused as refused:
         _give_up(last, by, str(refused))
         return False
+
+
+@transaction.atomic
+def _begin(last: Run, by: Actor) -> bool:
+    """False: the wish was taken back a moment ago."""
+    rows = Run.objects.select_for_update(no_key=True).filter(pk=last.pk, next_wanted_by=by.user)
+    if rows.first() is None:
+        return False
+    actions.start(last.workload.tenant.slug, last.workload.name, group=last.group, by=by)
     return True
 
 

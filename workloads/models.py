@@ -19,6 +19,8 @@ from tenants.models import Namespace, Tenant
 from workloads.prediction_models import StartPrediction as StartPrediction
 from workloads.registry_models import RegistryCredential as RegistryCredential
 
+GROUP_LIMIT = 100
+
 
 class Volume(Due):
     """A PersistentVolumeClaim of a namespace, owner label `workloads.volume.<pk>`; it outlives the workloads that
@@ -127,6 +129,8 @@ class Run(models.Model):
     # As operators changed it while it waited, one of run_spec.PRIORITIES; "": as frozen.
     priority = models.CharField(max_length=20, blank=True, default="", db_default="")
     stop_requested_at = models.DateTimeField(null=True, blank=True)
+    # What it was pushed for, a branch for one: a newer push of the same group may stop it. "": for nothing.
+    group = models.CharField(max_length=GROUP_LIMIT, blank=True, default="", db_default="")
     # Who wants another run to begin, as the workload is declared, when this one has ended; None: nobody.
     next_wanted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
@@ -148,7 +152,7 @@ class Run(models.Model):
     ends_at = models.DateTimeField(null=True, blank=True)
     # What extensions added to the spec's run_minutes.
     extended_minutes = models.PositiveIntegerField(default=0, db_default=0)
-    # Why a rule asked it to stop; "" where a person did, or nobody yet.
+    # Why it was asked to stop by a rule or a newer push; "" where a person just did, or nobody yet.
     stop_reason = models.CharField(max_length=60, blank=True, default="", db_default="")
     stop_message = models.CharField(max_length=500, blank=True, default="", db_default="")
 
@@ -159,8 +163,16 @@ class Run(models.Model):
             models.UniqueConstraint("workload", condition=Q(ended_at=None), name="one_run_at_a_time"),
             models.CheckConstraint(condition=Q(ended_at=None) | ~Q(outcome=""), name="run_ended_with_outcome"),
         ]
-        # Recent starts are looked for whenever something waits.
-        indexes = [models.Index(fields=["started_at"], name="run_started")]
+        indexes = [
+            # Recent starts are looked for whenever something waits.
+            models.Index(fields=["started_at"], name="run_started"),
+            # What a push of the group stops.
+            models.Index(
+                fields=["group"],
+                condition=~Q(group="") & (Q(ended_at=None) | Q(next_wanted_by__isnull=False)),
+                name="run_of_group",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"run {self.number} of {self.workload_id}"

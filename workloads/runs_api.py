@@ -19,7 +19,7 @@ from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
 from portal.errors import get_or_refuse
-from workloads import actions, queries
+from workloads import actions, pushing, queries
 from workloads.api import (
     TENANT,
     WAIT,
@@ -58,7 +58,7 @@ class OneRunSerializer(RunSerializer):
 
 
 LOCATION = OpenApiParameter(
-    "Location", str, location=OpenApiParameter.HEADER, response=[201], description="Address of the run."
+    "Location", str, location=OpenApiParameter.HEADER, response=[201, 202], description="Address of the run."
 )
 
 
@@ -86,10 +86,10 @@ class Runs(generics.GenericAPIView[Run]):
 
     @extend_schema(
         operation_id="workloads_start",
-        summary="Start another run",
+        summary="Start another run; 202: it begins when the one before it, of the same group, has ended",
         parameters=[TENANT, IDEMPOTENCY_KEY, LOCATION],
         request=StartSerializer,
-        responses={201: WorkloadSerializer},
+        responses={201: WorkloadSerializer, 202: WorkloadSerializer},
     )
     @once(check_team)
     def post(self, request: Request, name: str) -> Response:
@@ -99,9 +99,9 @@ class Runs(generics.GenericAPIView[Run]):
         queries.team(by, tenant)
         asked = StartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        run = actions.start(tenant, name, accept_terms=asked.validated_data["accept_terms"], by=by)
-        response = answer(by, tenant, name, status.HTTP_201_CREATED)
-        response["Location"] = _address(request, tenant, name, run.number)
+        pushed = pushing.start(tenant, name, asked.push(), by=by)
+        response = answer(by, tenant, name, status.HTTP_201_CREATED if pushed.has_begun else status.HTTP_202_ACCEPTED)
+        response["Location"] = _address(request, tenant, name, pushed.number)
         return response
 
 

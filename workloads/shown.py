@@ -282,6 +282,8 @@ def definitions(row: WorkloadRow) -> list[Definition]:
         cores = plural(spec["cpu"], "core")
         found.append(Definition("cpu and memory", f"{cores}, {spec['memory_gib']} GiB{each}"))
         found += _of_jobs(run)
+        if run.group:
+            found.append(Definition("Group", run.group))
         if row.pod is not None and row.pod.node and run.workers == 1:
             found.append(Definition("Node", row.pod.node, code=True))
         if run.preemptions:

@@ -67,7 +67,7 @@ def _ended(workload: Workload, run: Run) -> Status:
 
 
 def _to_come(workload: Workload, before: Run) -> RunRow:
-    run = Run(workload=workload, number=before.number + 1, spec={})
+    run = Run(workload=workload, number=before.number + 1, group=before.group, spec={})
     run.requested_at = None  # type: ignore[assignment]  # a row has it from the database
     told = f"It begins when run {before.number} has ended, as the workload is declared then."
     return RunRow(workload, run, Status(Phase.QUEUED, "follows", told, None))
