@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection, models, transaction
 from django.db.models.functions import Now
@@ -22,6 +23,8 @@ from accounts.models import ApiToken, Delivery, Event, Role, Scope, User
 from portal import due
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from portal.hints import worker_hint
+
+REMINDED_BEFORE = timedelta(days=7)
 
 
 def record(
@@ -84,10 +87,13 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def create_token(*, name: str, scopes: Collection[str], expires_in_days: int, by: Actor) -> tuple[ApiToken, str]:
-    """The new token and its text, which is shown now and never again.
+def create_token(
+    *, name: str, scopes: Collection[str], expires_in_days: int, tenant: str = "", by: Actor
+) -> tuple[ApiToken, str]:
+    """The new token and its text, which is shown now and never again. Its owner is told a week before it ends.
 
-    Raises Refused: not_signed_in (401), lacks_scope, outlives_token (403), name_taken (409), the rest 422.
+    `tenant`: of a team's token; whether `by` may make one there is asked by tenants.team_tokens, which calls this.
+    Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token (403), name_taken (409), the rest 422.
     """
     User.objects.select_for_update().get(pk=by.person.pk)  # one at a time: the number of tokens is a rule
     end = timezone.now() + timedelta(days=max(0, min(expires_in_days, policy.TOKEN_DAYS_MAX)))
@@ -96,9 +102,10 @@ def create_token(*, name: str, scopes: Collection[str], expires_in_days: int, by
             by,
             scopes=scopes,
             expires_in_days=expires_in_days,
-            tokens_held=queries.tokens_of(by.person).count(),
+            tokens_held=(queries.tokens_of_team(tenant) if tenant else queries.tokens_of(by.person)).count(),
             own_end=by.token_expires_at,
             end=end,
+            tenant=tenant,
         )
     )
     text = tokens.new()
@@ -107,10 +114,15 @@ def create_token(*, name: str, scopes: Collection[str], expires_in_days: int, by
         name=policy.clean_token_name(name),
         prefix=text.prefix,
         digest=text.digest,
+        tenant=tenant,
         scopes=[scope for scope in Scope.values if scope in scopes],
         expires_at=end,
     )
-    record(by, "token.created", token, after={"scopes": token.scopes, "expires_at": token.expires_at})
+    after = {"scopes": token.scopes, "expires_at": token.expires_at}
+    event = record(by, "token.created", token, tenant=tenant, after=after)
+    if (at := end - REMINDED_BEFORE) > timezone.now():
+        subject, body = _reminder(token)
+        deliver(event, [token.user], subject=subject, body=body, at=at)
     return token, str(text)
 
 
@@ -119,10 +131,27 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
     """It stops working with the next request. Raises Refused: not_found (404), also when it was revoked before."""
     token = get_or_refuse(queries.tokens_to_revoke(by).select_for_update(of=("self",)), prefix=prefix)
     refuse_if(policy.may_revoke_token(by, token))
+    end_token(token, by=by)
+    return token
+
+
+@transaction.atomic
+def end_token(token: ApiToken, *, by: Actor) -> None:
+    """Whoever calls this has asked whether `by` may. Nobody is reminded of it any more."""
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
-    record(by, "token.revoked", token)
-    return token
+    record(by, "token.revoked", token, tenant=token.tenant)
+    Delivery.objects.filter(event__row=queries.row_label(token), sent_at=None).delete()
+
+
+def _reminder(token: ApiToken) -> tuple[str, str]:
+    of_team, where = (f" of {token.tenant}", f"/teams/{token.tenant}/tokens") if token.tenant else ("", "/tokens")
+    body = (
+        f"{token}, a token{of_team} with the scopes {', '.join(token.scopes)}, ends on "
+        f"{token.expires_at:%d %b %Y, %H:%M %Z}; what uses it is refused from then on. Make a new one, put it where "
+        f"this one is, and revoke this one: {settings.PORTAL_URL}{where}"
+    )
+    return f"The token {token.name}{of_team} ends on {token.expires_at:%d %b %Y}", body
 
 
 # ---- sessions --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from accounts.models import Role, Scope, User
+from accounts.models import ApiToken, Role, Scope, User
 from portal.errors import NOT_SIGNED_IN, Refused
 
 ALL_SCOPES = frozenset(str(scope) for scope in Scope)
@@ -23,6 +23,8 @@ class Actor:
     request_id: str = ""
     # When the token ends that the request came with; None for pages, rules and the system.
     token_expires_at: datetime | None = None
+    # Slug of the team whose token the request came with: `user` within that team, and nobody besides.
+    confined_to: str = ""
 
     @property
     def user_id(self) -> int | None:
@@ -39,8 +41,13 @@ class Actor:
     def name(self) -> str:
         return self.user.name if self.user else self.via
 
+    @property
+    def roles(self) -> list[str]:
+        """Of staff, as far as they count: not of who is suspended, and none goes into a team's token."""
+        return [] if self.user is None or not self.user.is_active or self.confined_to else self.user.roles
+
     def has_role(self, role: Role) -> bool:
-        return self.user is not None and self.user.is_active and self.user.has_role(role)
+        return role in self.roles
 
     def has_scope(self, scope: Scope) -> bool:
         return scope in self.scopes
@@ -48,12 +55,24 @@ class Actor:
     @property
     def sees_all(self) -> bool:
         """Staff who look across tenants: approvers, operators, auditors, admins."""
-        return self.user is not None and self.user.is_active and bool(self.user.roles)
+        return bool(self.roles)
 
     @property
     def operates(self) -> bool:
         """The portal itself, operators and admins. What a token may do is another question."""
         return self.user is None or self.has_role(Role.OPERATOR) or self.has_role(Role.ADMIN)
+
+
+def with_token(token: ApiToken, *, request_id: str = "") -> Actor:
+    """Whoever shows this token, for web and doors alike."""
+    return Actor(
+        user=token.user,
+        via=f"token {token.prefix}",
+        scopes=frozenset(token.scopes),
+        request_id=request_id,
+        token_expires_at=token.expires_at,
+        confined_to=token.tenant,
+    )
 
 
 def system(why: str) -> Actor:

@@ -13,25 +13,34 @@ from django.views.decorators.http import require_safe
 from django_filters.filters import CharFilter
 from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import actions, queries
+from accounts import actions, policy, queries
 from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.known_fields import KnownFields
 from accounts.models import ApiToken, Event, Role, Scope
+from portal.errors import refuse_if
 
 # Handed in by portal/urls.py: this app knows teams by name only.
 TenantsOf = Callable[[Actor], Collection[str]]
+EVERYBODY = "everybody"
+OWNER = OpenApiParameter(
+    "owner",
+    {"type": "string", "maxLength": 254},
+    description=f"For administrators: an e-mail address, or `{EVERYBODY}`; with the tokens of teams.",
+)
 
 
 class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     prefix = serializers.CharField(help_text="The recognisable part, after `gpt_`.")
+    tenant = serializers.CharField(allow_blank=True, help_text="The team that it is confined to; empty: your own.")
+    owner = serializers.EmailField(source="user.email", help_text="As whom it acts.")
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
@@ -55,6 +64,7 @@ class MeSerializer(serializers.Serializer[Any]):
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
     tenants = serializers.ListField(child=serializers.CharField(), help_text="Teams that you may see.")
     via = serializers.CharField(help_text="`page`, or `token <prefix>`.")
+    confined_to = serializers.CharField(allow_blank=True, help_text="The team whose token this is; empty: your own.")
 
 
 class EventSerializer(serializers.Serializer[Any]):
@@ -91,10 +101,11 @@ class Me(APIView):
         me = {
             "email": by.person.email,
             "name": by.person.name,
-            "roles": by.person.roles,
+            "roles": by.roles,
             "scopes": sorted(by.scopes),
             "tenants": sorted(_tenants(self.tenants_of, by)),
             "via": by.via,
+            "confined_to": by.confined_to,
         }
         return Response(MeSerializer(me).data)
 
@@ -102,15 +113,21 @@ class Me(APIView):
 class Tokens(generics.GenericAPIView[ApiToken]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
+    is_personal = True
     serializer_class = TokenSerializer
     filter_backends = ()
 
     def get_queryset(self) -> QuerySet[ApiToken]:
-        return queries.tokens_of(actor(self.request).person)
+        by, owner = actor(self.request), self.request.query_params.get("owner")
+        if owner is None:
+            return queries.tokens_of(by.person)
+        refuse_if(policy.may_see_all_tokens(by))
+        return queries.all_tokens(owner="" if owner == EVERYBODY else owner)
 
     @extend_schema(
         operation_id="tokens_list",
         summary="My tokens that are not revoked, newest first",
+        parameters=[OWNER],
         responses=TokenSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -133,6 +150,7 @@ class Tokens(generics.GenericAPIView[ApiToken]):
 
 class TokenDetail(APIView):
     required_scope = Scope.ADMIN
+    is_personal = True
 
     @extend_schema(
         operation_id="tokens_revoke", summary="Revoke a token; it stops working at once", responses={204: None}

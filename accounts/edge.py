@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 
 from accounts import queries
-from accounts.actor import ALL_SCOPES, Actor
+from accounts.actor import ALL_SCOPES, Actor, with_token
 from accounts.models import ApiToken, Role, User
 from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
 
@@ -24,13 +24,7 @@ def actor(request: HttpRequest | Request) -> Actor:
     token = getattr(request, "auth", None)
     request_id = getattr(request, "request_id", "")
     if isinstance(token, ApiToken):
-        return Actor(
-            user=user,
-            via=f"token {token.prefix}",
-            scopes=frozenset(token.scopes),
-            request_id=request_id,
-            token_expires_at=token.expires_at,
-        )
+        return with_token(token, request_id=request_id)
     return Actor(user=user, via="page", scopes=ALL_SCOPES, request_id=request_id)
 
 

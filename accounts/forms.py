@@ -13,12 +13,14 @@ from django.core.exceptions import ValidationError
 from accounts import signing, slow_down
 from accounts.edge import client_address
 from accounts.models import Scope, User
+from accounts.policy import scopes_for
 
 log = structlog.get_logger(__name__)
 TOO_FAST = "too_fast"
 TOO_FAST_SENTENCE = "Too many attempts for this account from your address. Try again in {wait_s} s."
 WRONG_CODE = "This code is not right, or was used before. Type the one that your app shows now."
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
+SCOPES = [(scope.value, scope.label.capitalize()) for scope in Scope]
 DAYS = [(30, "30 days"), (90, "90 days"), (365, "1 year")]
 
 
@@ -123,10 +125,19 @@ def status_of(form: forms.BaseForm) -> int:
 
 
 class TokenForm(forms.Form):
+    """`tenant`: of a team's token."""
+
     name = forms.CharField(max_length=60, help_text="Where you will use it, for example: nightly CI")
     scopes = forms.MultipleChoiceField(
-        choices=[(scope.value, scope.label.capitalize()) for scope in Scope],
+        choices=SCOPES,
         widget=forms.CheckboxSelectMultiple,
         initial=[Scope.READ],
     )
     expires_in_days = forms.TypedChoiceField(choices=DAYS, coerce=int, initial=90, label="Valid for")
+
+    def __init__(self, *args: Any, tenant: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        possible = scopes_for(tenant)
+        scopes = self.fields["scopes"]
+        assert isinstance(scopes, forms.MultipleChoiceField)
+        scopes.choices = [(key, label) for key, label in SCOPES if key in possible]

@@ -93,6 +93,7 @@ def _again(kept: KeptAnswer) -> HttpResponse:
 def _digest(request: Request) -> str:
     """Of what is asked for. Keyed, since bodies hold what nobody shall try out against a copy of the table."""
     asked = [request.method, request.path, sorted(request.query_params.lists()), dict(request.data)]
+    asked.append(actor(request).confined_to)
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
     return salted_hmac("accounts.idempotency", text, algorithm="sha256").hexdigest()
 

@@ -91,12 +91,16 @@ constraint_sentence(
 
 
 class ApiToken(models.Model):
-    """A personal token. Only the SHA-256 of its secret is kept; `prefix` makes it recognisable in lists and logs."""
+    """Acts as `user`; with a `tenant`, in that team alone. Only the SHA-256 of its secret is kept; `prefix` makes it
+    recognisable in lists and logs.
+    """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=60)
     prefix = models.CharField(max_length=12, unique=True)
     digest = models.CharField(max_length=64)
+    # Slug of the team that it belongs to; "" for a person's own.
+    tenant = models.CharField(max_length=40, blank=True, default="", db_default="")
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     expires_at = models.DateTimeField()
@@ -105,7 +109,15 @@ class ApiToken(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint("user", "name", condition=models.Q(revoked_at=None), name="token_name_once"),
+            models.UniqueConstraint(
+                "user", "name", condition=models.Q(revoked_at=None, tenant=""), name="token_name_once"
+            ),
+            models.UniqueConstraint(
+                "tenant",
+                "name",
+                condition=models.Q(revoked_at=None) & ~models.Q(tenant=""),
+                name="team_token_name_once",
+            ),
             models.CheckConstraint(
                 condition=models.Q(scopes__contained_by=[str(s) for s in Scope]), name="token_scopes_known"
             ),
@@ -119,6 +131,12 @@ constraint_sentence(
     "token_name_once",
     "name_taken",
     "You already have a token of this name; revoke it first or choose another name.",
+    field="name",
+)
+constraint_sentence(
+    "team_token_name_once",
+    "name_taken",
+    "The team already has a token of this name; revoke it first or choose another name.",
     field="name",
 )
 

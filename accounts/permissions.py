@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts.edge import actor
 from accounts.models import Scope
-from accounts.policy import scope_refusal
+from accounts.policy import person_refusal, scope_refusal
 from portal.errors import refuse_if
 
 if TYPE_CHECKING:
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 class HasScope(BasePermission):
     """Every API view says `required_scope = Scope.READ`, and `required_scopes = {"POST": …}` where methods differ.
 
-    A view that says neither answers nobody: forgetting is a mistake that shows with the first request.
+    A view that says neither answers nobody: forgetting is a mistake that shows with the first request. What concerns
+    a person and no team says `is_personal = True`, and takes no token of a team.
     """
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         scope = scope_of(view, request.method or "GET")
-        refuse_if(scope_refusal(actor(request), scope))
+        by = actor(request)
+        refuse_if(person_refusal(by) if getattr(view, "is_personal", False) else None)
+        refuse_if(scope_refusal(by, scope))
         return True
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from accounts.actor import Actor
 from accounts.models import ApiToken, Role, Scope, User
-from portal.errors import NOT_SIGNED_IN, Refusal, refuse
+from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, refuse
 
 TOKEN_DAYS_MAX = 365
 TOKENS_MAX = 50
@@ -17,6 +17,14 @@ NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do thi
 LAST_ADMIN = Refusal(
     "last_admin", "The portal needs an administrator. Make somebody else one first; nothing was changed.", status=409
 )
+
+
+def person_refusal(by: Actor) -> Refusal | None:
+    """Of what concerns a person in no team, or in any: a team's token has no part in it."""
+    if not by.confined_to:
+        return None
+    text = f"This token acts in the team '{by.confined_to}' only. Use one of your own, from the page of your tokens."
+    return Refusal("team_token", text, status=403)
 
 
 def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
@@ -34,15 +42,22 @@ def may_create_token(
     tokens_held: int,
     own_end: datetime | None,
     end: datetime,
+    tenant: str = "",
 ) -> Refusal | None:
-    """`own_end`: when the token ends that `by` came with, if any: a token cannot outlive or outgrow its maker."""
+    """`own_end`: when the token ends that `by` came with, if any: a token cannot outlive or outgrow its maker, nor
+    leave its team. `tenant`: the team's slug, "" for a token of the person's own.
+    """
     if by.user is None:
         return NOT_SIGNED_IN
+    if by.confined_to != tenant and (refusal := person_refusal(by)):
+        return refusal
     if not scopes:
         return Refusal("no_scope", "Choose at least one scope.", "scopes")
-    if unknown := sorted(set(scopes) - set(Scope.values)):
-        known = ", ".join(Scope.values)
-        return Refusal("unknown_scope", f"There is no scope {unknown[0]!r}. Scopes are {known}.", "scopes")
+    known = scopes_for(tenant)
+    if unknown := sorted(set(scopes) - set(known)):
+        of_team = " for a team's token" if tenant else ""
+        text = f"There is no scope {unknown[0]!r}{of_team}. Scopes are {', '.join(known)}."
+        return Refusal("unknown_scope", text, "scopes")
     if lacking := sorted(set(scopes) - by.scopes):
         return Refusal(
             "lacks_scope", f"Your own token lacks the scope {lacking[0]!r} and cannot give it.", "scopes", status=403
@@ -61,10 +76,16 @@ def may_create_token(
             status=403,
         )
     if tokens_held >= TOKENS_MAX:
+        who = "The team has" if tenant else "You have"
         return Refusal(
-            "too_many_tokens", f"You have {tokens_held} tokens, at most {TOKENS_MAX} possible. Revoke one first."
+            "too_many_tokens", f"{who} {tokens_held} tokens, at most {TOKENS_MAX} possible. Revoke one first."
         )
     return None
+
+
+def scopes_for(tenant: str) -> list[str]:
+    """Deciding is for staff and their deputies, and they leave that at home."""
+    return [scope for scope in Scope.values if not tenant or scope != Scope.DECIDE]
 
 
 def clean_token_name(name: str) -> str:
@@ -81,6 +102,11 @@ def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
     if by.user is None or by.user_id == token.user_id or by.has_role(Role.ADMIN):
         return None
     return Refusal("not_allowed", "Only its owner or an administrator may revoke a token.", status=403)
+
+
+def may_see_all_tokens(by: Actor) -> Refusal | None:
+    """For others there is no such list."""
+    return scope_refusal(by, Scope.ADMIN) if by.has_role(Role.ADMIN) else NOT_FOUND
 
 
 def may_administer(by: Actor) -> Refusal | None:
@@ -100,7 +126,7 @@ def may_set_roles(by: Actor, target: User, roles: Collection[str], *, other_admi
         return Refusal("unknown_role", f"There is no role {unknown[0]!r}. Roles are {', '.join(Role.values)}.", "roles")
     if by.user is not None and by.user_id == target.pk:
         return Refusal("own_roles", "You cannot change your own roles; ask another administrator.", status=403)
-    if by.user is not None and (lacking := sorted(set(roles) - set(target.roles) - set(by.user.roles))):
+    if by.user is not None and (lacking := sorted(set(roles) - set(target.roles) - set(by.roles))):
         return Refusal(
             "lacks_role", f"You are not {lacking[0]} yourself and cannot make others so.", "roles", status=403
         )

@@ -29,6 +29,8 @@ class TokenRow:
 
     name: str
     prefix: str
+    tenant: str
+    owner: str
     scopes: tuple[str, ...]
     created_at: datetime
     expires_at: datetime
@@ -38,9 +40,12 @@ class TokenRow:
 
 
 def token_row(token: ApiToken) -> TokenRow:
+    """Of a token with its user."""
     return TokenRow(
         name=token.name,
         prefix=token.prefix,
+        tenant=token.tenant,
+        owner=token.user.email,
         scopes=tuple(token.scopes),
         created_at=token.created_at,
         expires_at=token.expires_at,
@@ -51,14 +56,28 @@ def token_row(token: ApiToken) -> TokenRow:
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:
-    """Own tokens that are not revoked, newest first; expired ones included, so that people see why a job stopped."""
-    return ApiToken.objects.filter(user=user, revoked_at=None).order_by("-id")
+    """Not revoked, newest first, none of a team; expired ones included, so that people see why a job stopped."""
+    return _tokens().filter(user=user, tenant="")
+
+
+def tokens_of_team(slug: str) -> QuerySet[ApiToken]:
+    """As `tokens_of`, of all its people."""
+    return _tokens().filter(tenant=slug)
+
+
+def all_tokens(*, owner: str = "") -> QuerySet[ApiToken]:
+    """As `tokens_of`, of everybody or of one address, with those of teams."""
+    return _tokens().filter(user__email=owner.lower()) if owner else _tokens()
 
 
 def tokens_to_revoke(by: Actor) -> QuerySet[ApiToken]:
     """Own ones, or everybody's for administrators. Of others' tokens the rest may not even know."""
-    found = ApiToken.objects.filter(revoked_at=None)
+    found = _tokens()
     return found if by.user is None or by.has_role(Role.ADMIN) else found.filter(user=by.user)
+
+
+def _tokens() -> QuerySet[ApiToken]:
+    return ApiToken.objects.filter(revoked_at=None).select_related("user").order_by("-id")
 
 
 def token_from(text: str) -> ApiToken:
@@ -140,14 +159,16 @@ def verified_addresses(user: User | None) -> QuerySet[EmailAddress, str]:
 
 
 def events_for(by: Actor, *, tenants: Collection[str] | QuerySet) -> QuerySet[Event]:
-    """What `by` may know: events of these tenants and their own; everything for staff. Newest first.
+    """What `by` may know: events of these tenants and their own; everything for staff. Newest first. To a team's token
+    its maker's other doings are nothing.
 
     `tenants`: the slugs of their teams, handed in because this app knows teams by name only.
     """
     found = Event.objects.order_by("-id")
     if by.user is None or by.sees_all:
         return found
-    return found.filter(Q(tenant__in=tenants) | Q(actor_id=by.user_id))
+    theirs = Q(tenant__in=tenants)
+    return found.filter(theirs if by.confined_to else theirs | Q(actor_id=by.user_id))
 
 
 def events_of_tenant(slug: str) -> QuerySet[Event]:

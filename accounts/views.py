@@ -13,12 +13,13 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from accounts import actions, queries, slow_down
+from accounts import actions, policy, queries, slow_down
 from accounts.edge import actor, client_address
 from accounts.forms import SignInForm, TokenForm, status_of
-from portal.errors import refusal_beside
+from accounts.paging import page_of
+from portal.errors import refusal_beside, refuse_if
 from portal.way_back import own_hosts
 
 log = structlog.get_logger(__name__)
@@ -70,13 +71,27 @@ def tokens(request: HttpRequest) -> HttpResponse:
         "form": form,
         "new_token": secret,
         "api_example": f'curl -H "Authorization: Bearer $TOKEN" {settings.PORTAL_URL}/api/v1/me',
+        "sees_all_tokens": policy.may_see_all_tokens(actor(request)) is None,
     }
     return render(request, "accounts/tokens.html", context, status=422 if form.is_bound else 200)
 
 
 @login_required
+@require_GET
+def all_tokens(request: HttpRequest) -> HttpResponse:
+    """For administrators: what a person has made, or everybody, to revoke it."""
+    refuse_if(policy.may_see_all_tokens(actor(request)))
+    owner = request.GET.get("owner", "").strip()
+    page = page_of(queries.all_tokens(owner=owner), cursor=request.GET.get("cursor"))
+    tokens = [queries.token_row(token) for token in page.items]
+    context = {"tokens": tokens, "owner": owner, "next_cursor": page.next_cursor}
+    return render(request, "accounts/all_tokens.html", context)
+
+
+@login_required
 @require_POST
 def token_revoke(request: HttpRequest, prefix: str) -> HttpResponse:
-    token = actions.revoke_token(prefix, by=actor(request))
+    by = actor(request)
+    token = actions.revoke_token(prefix, by=by)
     messages.success(request, f"The token {token.name} was revoked; it stops working at once.")
-    return redirect("tokens")
+    return redirect("tokens" if token.user_id == by.user_id and not token.tenant else "all-tokens")

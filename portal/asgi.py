@@ -154,17 +154,17 @@ class Doors:
         session_key = asked.cookie(settings.SESSION_COOKIE_NAME)
         if not bearer and not session_key:
             return None
-        return await self.live.in_thread(_person, session_key, bearer)
+        return await self.live.in_thread(_caller, session_key, bearer)
 
     async def stream(self, asked: Asked, receive: Receive, send: Send, *, namespace: str) -> Awaitable[None]:
         """A stranger's namespace is not there, as everywhere."""
         who = await self.who(asked)
         if who is None:
             raise Refused(NOT_SIGNED_IN)
-        user, session_key, token_prefix = who
-        if not await self.live.in_thread(watching.may_watch, user, namespace):
+        by, session_key, token_prefix = who
+        if not await self.live.in_thread(watching.may_watch, by, namespace):
             raise Refused(NOT_FOUND)
-        credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
+        credential = watching.Watcher(by.user_id, namespace, session_key, token_prefix)
         topic = Topic(namespace, asked.query.get("workload", "")[:40])
         return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
 
@@ -185,14 +185,13 @@ class Doors:
         who = await self.who(asked)
         if who is None:
             raise Refused(NOT_SIGNED_IN)
-        user, session_key, token_prefix = who
-        actor = Actor(user=user, via="stream")
+        by, session_key, token_prefix = who
         worker = asked.query.get("worker", "")
         index = int(worker) if worker.isascii() and worker.isdigit() and len(worker) < 5 else None
-        namespace, source = await self.live.in_thread(queries.log_source, actor, tenant, name, index)
+        namespace, source = await self.live.in_thread(queries.log_source, by, tenant, name, index)
         if "hx-request" in asked.headers:
             return await logs.fragment(send, source)
-        credential = watching.Watcher(user.pk, namespace, session_key, token_prefix)
+        credential = watching.Watcher(by.user_id, namespace, session_key, token_prefix)
         follow = partial(logs.follow, self.live, asked, receive, send, credential=credential, source=source)
         return await self.held(credential, follow)
 
@@ -203,14 +202,14 @@ class Doors:
         ends = time.monotonic() + _seconds(asked.query.get("wait", ""))
         response = await self.live.in_thread(self.page, scope)
         found = WORKLOAD.fullmatch(scope["path"])
-        who = await self.who(asked)
-        if response.status_code == 200 and found and who is not None:
+        who = await self.who(asked) if response.status_code == 200 and found else None
+        if found and who is not None:
             body = json.loads(response.content)
-            user, session_key, token_prefix = who
-            credential = watching.Watcher(user.pk, body["namespace"], session_key, token_prefix)
+            by, session_key, token_prefix = who
+            credential = watching.Watcher(by.user_id, body["namespace"], session_key, token_prefix)
             caller = Viewer(credential)
             number = int(found["number"]) if found["number"] else None
-            waits = Wait(Actor(user=user, via="stream"), body["tenant"], body["namespace"], found["name"], number)
+            waits = Wait(by, body["tenant"], body["namespace"], found["name"], number)
 
             async def wait() -> None:
                 async with self.live.watching(caller, receive):
@@ -301,8 +300,8 @@ def tune_interpreter() -> None:
     sys.setswitchinterval(0.0005)
 
 
-def _person(session_key: str, bearer: str) -> Any:
-    return watching.person(session_key=session_key, bearer=bearer)
+def _caller(session_key: str, bearer: str) -> Any:
+    return watching.caller(session_key=session_key, bearer=bearer)
 
 
 def _seconds(text: str) -> float:

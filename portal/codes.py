@@ -190,6 +190,7 @@ Code = Literal[
     "still_running",
     "storage",
     "suspended",
+    "team_token",
     "terms",
     "terms_changed",
     "terms_not_accepted",

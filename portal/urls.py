@@ -24,10 +24,12 @@ from tenants import (
     api_images,
     api_life,
     api_thread,
+    api_tokens,
     deputy_views,
     founding_api,
     grant_views,
     reclaim_views,
+    token_views,
 )
 from tenants import api as tenants_api
 from tenants import api_people as people
@@ -140,6 +142,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/tenants/<slug:tenant>/joins/<int:pk>", people.TeamJoin.as_view(), name="api-tenant-join"),
     path("api/v1/tenants/<slug:tenant>/members", people.Members.as_view(), name="api-tenant-members"),
     path("api/v1/tenants/<slug:tenant>/members/<int:pk>", people.MemberDetail.as_view(), name="api-tenant-member"),
+    path("api/v1/tenants/<slug:tenant>/tokens", api_tokens.TeamTokens.as_view(), name="api-tenant-tokens"),
+    path(
+        "api/v1/tenants/<slug:tenant>/tokens/<slug:prefix>",
+        api_tokens.TeamTokenDetail.as_view(),
+        name="api-tenant-token",
+    ),
     path("api/v1/tokens", accounts_api.Tokens.as_view(), name="api-tokens"),
     path("api/v1/tokens/<slug:prefix>", accounts_api.TokenDetail.as_view(), name="api-token"),
     path("api/v1/trials", founding_api.Trials.as_view(), name="api-trials"),
@@ -177,6 +185,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("styleguide", styleguide.styleguide, name="styleguide"),
     path("theme", theme.choose, name="theme"),
     path("tokens", accounts.tokens, name="tokens"),
+    path("tokens/everybody", accounts.all_tokens, name="all-tokens"),
     path("tokens/<slug:prefix>/revoke", accounts.token_revoke, name="token_revoke"),
     # pages that join apps
     path("", desk.home, name="home"),
@@ -265,6 +274,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/members/add", members.member_add, name="member-add"),
     path("teams/<slug:tenant>/members/<int:pk>/remove", members.member_remove, name="member-remove"),
     path("teams/<slug:tenant>/members/<int:pk>/role", members.member_role, name="member-role"),
+    path("teams/<slug:tenant>/tokens", token_views.team_tokens, name="team-tokens"),
+    path("teams/<slug:tenant>/tokens/<slug:prefix>/revoke", token_views.team_token_revoke, name="team-token-revoke"),
     path("teams/<slug:tenant>/requests", tenants.request_list, name="requests"),
     path("teams/<slug:tenant>/requests/new", tenants.request_new, MEASURE, name="request-new"),
     # probes; metrics are on the internal port only

@@ -158,7 +158,7 @@ def _page(
     context = {
         "row": row,
         "teams": teams_of(target),
-        "tokens": queries.tokens_of(target).count(),
+        "tokens": queries.all_tokens(owner=target.email).count(),
         "may_set_roles": policy.may_set_roles(by, target, target.roles, other_admins=others),
         "may_suspend": policy.may_suspend(by, target, other_admins=others),
         "may_change_right": deputy_policy.may_change_right(by, approver=target.pk)

@@ -37,6 +37,7 @@ class NewDeputySerializer(KnownFields):
 class Deputies(APIView):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.DECIDE}
+    is_personal = True
 
     @extend_schema(
         operation_id="deputies_of_mine",
@@ -63,6 +64,7 @@ class Deputies(APIView):
 
 class DeputyEnd(APIView):
     required_scope = Scope.DECIDE
+    is_personal = True
 
     @extend_schema(
         operation_id="deputies_end",

@@ -254,6 +254,7 @@ class TeamJoin(APIView):
 class Joins(generics.GenericAPIView[JoinRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
+    is_personal = True
     serializer_class = JoinSerializer
     filter_backends = ()
     queryset = JoinRequest.objects.none()  # for the schema
@@ -283,6 +284,7 @@ class Joins(generics.GenericAPIView[JoinRequest]):
 
 class JoinDetail(APIView):
     required_scope = Scope.REQUEST
+    is_personal = True
 
     @extend_schema(operation_id="joins_withdraw", summary="Do not ask any more", request=None, responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -292,6 +294,7 @@ class JoinDetail(APIView):
 
 class Invitations(generics.GenericAPIView[Invitation]):
     required_scope = Scope.READ
+    is_personal = True
     serializer_class = InvitationSerializer
     filter_backends = ()
     queryset = Invitation.objects.none()  # for the schema
@@ -312,6 +315,7 @@ class Invitations(generics.GenericAPIView[Invitation]):
 
 class InvitationAccept(APIView):
     required_scope = Scope.REQUEST
+    is_personal = True
 
     @extend_schema(
         operation_id="invitations_accept",
@@ -328,6 +332,7 @@ class InvitationAccept(APIView):
 
 class InvitationDecline(APIView):
     required_scope = Scope.REQUEST
+    is_personal = True
 
     @extend_schema(operation_id="invitations_decline", summary="Decline", request=None, responses={204: None})
     @takes_no_fields

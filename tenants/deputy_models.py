@@ -21,6 +21,8 @@ class DeputyQuerySet(models.QuerySet["Deputy"]):
         """The two whom it is about, and staff."""
         if actor.user is None or actor.sees_all:
             return self
+        if actor.confined_to:
+            return self.none()
         return self.filter(Q(approver=actor.user) | Q(deputy=actor.user))
 
     def in_force(self) -> DeputyQuerySet:

@@ -105,6 +105,7 @@ class Bundles(generics.GenericAPIView[Bundle]):
 class TeamRequests(generics.GenericAPIView[TeamRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
+    is_personal = True
     serializer_class = TeamRequestSerializer
     filter_backends = ()
     queryset = TeamRequest.objects.none()  # for the schema
@@ -142,6 +143,7 @@ class TeamRequests(generics.GenericAPIView[TeamRequest]):
 
 class TeamRequestDecide(APIView):
     required_scope = Scope.DECIDE
+    is_personal = True
 
     @extend_schema(
         operation_id="team_requests_decide",
@@ -161,6 +163,7 @@ class TeamRequestDecide(APIView):
 
 class TeamRequestWithdraw(APIView):
     required_scope = Scope.REQUEST
+    is_personal = True
 
     @extend_schema(
         operation_id="team_requests_withdraw",
@@ -176,6 +179,7 @@ class TeamRequestWithdraw(APIView):
 
 class Trials(APIView):
     required_scope = Scope.REQUEST
+    is_personal = True
 
     @extend_schema(
         operation_id="trials_begin",

@@ -58,6 +58,8 @@ class TeamRequestQuerySet(models.QuerySet["TeamRequest"]):
     def visible_to(self, actor: Actor) -> TeamRequestQuerySet:
         if actor.user is None or actor.sees_all:
             return self
+        if actor.confined_to:
+            return self.none()
         is_deputy, of_class = stands_in(actor.user)
         return self.filter(
             Q(user=actor.user) | (is_deputy & Q(bundle__in=BundleLine.objects.filter(of_class).values("bundle")))

@@ -7,7 +7,23 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower, Now
 
+from accounts.actor import Actor
 from portal.errors import constraint_sentence
+
+
+def in_teams_of(by: Actor, path: str = "") -> Q:
+    """Of rows whose team is at `path`, such as "tenant__": those of the actor's own teams, which for a team's token is
+    one. The one place that says so, besides where SQL is text (workloads.queries.membership, workloads.watching).
+    """
+    teams = Q(**{f"{path}memberships__user": by.user_id or 0})
+    return teams & Q(**{f"{path}slug": by.confined_to}) if by.confined_to else teams
+
+
+class MembershipQuerySet(models.QuerySet["Membership"]):
+    def of(self, by: Actor) -> MembershipQuerySet:
+        """The actor's own."""
+        found = self.filter(user=by.user_id or 0)
+        return found.filter(tenant__slug=by.confined_to) if by.confined_to else found
 
 
 class Membership(models.Model):
@@ -21,6 +37,8 @@ class Membership(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
     since = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = MembershipQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint("tenant", "user", name="membership_once")]

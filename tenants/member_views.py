@@ -16,7 +16,7 @@ from accounts.edge import actor
 from cluster import status
 from portal.due import owner_label
 from portal.errors import get_or_refuse, refusal_beside
-from tenants import actions, life_views, policy, queries, shown
+from tenants import actions, life_views, policy, queries, shown, token_policy
 from tenants.forms import AnswerForm, JoinForm, MemberForm, RoleForm
 from tenants.founding_forms import TeamForm
 from tenants.goes import LookInside
@@ -138,6 +138,7 @@ def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: LookInsid
         "namespace": shown.namespace(namespace, objects, absent, unsent(namespace, objects)) if namespace else None,
         **life_views.context(namespace, by, look_inside),
         "may_manage": may_manage,
+        "may_see_tokens": token_policy.may_see(by, standing),
         "waiting": None if may_manage else joining.waiting(found),
         "now": timezone.now(),
         "form": form,

@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.actions import deliver, deliver_to_address, record
+from accounts.actions import deliver, deliver_to_address, end_token, record
 from accounts.actor import Actor
 from accounts.models import User
-from accounts.queries import at_verified_address
+from accounts.queries import at_verified_address, tokens_of_team
 from cluster.models import MirrorJob
 from portal.due import wake_owners
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
@@ -114,7 +114,10 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
 
 @transaction.atomic
 def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
-    """Raises Refused: not_found (404), not_allowed (403), last_owner (409)."""
+    """The tokens that the person made of the team end, too.
+
+    Raises Refused: not_found (404), not_allowed (403), last_owner (409).
+    """
     tenant, members = _locked(tenant_slug, by)
     gone = _among(members, user_id)
     refuse_if(
@@ -129,6 +132,8 @@ def remove_member(tenant_slug: str, *, user_id: int, by: Actor) -> None:
     email = gone.user.email
     gone.delete()
     record(by, "member.removed", tenant, tenant=tenant.slug, before={"user": email, "role": gone.role})
+    for token in tokens_of_team(tenant.slug).filter(user=user_id):
+        end_token(token, by=by)
     hint_pages(tenant)
     _wake_work(tenant)
 

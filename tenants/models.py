@@ -27,6 +27,7 @@ from tenants.image_models import ImagePrefix as ImagePrefix
 from tenants.member_models import Invitation as Invitation
 from tenants.member_models import JoinRequest as JoinRequest
 from tenants.member_models import Membership as Membership
+from tenants.member_models import in_teams_of
 from tenants.rule_models import Rule as Rule
 
 GRACE = timedelta(hours=24)
@@ -38,7 +39,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
         """Tenants whose existence this actor may know: its own, or all for staff."""
         if actor.user is None or actor.sees_all:
             return self
-        return self.filter(memberships__user=actor.user)
+        return self.filter(in_teams_of(actor))
 
 
 class Tenant(models.Model):
@@ -110,7 +111,7 @@ class NamespaceQuerySet(models.QuerySet["Namespace"]):
     def visible_to(self, actor: Actor) -> NamespaceQuerySet:
         if actor.user is None or actor.sees_all:
             return self
-        return self.filter(tenant__memberships__user=actor.user)
+        return self.filter(in_teams_of(actor, "tenant__"))
 
 
 class Namespace(Due):
@@ -156,10 +157,12 @@ class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
         """Those of the actor's teams, and what it decides as a deputy; all for staff."""
         if actor.user is None or actor.sees_all:
             return self
+        theirs = Q(tenant__in=Membership.objects.of(actor).values("tenant"))
+        if actor.confined_to:
+            return self.filter(theirs)
         is_deputy, of_class = stands_in(actor.user)
-        teams = Membership.objects.filter(user=actor.user).values("tenant")
         lent = QuotaLine.objects.filter(of_class).values("request")
-        return self.filter(Q(tenant__in=teams) | (is_deputy & Q(pk__in=lent)))
+        return self.filter(theirs | (is_deputy & Q(pk__in=lent)))
 
 
 class QuotaRequest(models.Model):

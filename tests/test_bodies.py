@@ -173,6 +173,7 @@ def calls(
         "members_add": Call(alice, team, {"email": dana.email}),
         "members_set_role": Call(alice, team | {"pk": str(bob.pk)}, {"role": "viewer"}),
         "namespace_set": Call(olga, team, {"wanted": "closed"}),
+        "team_tokens_create": Call(alice, team, {"name": "ci", "scopes": ["read"]}),
         "tokens_create": Call(alice, {}, {"name": "ci", "scopes": ["read"]}),
         "workloads_launch": Call(alice, team, work | {"name": "three"}),
         "workloads_declare": Call(alice, named | {"name": "four"}, work),

@@ -21,6 +21,7 @@ from accounts.models import Scope
 from catalog.references import unknown_fit
 from cluster.run_spec import JOB
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse
+from tenants.member_models import in_teams_of
 from tenants.models import Tenant
 from workloads import actions, queries
 from workloads.asked_api import LaunchSerializer, OptionsSerializer, WantedSerializer
@@ -273,7 +274,7 @@ def tenant_of(request: Request, by: Actor) -> str:
     asked = request.query_params.get("tenant")
     if asked:
         return str(asked)
-    own = list(Tenant.objects.filter(memberships__user=by.user_id or 0).values_list("slug", flat=True)[:9])
+    own = list(Tenant.objects.filter(in_teams_of(by)).values_list("slug", flat=True)[:9])
     if not own:
         raise Refused(NOT_FOUND)
     if len(own) > 1:

@@ -20,6 +20,7 @@ from accounts.actor import Actor
 from accounts.edge import actor
 from catalog import references
 from portal.errors import get_or_refuse, refusal_beside
+from tenants.member_models import in_teams_of
 from tenants.models import Namespace, Tenant
 from workloads import actions, following, interruption, links, policy, queries
 from workloads.forms import ChangeForm, LaunchForm
@@ -88,7 +89,7 @@ def launch_link(request: HttpRequest) -> HttpResponse:
     if named:
         namespace, _team = queries.team(by, named)
         return redirect(_form_of(namespace.tenant.slug, query.urlencode()))
-    teams = list(Tenant.objects.filter(memberships__user=by.user_id or 0).order_by("slug"))
+    teams = list(Tenant.objects.filter(in_teams_of(by)).order_by("slug"))
     if len(teams) == 1:
         return redirect(_form_of(teams[0].slug, query.urlencode()))
     ways = [(one.name, _form_of(one.slug, query.urlencode())) for one in teams]

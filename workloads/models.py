@@ -13,6 +13,7 @@ from cluster.models import Cluster
 from portal.due import Due
 from portal.errors import constraint_sentence
 from portal.hints import BACKGROUND
+from tenants.member_models import in_teams_of
 from tenants.models import Namespace, Tenant
 
 # Rows of their own module, for those who look for them here.
@@ -53,7 +54,7 @@ class WorkloadQuerySet(models.QuerySet["Workload"]):
         found = self.filter(deleted_at=None)
         if actor.user is None or actor.sees_all:
             return found
-        return found.filter(tenant__memberships__user=actor.user)
+        return found.filter(in_teams_of(actor, "tenant__"))
 
 
 class Workload(Due):

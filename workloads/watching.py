@@ -10,9 +10,11 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts import queries as accounts
-from accounts.actor import Actor
+from accounts.actor import Actor, with_token
 from accounts.models import ApiToken, Scope, User
-from tenants.models import Membership, Namespace
+from accounts.policy import scope_refusal
+from portal.errors import refuse_if
+from tenants.models import Membership, Namespace, Tenant
 from workloads.gateway import session_user
 
 
@@ -26,11 +28,15 @@ class Watcher:
     token_prefix: str = ""
 
 
-def person(*, session_key: str, bearer: str) -> tuple[User, str, str] | None:
-    """Who asks: the user, and the session key or the token's prefix. Raises Refused (401) for a bad token."""
+def caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | None:
+    """Who asks, and by which session key or token's prefix. Raises Refused for a bad token (401), or one that may not
+    read (403).
+    """
     if bearer:
         token = accounts.token_from(bearer)
-        return (token.user, "", token.prefix) if Scope.READ in token.scopes else None
+        by = with_token(token)
+        refuse_if(scope_refusal(by, Scope.READ))
+        return by, "", token.prefix
     row = Session.objects.filter(session_key=session_key, expire_date__gt=timezone.now()).first()
     if row is None:
         return None
@@ -38,11 +44,11 @@ def person(*, session_key: str, bearer: str) -> tuple[User, str, str] | None:
     user = User.objects.filter(pk=user_id, is_active=True).first() if str(user_id).isdigit() else None
     if user is None or session_user(row.session_data, user) is None:
         return None
-    return user, session_key, ""
+    return Actor(user=user, via="stream"), session_key, ""
 
 
-def may_watch(user: User, namespace: str) -> bool:
-    return Namespace.objects.visible_to(Actor(user=user, via="stream")).filter(name=namespace).exists()
+def may_watch(by: Actor, namespace: str) -> bool:
+    return Namespace.objects.visible_to(by).filter(name=namespace).exists()
 
 
 class Access:
@@ -80,7 +86,8 @@ def _signed_in(watchers: Collection[Watcher]) -> set[Watcher]:
     }
 
 
-# Who is a member or staff, and has a token, or a session with its fingerprint.
+# Who is a member or staff, and has a token, or a session with its fingerprint. A team's token is for its team alone,
+# and nothing of staff goes into it.
 _MAY_WATCH = f"""
 SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || person.password)
   FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) WITH ORDINALITY
@@ -92,7 +99,9 @@ SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || per
   LEFT JOIN {Session._meta.db_table} session
     ON session.session_key = asked.session_key AND asked.token_prefix = ''
    AND session.expire_date > statement_timestamp()
- WHERE person.roles <> '{{}}' OR EXISTS (
+ WHERE (person.roles <> '{{}}' AND coalesce(token.tenant, '') = '') OR EXISTS (
        SELECT FROM {Membership._meta.db_table} member
          JOIN {Namespace._meta.db_table} namespace ON namespace.tenant_id = member.tenant_id
-        WHERE member.user_id = person.id AND namespace.name = asked.namespace)"""
+        WHERE member.user_id = person.id AND namespace.name = asked.namespace
+          AND (coalesce(token.tenant, '') = ''
+               OR token.tenant = (SELECT slug FROM {Tenant._meta.db_table} WHERE id = member.tenant_id)))"""

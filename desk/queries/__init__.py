@@ -29,6 +29,7 @@ from desk.queries.not_ours import NotOurs, not_ours
 from portal.due import owner_label
 from portal.quota_bar import plural
 from portal.sql import select
+from tenants.member_models import in_teams_of
 from tenants.models import Namespace, Tenant
 from tenants.queries import grants
 from tenants.queries.placed import COLUMNS, FROM, placed
@@ -171,7 +172,7 @@ def home(namespace: Namespace, reading: Reading | None = None) -> HomeState:
 
 def first_team(by: Actor) -> Tenant | None:
     """Where a person lands: their own first team."""
-    return Tenant.objects.filter(memberships__user=by.user_id or 0).order_by("slug").first()
+    return Tenant.objects.filter(in_teams_of(by)).order_by("slug").first()
 
 
 # ---- holdings --------------------------------------------------------------------------------------------------------

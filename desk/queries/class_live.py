@@ -17,6 +17,7 @@ from cluster import queries as mirror
 from cluster.models import MirrorNode
 from desk.queries.figures import Figures, figures
 from desk.queries.mig_cards import MigNode, mig_node
+from tenants.member_models import in_teams_of
 from tenants.models import Namespace
 
 
@@ -102,7 +103,7 @@ def _mig(by: Actor, one: GpuClass, nodes: Collection[NodeCapacity]) -> MigNode |
     node = mirror.node_named(one.cluster_id, name)
     if node is None:
         return None
-    theirs = Namespace.objects.filter(tenant__memberships__user=by.user).values_list("name", flat=True)
+    theirs = Namespace.objects.filter(in_teams_of(by, "tenant__")).values_list("name", flat=True)
     used = mirror.requests_by_node(one.cluster_id, [name])
     yours = mirror.requests_by_node(one.cluster_id, [name], namespaces=theirs)
     return mig_node(node, used=used.get(name, {}), yours=yours.get(name, {}))

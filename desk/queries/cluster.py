@@ -18,6 +18,7 @@ from cluster import queries as mirror
 from cluster.models import Cluster
 from desk.queries.queue import waiting_runs
 from portal.quota_bar import plural
+from tenants.member_models import in_teams_of
 from tenants.models import Namespace, Tenant
 from tenants.queries import visible_classes
 from workloads.models import Run, Workload
@@ -82,7 +83,7 @@ class _Waited:
 def cluster_page(by: Actor, cluster: Cluster) -> ClusterPage:
     """At most nine queries, whatever the number of classes, teams and runs."""
     classes = list(visible_classes(by, cluster).exclude(interface=GpuClass.Interface.STORAGE).order_by("slug"))
-    teams = list(Tenant.objects.filter(memberships__user=by.user_id or 0).values_list("pk", "slug"))
+    teams = list(Tenant.objects.filter(in_teams_of(by)).values_list("pk", "slug"))
     as_of = mirror.as_of(cluster.pk, "Node", "Pod", "Job", "Workload")
     waiting = waiting_runs(cluster, [slug for _, slug in teams]) if as_of.is_known else None
     waited = _waited(cluster, [pk for pk, _ in teams])

@@ -57,7 +57,7 @@ def standing(by: Actor, tenant: Tenant, *, wanted: str = "") -> policy.Standing:
     queries at most.
     """
     role = (
-        Membership.objects.filter(tenant=tenant, user=by.user).values_list("role", flat=True).first()
+        Membership.objects.of(by).filter(tenant=tenant).values_list("role", flat=True).first()
         if by.user is not None
         else None
     )

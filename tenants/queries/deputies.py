@@ -18,8 +18,10 @@ from tenants.models import ApproverFor, Deputy, Membership, Tenant
 
 
 def rights(by: Actor) -> Rights:
-    """One query; three for a deputy. Asked several times for one page, so it joins no table of everybody."""
-    if by.user is None:
+    """One query; three for a deputy. Asked several times for one page, so it joins no table of everybody. A team's
+    token decides nothing.
+    """
+    if by.user is None or by.confined_to:
         return Rights()
     lenders = Deputy.objects.in_force().filter(deputy=by.user).values("approver")
     rows = ApproverFor.objects.filter(Q(user=by.user) | Q(user__in=lenders))

@@ -163,7 +163,7 @@ def asked_back(pks: Collection[int]) -> set[int]:
 
 
 def _standings(by: Actor, tenant_ids: Collection[int]) -> dict[int, policy.Standing]:
-    roles = dict(Membership.objects.filter(user_id=by.user_id or 0).values_list("tenant_id", "role"))
+    roles = dict(Membership.objects.of(by).values_list("tenant_id", "role"))
     wanted = dict(Namespace.objects.filter(tenant_id__in=tenant_ids).values_list("tenant_id", "wanted"))
     return {pk: policy.Standing(roles.get(pk, ""), wanted.get(pk, "active")) for pk in tenant_ids}
 

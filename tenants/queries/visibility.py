@@ -8,6 +8,7 @@ from accounts.actor import Actor
 from catalog import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import Cluster
+from tenants.member_models import in_teams_of
 from tenants.models import ClassAccess
 
 EVERYONE = GpuClass.Visibility.EVERYONE
@@ -29,7 +30,7 @@ def known_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
 def _visible(found: QuerySet[GpuClass], by: Actor) -> QuerySet[GpuClass]:
     if by.user is None or by.sees_all:
         return found
-    theirs = ClassAccess.objects.filter(gpu_class=OuterRef("pk"), tenant__memberships__user=by.user)
+    theirs = ClassAccess.objects.filter(in_teams_of(by, "tenant__"), gpu_class=OuterRef("pk"))
     return found.filter(Q(visibility=EVERYONE) | Exists(theirs))
 
 

@@ -50,6 +50,7 @@ def test_a_token_acts_as_its_owner(client: Client, alice: User, token: str) -> N
         "scopes": ["admin", "decide", "launch", "read", "request"],
         "tenants": [],
         "via": f"token {token[4:12]}",
+        "confined_to": "",
     }
 
 

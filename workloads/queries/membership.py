@@ -16,6 +16,8 @@ def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
     """The namespace that work of this tenant goes to, and who `by` is there. One query, as text: whoever launches waits
     for it. Raises Refused (404).
     """
+    if by.confined_to not in ("", slug):
+        raise Refused(NOT_FOUND)
     try:
         with connection.cursor() as cursor:
             cursor.execute(_TEAM, [by.user_id, slug, by.user is None or by.sees_all])
