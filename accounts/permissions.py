@@ -19,23 +19,24 @@ if TYPE_CHECKING:
 
 
 class HasScope(BasePermission):
-    """Every API view says `required_scope = Scope.READ`, and `required_scopes = {"POST": …}` where methods differ.
+    """Every API view says `required_scope = Scope.READ`, and `required_scopes = {"POST": …}` where methods differ; of
+    several one is enough here, and which of them is needed is the action's question.
 
     A view that says neither answers nobody: forgetting is a mistake that shows with the first request. What concerns
     a person and no team says `is_personal = True`, and takes no token of a team.
     """
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        scope = scope_of(view, request.method or "GET")
-        by = actor(request)
+        by, scopes = actor(request), scopes_of(view, request.method or "GET")
         refuse_if(person_refusal(by) if getattr(view, "is_personal", False) else None)
-        refuse_if(scope_refusal(by, scope))
+        if not any(by.has_scope(scope) for scope in scopes):
+            refuse_if(scope_refusal(by, scopes[0]))
         return True
 
 
-def scope_of(view: APIView, method: str) -> Scope:
-    scopes: dict[str, Scope] = getattr(view, "required_scopes", {})
+def scopes_of(view: APIView, method: str) -> tuple[Scope, ...]:
+    scopes: dict[str, Scope | tuple[Scope, ...]] = getattr(view, "required_scopes", {})
     found = scopes.get(method, getattr(view, "required_scope", None))
     if found is None:
         raise ImproperlyConfigured(f"{type(view).__name__} names no required_scope for {method}.")
-    return found
+    return found if isinstance(found, tuple) else (found,)

@@ -32,7 +32,7 @@ class NewCommentSerializer(KnownFields):
 
 class Comments(APIView):
     required_scope = Scope.READ
-    required_scopes = {"POST": Scope.READ}  # whether it may ask or decide is the action's question
+    required_scopes = {"POST": (Scope.REQUEST, Scope.DECIDE)}
 
     @extend_schema(
         operation_id="requests_comments",

@@ -1,0 +1,98 @@
+"""What is sent along, by the name that the table gives it; to the API as JSON, by pages as a form."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from tenants.models import QuotaLine
+from tests.matrix.world import World
+
+
+def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
+    """`values`: of the address."""
+    slug, now = world.gpu_class.slug, timezone.now()
+    run = {"kind": "job", "gpu_class": slug, "units": 1, "image": "python", "command": ["true"]}
+    bodies: dict[str, dict[str, Any]] = {
+        "": {},
+        "banner": {"text": "Tomorrow.", "until": None},
+        "token": {"name": "new", "scopes": ["admin"], "expires_in_days": 1},
+        "deputy": {
+            "email": "colin@example.org",
+            "starts_at": (now + timedelta(days=20)).isoformat(),
+            "ends_at": (now + timedelta(days=30)).isoformat(),
+        },
+        "join": {"tenant": "team-a"},
+        "team request": {"name": "Vision", "slug": "vision", "purpose": "To see.", "bundle": "Small"},
+        "team denied": {"approve": False, "reason": "No."},
+        "suspend": {"wanted": "suspended", "because": "The bill."},
+        "prefix": {"prefix": "registry.example.org/more/"},
+        "declined": {"accept": False, "reason": "We are full."},
+        "member": {"email": "dave@example.org", "role": "viewer"},
+        "role": {"role": "viewer"},
+        "request": {
+            "tenant": values.get("tenant"),
+            "justification": "For the course.",
+            "lines": [{"gpu_class": slug, "units": 50, "ends_at": (now + timedelta(days=40)).isoformat()}],
+        },
+        "comment": {"text": "Soon?"},
+        "launch": {"name": "new", **run},
+        "declare": {**run, "kind": "notebook", "image": "minimal", "command": [], "units": 2},
+        "extend": {"hours": 1},
+        "keep": {"hours": 1, "reason": "A demo."},
+        "priority": {"priority": "production", "because": "The demo."},
+        "secret": {"value": "s3cret"},
+        "person suspended": {"suspended": True, "because": "Left."},
+        "registry": {"username": "robot", "password": "s3cret"},
+    }
+    if name == "denied":
+        line = QuotaLine.objects.filter(request_id=values["pk"]).first()
+        return {"lines": [{"id": line.pk if line else 1, "approve": False, "reason": "No cards."}]}
+    return bodies[name] if name in bodies else form(name, world, values)
+
+
+def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
+    slug, today = world.gpu_class.slug, timezone.localdate()
+    bodies: dict[str, dict[str, Any]] = {
+        "theme": {"theme": "dark", "next": "/"},
+        "banner form": {"text": "Tomorrow."},
+        "ticked": {"request": world.things["request"]["own"]["pk"], "reason": "So it is."},
+        "hold": {"to": "held", "reason": "The demo."},
+        "suspend team": {"to": "suspended", "because": "The bill."},
+        "token form": {"name": "new", "scopes": ["read"], "expires_in_days": 30},
+        "deputy form": {
+            "email": "colin@example.org",
+            "starts_at": today + timedelta(days=20),
+            "ends_at": today + timedelta(days=30),
+        },
+        "team form": {"name": "Vision", "slug": "vision", "purpose": "To see.", "bundle": "Small"},
+        "decline": {"answer": "decline"},
+        "join form": {"team": "team-a"},
+        "team denied form": {"decision": "deny", "reason": "No.", f"units-{slug}": 1},
+        "declined form": {"answer": "decline", "reason": "We are full."},
+        "suspend form": {"to": "suspended", "because": "The bill.", "confirm": values.get("tenant")},
+        "reclaim form": {"units": 1, "from_date": today + timedelta(days=9), "justification": "The course."},
+        "request form": {
+            f"units-{slug}": 50,
+            "justification": "For the course.",
+            "from_date": today,
+            "until_date": today + timedelta(days=40),
+        },
+        "launch form": {"name": "new", "kind": "notebook", "gpu_class": slug, "units": 1, "image": "minimal"},
+        "registry form": {"registry": "registry.example.org", "username": "robot", "password": "s3cret"},
+        "secret form": {"name": "NEW_KEY", "value": "s3cret"},
+        "roles form": {"roles": ["approver", "admin"]},
+        "suspend person": {"confirm": "ada@example.org", "because": "Left."},
+        "because": {"because": "Back."},
+        "class form": {"gpu_class": world.things["new class of person"]["own"]["slug"]},
+        "class no more": {"gpu_class": slug},
+        "confirm": {"confirm": values.get("name")},
+        "change form": {"gpu_class": slug, "units": 2, "image": "minimal"},
+    }
+    if name == "denied form":
+        line = QuotaLine.objects.filter(request_id=values["pk"]).first()
+        pk = line.pk if line else 1
+        return {"decision": "deny", "reason": "No cards.", f"units-{pk}": 2, f"from-{pk}": today, f"until-{pk}": today}
+    return bodies[name]

@@ -1,0 +1,145 @@
+"""Who may call what, and what comes of it: one row for each method of each route of the URL map.
+
+Pure, and written a second time without the code that it checks. A row says what each role is told about a thing of the
+team it belongs to; what strangers, tokens and those who have lost a right are told follows from that for all rows
+alike (`expected`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+TEAM = ("viewer", "member", "manager", "owner")
+STAFF = ("approver", "other approver", "operator", "auditor", "admin")
+# A token has one scope; that of `decide` is an approver's, the others are an owner's.
+TOKENS = ("token read", "token launch", "token request", "token decide", "token admin")
+DEAD = {
+    "anonymous": "not_signed_in",
+    "suspended": "not_signed_in",
+    "token expired": "token_expired",
+    "token revoked": "token_revoked",
+    "token suspended": "account_suspended",
+}
+# Was a member when its session began.
+REMOVED = "removed"
+ROLES = (*TEAM, *STAFF, *TOKENS, *DEAD, REMOVED)
+# Of the thing that is asked about: whose it is. "own": made by who asks, where that matters.
+RELATIONS = ("own", "others", "foreign", "deleted", "random")
+
+STATUS = {
+    "": 0,
+    "not_signed_in": 401,
+    "token_expired": 401,
+    "token_revoked": 401,
+    "account_suspended": 401,
+    "missing_scope": 403,
+    "lacks_scope": 403,
+    "not_allowed": 403,
+    "not_your_class": 403,
+    "own_request": 403,
+    "own_team": 403,
+    "not_found": 404,
+    # Of several things at once, each has its answer there.
+    "told on the page": 200,
+}  # every other refusal is 409 or 422
+
+Answers = Mapping[str, str]
+
+
+def everybody(code: str = "", **others: str) -> dict[str, str]:
+    """By role, the code of the refusal, "" for done; `others`: of some roles, "other_approver" for "other approver"."""
+    found = dict.fromkeys(("stranger", *TEAM, *STAFF), code)
+    return found | {role.replace("_", " "): said for role, said in others.items()}
+
+
+def only(*roles: str, done: str = "", code: str = "not_allowed", stranger: str = "not_found") -> dict[str, str]:
+    """`done`: what those are told who may."""
+    return everybody(code) | dict.fromkeys(roles, done) | {"stranger": stranger}
+
+
+ANYBODY = everybody()
+IN_SIGHT = everybody(stranger="not_found")
+LAUNCHERS = ("member", "manager", "owner")
+MANAGERS = ("manager", "owner")
+OPERATORS = ("operator", "admin")
+# What is there for operators alone.
+NOT_THERE = only(*OPERATORS, code="not_found")
+
+
+@dataclass(frozen=True)
+class Row:
+    """`about`: the thing in its address (world.py). `done`: the status when it is done, of several any. `verbs`: of the
+    Events that are written then. `writes`: whether rows change. `others` to `random`: what is told about such a thing
+    where that differs.
+    """
+
+    method: str
+    route: str
+    answers: Answers
+    about: str = ""
+    done: int | tuple[int, ...] = 200
+    verbs: tuple[str, ...] = ()
+    scope: str = "read"
+    body: str = ""
+    others: Answers | None = None
+    foreign: Answers | None = None
+    deleted: Answers | None = None
+    random: Answers | None = None
+    writes: bool = field(default=False)
+    # Why it is told to anybody at all, without an account.
+    open_because: str = ""
+
+    @property
+    def statuses(self) -> tuple[int, ...]:
+        return self.done if isinstance(self.done, tuple) else (self.done,)
+
+    @property
+    def is_api(self) -> bool:
+        return self.route.startswith("api-")
+
+
+def expected(row: Row, role: str, relation: str) -> frozenset[str]:
+    """Codes of the refusal, "" where it is done: one, but who is refused anyway may be told so before it is found that
+    there is no such thing.
+    """
+    if row.open_because:
+        return frozenset({""})
+    if role in DEAD:
+        return frozenset({DEAD[role] if row.is_api else "not_signed_in"})
+    if role in TOKENS and not row.is_api:
+        return frozenset({"not_signed_in"})
+    if role in TOKENS and role != f"token {row.scope}":
+        return frozenset({"missing_scope"})
+    who = {"token decide": "approver", REMOVED: "stranger"}.get(role, "owner" if role in TOKENS else role)
+    answers = getattr(row, relation, None)
+    if answers is not None:
+        return frozenset({answers[who]})
+    if relation == "foreign" and who in TEAM:
+        who = "stranger"
+    told = row.answers[who]
+    if relation not in ("deleted", "random"):
+        return frozenset({told})
+    return frozenset({"not_found", told if STATUS.get(told) == 403 else "not_found"})
+
+
+def read(route: str, answers: Answers = IN_SIGHT, about: str = "", **values: Any) -> Row:
+    return Row("GET", route, answers, about, **values)
+
+
+def write(
+    method: str,
+    route: str,
+    verb: str,
+    answers: Answers,
+    about: str = "",
+    *,
+    done: int | tuple[int, ...] = 0,
+    scope: str = "",
+    **values: Any,
+) -> Row:
+    """Pages send back somewhere when something was done."""
+    done = done or (200 if route.startswith("api-") else 302)
+    verbs = tuple(verb.split())
+    return Row(method, route, answers, about, done, verbs, scope=scope or "launch", writes=bool(verb), **values)

@@ -1,0 +1,158 @@
+"""Asks everything that the table has, in every way, and says where the answer is another one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connection, transaction
+from django.http import HttpResponse
+from django.shortcuts import resolve_url
+from django.urls import get_resolver
+
+from accounts.models import Event
+from tests.matrix.bodies import body
+from tests.matrix.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
+from tests.matrix.world import CANARY, World, base
+from tests.test_shape import routes
+
+OURS = ("accounts", "catalog", "cluster", "tenants", "workloads")
+# Events are looked at by themselves; the mirror is the watcher's.
+TABLES = [
+    model._meta.db_table
+    for app in OURS
+    for model in apps.get_app_config(app).get_models()
+    if model is not Event and not model.__name__.startswith("Mirror")
+]
+ROUTES = {pattern.name: route for route, pattern in routes(get_resolver().url_patterns) if pattern.name}
+
+
+@dataclass
+class Found:
+    cases: int = 0
+    wrong: dict[str, Any] = field(default_factory=dict)
+    codes: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Before:
+    rows: list[str]
+    events: int
+
+
+def sweep(rows: Iterable[Row], world: World, *, whole: bool = False) -> Found:
+    """`whole`: also of things that the answer does not depend on, since it is given before they are looked at."""
+    found = Found()
+    before = Before(state(), Event.objects.count())
+    for row in rows:
+        for role in ROLES:
+            for relation in RELATIONS:
+                values = world.address(row.about, relation, base(role))
+                if values is None or not (whole or relation in asked_about(row, role)):
+                    continue
+                found.cases += 1
+                case = f"{row.method} {row.route}: {role}, {relation}"
+                codes = expected(row, role, relation)
+                found.codes |= codes
+                with undone():
+                    written = tuples_written()
+                    answer = ask(row, world, role, values)
+                    problem = told(answer, row, codes) or leaked(answer, role) or done(row, codes, before, written)
+                if problem:
+                    found.wrong[case] = problem
+    return found
+
+
+def asked_about(row: Row, role: str) -> tuple[str, ...]:
+    is_nobody = role in DEAD or (role in TOKENS and (not row.is_api or role != f"token {row.scope}"))
+    return ("own", "others") if is_nobody else RELATIONS
+
+
+def path_of(name: str, values: dict[str, str]) -> str:
+    return "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda found: values.get(found[1], "1"), ROUTES[name])
+
+
+def ask(row: Row, world: World, role: str, values: dict[str, str], method: str = "") -> HttpResponse:
+    path, sent = path_of(row.route, values), body(row.body, world, values)
+    client, method = world.client(role), method or row.method
+    if row.is_api:
+        is_named = "tenant" in values and "<slug:tenant>" not in ROUTES[row.route]
+        query = f"?{urlencode({'tenant': values['tenant']})}" if is_named else ""
+        return client.generic(method, path + query, json.dumps(sent), content_type="application/json")  # type: ignore[return-value]
+    form = urlencode(sent, doseq=True)
+    return client.generic(method, path, form, content_type="application/x-www-form-urlencoded")  # type: ignore[return-value]
+
+
+def told(answer: HttpResponse, row: Row, codes: Collection[str]) -> Any:
+    status = answer.status_code
+    if "" in codes:
+        return None if status in row.statuses else (status, text_of(answer))
+    if row.is_api:
+        said = json.loads(answer.content).get("code", "") if answer.content else ""
+        right = said in codes and status >= 400 and status == STATUS.get(said, status)
+        return None if right else (status, said, f"not {sorted(codes)}")
+    sent_to = answer.headers.get("Location", "").partition("?")[0]
+    if "not_signed_in" in codes:
+        return None if (status, sent_to) == (302, resolve_url(settings.LOGIN_URL)) else (status, sent_to)
+    wanted = {STATUS[code] for code in codes if code in STATUS} or {409, 422}
+    return None if status in wanted else (status, f"not {sorted(codes)}", sent_to, text_of(answer))
+
+
+def leaked(answer: HttpResponse, role: str) -> Any:
+    if base(role) in STAFF or CANARY.encode() not in answer.content:
+        return None
+    return "shows what is of another team"
+
+
+def done(row: Row, codes: Collection[str], before: Before, written: int) -> Any:
+    """Nothing changed, or what the row says was done and recorded."""
+    is_done = "" in codes
+    if not is_done and tuples_written() == written:
+        return None
+    events = before.events
+    verbs = list(Event.objects.order_by("id").values_list("verb", flat=True)[events:])
+    changed = [table for table, one, other in zip(TABLES, before.rows, state(), strict=True) if one != other]
+    wanted = sorted(row.verbs) if is_done else []
+    if sorted(verbs) != wanted:
+        return f"Events {verbs}, not {wanted}"
+    if bool(changed) is not (row.writes and is_done):
+        return f"changed: {changed}"
+    return None
+
+
+def tuples_written() -> int:
+    """In this transaction so far, taken back or not: where it stays as it is, nothing can have changed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_xact_user_tables WHERE relname = ANY(%s)",
+            [[*TABLES, Event._meta.db_table]],
+        )
+        return int(cursor.fetchone()[0] or 0)
+
+
+def state() -> list[str]:
+    """Of each table something that differs when a row does."""
+    parts = (f"(SELECT md5(string_agg(one::text, '' ORDER BY one::text)) FROM {table} one)" for table in TABLES)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT ARRAY[{', '.join(parts)}]")
+        return list(cursor.fetchone()[0])
+
+
+def text_of(answer: HttpResponse) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", answer.content.decode()))[:200]
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    with transaction.atomic():
+        try:
+            yield
+        finally:
+            transaction.set_rollback(True)

@@ -1,0 +1,26 @@
+"""Every method of every address of the API × every role × whose thing it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.models import Cluster
+from tests.matrix.api_table import API
+from tests.matrix.sweep import sweep
+from tests.matrix.world import build
+
+pytestmark = pytest.mark.django_db
+PARTS = 4
+
+
+@pytest.fixture(autouse=True)
+def no_limit(settings: Any) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 1_000_000
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_everybody_is_told_what_the_table_says(cluster: Cluster, unique: str, part: int) -> None:
+    found = sweep(API[part::PARTS], build(cluster, unique))
+    assert found.wrong == {}

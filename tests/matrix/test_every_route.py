@@ -1,0 +1,46 @@
+"""No method of any address is without a row of the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.models import Cluster
+from tests.matrix.api_table import API
+from tests.matrix.page_table import PAGES
+from tests.matrix.sweep import ROUTES, path_of
+from tests.matrix.world import World, build
+
+pytestmark = pytest.mark.django_db
+# Beside the table, and where they are looked at.
+ELSEWHERE = {
+    "login": "the way in: tests/accounts/test_views.py",
+    "styleguide": "there while templates are written, and to nobody else: tests/portal/test_styleguide.py",
+    "mfa_authenticate": "the second step of the way in: tests/accounts",
+    "live": "served by doors: tests/workloads/test_doors_closed.py",
+    "workload-log": "served by doors: tests/workloads/test_logs.py",
+}
+
+
+@pytest.fixture
+def world(cluster: Cluster, unique: str) -> World:
+    return build(cluster, unique)
+
+
+def test_every_method_of_every_address_has_a_row(world: World) -> None:
+    """A method that nobody knows is answered with those that there are."""
+    said: dict[str, set[str]] = {}
+    for row in (*API, *PAGES):
+        said.setdefault(row.route, set()).add(row.method)
+    wrong = {}
+    for name, route in ROUTES.items():
+        if name in ELSEWHERE or route.startswith("static"):
+            continue
+        about = next((row.about for row in (*API, *PAGES) if row.route == name), "")
+        values = world.address(about, "own", "owner") or world.address(about, "others", "owner") or {}
+        answer = world.client("owner").generic("BREW", path_of(name, values))
+        allowed = {method.strip() for method in answer.headers.get("Allow", "").split(",")} - {"HEAD", "OPTIONS"}
+        if answer.status_code != 405 or allowed != said.get(name, set()):
+            wrong[name] = (answer.status_code, sorted(allowed), sorted(said.get(name, set())))
+    assert wrong == {}
+    assert len(said) > 150
+    assert set(ELSEWHERE) < set(ROUTES)

@@ -1,0 +1,322 @@
+"""Two teams with everything in them that an address can name, and everybody who may come by.
+
+What is of team B carries CANARY in all texts that no address has: nobody outside of it and of the staff may read that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from http.cookies import SimpleCookie
+from typing import Any
+
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from accounts import tokens
+from accounts.models import ApiToken, Role, User
+from catalog.models import Banner, GpuClass, Image
+from cluster.models import Cluster
+from tenants.models import (
+    ApproverFor,
+    Bundle,
+    BundleLine,
+    Grant,
+    ImagePrefix,
+    Invitation,
+    JoinRequest,
+    Membership,
+    Namespace,
+    QuotaLine,
+    QuotaRequest,
+    RequestComment,
+    TeamRequest,
+    Tenant,
+)
+from tests import make, mirrored
+from tests.matrix.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
+from tests.workloads import running
+from workloads.models import RegistryCredential, Run, TeamSecret, Volume, Workload
+
+CANARY = "canary-b7f3"
+NOBODY = 987_654_321
+FUTURE = timedelta(days=1)
+# One request for a team is possible at a time.
+ASK_FOR_NO_TEAM = ("viewer", "operator")
+
+
+@dataclass
+class World:
+    people: dict[str, User]
+    clients: dict[str, Client]
+    sessions: dict[str, str]
+    teams: dict[str, Tenant]
+    gpu_class: GpuClass
+    # By thing and relation, what stands in its address; `{who}` of "own" is filled in.
+    things: dict[str, dict[str, dict[str, str]]]
+
+    def client(self, role: str) -> Client:
+        """As a browser that was opened just now: nothing of an earlier visit but the session."""
+        client = self.clients[role]
+        client.cookies = SimpleCookie({settings.SESSION_COOKIE_NAME: self.sessions.get(role, "")})
+        return client
+
+    def address(self, about: str, relation: str, who: str) -> dict[str, str] | None:
+        """Values of the address; None where there is no such thing for this person."""
+        return self.things[about].get(f"{relation} {who}") or self.things[about].get(relation)
+
+
+def base(role: str) -> str:
+    """Whose right it is that the role acts by."""
+    if role in TOKENS:
+        return "approver" if role == "token decide" else "owner"
+    return role
+
+
+def build(cluster: Cluster, unique: str) -> World:
+    gpu_class = make.gpu_class(cluster, slug=f"a100-{unique}", promise_limit=100, units_per_workload=4)
+    GpuClass.objects.filter(pk=gpu_class.pk).update(run_hours_limit=12, starter=True)
+    Banner.objects.create(cluster=cluster, text="Tonight.")
+    gpu_class.refresh_from_db()
+    other_class = make.gpu_class(cluster, slug=f"mig-{unique}", resource="nvidia.com/mig-1g.10gb")
+    mirrored.hardware_seen(cluster)
+    Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job")
+    Image.objects.create(name="minimal", reference="quay.io/jupyter/minimal-notebook:2026-09-01", kind="notebook")
+    a = make.tenant(cluster, slug="team-a", namespace=f"team-a-{unique}")
+    b = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
+    Tenant.objects.filter(pk=b.pk).update(name=f"Team {CANARY}", purpose=CANARY)
+    # Of what is asked for and waits, so that more can be asked of the other one.
+    asked_class = make.gpu_class(cluster, slug=f"h100-{unique}")
+    people = _people(a, (gpu_class, asked_class), other_class)
+    colin = make.user("Colin")
+    make.member(a, colin, Membership.Role.OWNER)
+    zoe = make.user("Zoe")
+    User.objects.filter(pk=zoe.pk).update(name=f"Zoe {CANARY}")
+    zoe.refresh_from_db()
+    make.member(b, zoe, Membership.Role.OWNER)
+    clients = {role: _signed_in(who) for role, who in people.items()} | _by_token(people)
+    clients["anonymous"] = Client()
+    Membership.objects.filter(user=people[REMOVED]).delete()
+    User.objects.filter(pk=people["suspended"].pk).update(is_active=False)
+    cookies = {role: client.cookies.get(settings.SESSION_COOKIE_NAME) for role, client in clients.items()}
+    sessions = {role: cookie.value for role, cookie in cookies.items() if cookie is not None}
+    world = World(people, clients, sessions, {"a": a, "b": b}, gpu_class, things={"": {"own": {}}})
+    _things(world, colin, zoe, asked_class)
+    return world
+
+
+def _people(a: Tenant, decided: Sequence[GpuClass], other_class: GpuClass) -> dict[str, User]:
+    found = {role: make.user(role.title()) for role in (*TEAM, "suspended", REMOVED)}
+    for role in TEAM:
+        make.member(a, found[role], Membership.Role(role))
+    for role in ("suspended", REMOVED):
+        make.member(a, found[role], Membership.Role.OWNER)
+    found["approver"] = make.approver("Approver", gpu_class=decided[0])
+    ApproverFor.objects.create(user=found["approver"], gpu_class=decided[1])
+    found["other approver"] = make.approver("Other", gpu_class=other_class)
+    for role in STAFF[2:]:
+        found[role] = make.user(role.title(), roles=[Role(role)])
+    return found
+
+
+def _signed_in(who: User) -> Client:
+    client = Client()
+    client.force_login(who)
+    return client
+
+
+def _by_token(people: dict[str, User]) -> dict[str, Client]:
+    """Used tomorrow already: that a token is used is noted once a minute, which is no change that is asked about."""
+    found = {}
+    scopes = {role: [role.removeprefix("token ")] for role in TOKENS}
+    dead = {role: ["read", "launch", "request", "decide", "admin"] for role in DEAD if role.startswith("token ")}
+    for role, given in (scopes | dead).items():
+        who = people["suspended"] if role == "token suspended" else people[base(role) if role in scopes else "owner"]
+        text = tokens.new()
+        now = timezone.now()
+        ApiToken.objects.create(
+            user=who,
+            name=role,
+            prefix=text.prefix,
+            digest=text.digest,
+            scopes=given,
+            expires_at=now - FUTURE if role == "token expired" else now + 30 * FUTURE,
+            revoked_at=now if role == "token revoked" else None,
+            last_used_at=now + FUTURE,
+        )
+        found[role] = Client(headers={"authorization": f"Bearer {text}"})
+    return found
+
+
+def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None:
+    a, b, gpu_class = world.teams["a"], world.teams["b"], world.gpu_class
+    team_a, team_b, no_team = {"tenant": a.slug}, {"tenant": b.slug}, {"tenant": "no-such"}
+    things = world.things
+    things["team"] = {"own": team_a, "foreign": team_b, "random": no_team}
+    things["team in query"] = things["team in body"] = things["team"]
+    things["class"] = {"own": {"slug": gpu_class.slug}, "random": {"slug": "no-such"}}
+    things["node"] = {"own": {"name": "a100-1"}, "random": {"name": "no-such"}}
+
+    for kind in ("workload", "stopped"):
+        things[kind] = {
+            "others": team_a | {"name": f"{kind}-colin"},
+            "foreign": team_b | {"name": f"{kind}-zoe"},
+            "deleted": team_a | {"name": f"{kind}-gone"},
+            "random": team_a | {"name": "no-such"},
+        }
+        for role in ("member", "manager", "owner"):
+            _workload(a, gpu_class, f"{kind}-{role}", world.people[role])
+            things[kind][f"own {role}"] = team_a | {"name": f"{kind}-{role}"}
+        _workload(a, gpu_class, f"{kind}-colin", colin)
+        _workload(b, gpu_class, f"{kind}-zoe", zoe, command=[CANARY])
+        gone = _workload(a, gpu_class, f"{kind}-gone", colin)
+        gone.runs.update(ended_at=timezone.now(), outcome=Run.Outcome.STOPPED)
+        Workload.objects.filter(pk=gone.pk).update(deleted_at=timezone.now())
+    stopped = Run.objects.filter(workload__name__startswith="stopped")
+    stopped.update(ended_at=timezone.now(), outcome=Run.Outcome.STOPPED)
+
+    for tenant, note in ((a, "Ours."), (b, CANARY)):
+        namespace = tenant.namespaces.get()
+        for name, values in (("data", {}), ("old", {"gone_at": timezone.now(), "delete_requested_at": timezone.now()})):
+            Volume.objects.create(namespace=namespace, name=name, size_gib=5, due_at=None, **values)
+        who = colin if tenant == a else zoe
+        TeamSecret.objects.create(namespace=namespace, name="API_KEY", sealed=b"sealed", created_by=who)
+        ImagePrefix.objects.create(tenant=tenant, prefix=f"registry.example.org/{note.strip('.').lower()}/")
+        RegistryCredential.objects.create(
+            namespace=namespace, registry="registry.example.org", sealed=b"sealed", created_by=who
+        )
+        make.grant(tenant, gpu_class, units=40)
+    _named(world, "volume", "name", "data", "old")
+    _named(world, "secret", "name", "API_KEY")
+    _named(world, "registry", "registry", "registry.example.org")
+    _numbered(world, "prefix", ImagePrefix.objects.get(tenant=a).pk, ImagePrefix.objects.get(tenant=b).pk)
+    _numbered(world, "grant", Grant.objects.get(tenant=a).pk, Grant.objects.get(tenant=b).pk)
+    make.member(a, make.user("Mia"))
+    make.member(b, make.user("Mib"))
+    _numbered(world, "member", User.objects.get(name="Mia").pk, User.objects.get(name="Mib").pk)
+
+    until = timezone.now() + 9 * FUTURE
+    for tenant, who in ((a, "a"), (b, "b")):
+        Invitation.objects.create(tenant=tenant, email=f"to-{who}@example.org", role="viewer", expires_at=until)
+        asks = make.user(f"Asks {who}")
+        JoinRequest.objects.create(tenant=tenant, user=asks, message=CANARY if tenant == b else "")
+    ids = {tenant: Invitation.objects.get(tenant=tenant).pk for tenant in (a, b)}
+    _numbered(world, "invitation of team", ids[a], ids[b])
+    joins = {tenant: JoinRequest.objects.get(tenant=tenant).pk for tenant in (a, b)}
+    _numbered(world, "join of team", joins[a], joins[b])
+
+    things["invitation"] = {"others": {"pk": str(ids[b])}, "random": {"pk": str(NOBODY)}}
+    things["join"] = {"others": {"pk": str(joins[b])}, "random": {"pk": str(NOBODY)}}
+    things["token"] = {"random": {"prefix": "nosuchno"}}
+    things["team request"] = {"random": {"pk": str(NOBODY)}}
+    third = make.tenant(a.namespaces.get().cluster, slug="team-c", namespace=f"{a.namespaces.get().name}-c")
+    bundle = Bundle.objects.create(name="Small", summary="One card.", days=30)
+    BundleLine.objects.create(bundle=bundle, gpu_class=gpu_class, units=1)
+    for role, who in [*world.people.items(), ("zoe", zoe)]:
+        slug = role.replace(" ", "-")
+        invited = Invitation.objects.create(tenant=third, email=who.email, role="viewer", expires_at=until)
+        asked = JoinRequest.objects.create(tenant=third, user=who)
+        relation = "others" if role == "zoe" else f"own {role}"
+        if role not in ASK_FOR_NO_TEAM:
+            name = CANARY if role == "zoe" else role
+            team = TeamRequest.objects.create(name=name, slug=f"new-{slug}", purpose="x", bundle=bundle, user=who)
+            things["team request"][relation] = {"pk": str(team.pk)}
+        token = ApiToken.objects.create(
+            user=who, name="spare", prefix=f"spare{slug.replace('-', '')[:7]}", digest="-", scopes=["read"],
+            expires_at=until,
+        )  # fmt: skip
+        if role != "zoe":
+            things["invitation"][relation] = {"pk": str(invited.pk)}
+            things["join"][relation] = {"pk": str(asked.pk)}
+        things["token"][relation] = {"prefix": token.prefix}
+    deputies = make.user("Dave"), make.user("Dirk"), make.user("Dora")
+    own = make.deputy(deputies[0], of=world.people["approver"])
+    foreign = make.deputy(deputies[1], of=make.approver("Elsewhere"))
+    over = make.deputy(deputies[2], of=world.people["approver"], since=timezone.now() - 40 * FUTURE)
+    things["deputy"] = {
+        "own": {"pk": str(own.pk)}, "others": {"pk": str(foreign.pk)}, "deleted": {"pk": str(over.pk)},
+        "random": {"pk": str(NOBODY)},
+    }  # fmt: skip
+    origin = {"others": "workload-colin", "foreign": "workload-zoe", "deleted": "workload-gone"}
+    things["origin"] = {key: {"origin": f"n{name}"} for key, name in origin.items()} | {"random": {"origin": "nosuch"}}
+    things["run"] = {key: value | {"number": "1"} for key, value in things["workload"].items()}
+    decides = make.approver("Ada", gpu_class=gpu_class)
+    sleeps = make.user("Sven", is_active=False)
+    nobody = {"pk": str(NOBODY)}
+    of_teams = [(a, colin, "teamtokenaa"), (b, zoe, "teamtokenbb")]
+    for tenant, who, prefix in of_teams:
+        ApiToken.objects.create(
+            user=who, name=prefix, prefix=prefix, digest="-", scopes=["read"], expires_at=until, tenant=tenant.slug
+        )  # fmt: skip
+    things["token of team"] = {
+        "own": team_a | {"prefix": "teamtokenaa"},
+        "foreign": team_b | {"prefix": "teamtokenbb"},
+        "random": team_a | {"prefix": "teamtokenbb"},
+    }
+    things["session"] = {"random": nobody}
+    things["person"] = {"own": {"pk": str(decides.pk)}, "random": nobody}
+    things["suspended person"] = {"own": {"pk": str(sleeps.pk)}, "random": nobody}
+    things["class of person"] = {
+        "own": {"pk": str(decides.pk), "slug": gpu_class.slug},
+        "random": {"pk": str(decides.pk), "slug": "no-such"},
+    }
+    things["new class of person"] = {
+        "own": {"pk": str(decides.pk), "slug": asked_class.slug},
+        "random": {"pk": str(decides.pk), "slug": "no-such"},
+    }
+    everything = make.approver("Eva")
+    things["who decides all"] = {"own": {"pk": str(everything.pk)}, "random": {"pk": str(decides.pk)}}
+    for kind in ("workload", "secret", "registry"):
+        there = things[kind].items()
+        things[f"{kind} there"] = {key: value for key, value in there if key not in ("deleted", "random")}
+    things["new workload"] = {"own": team_a | {"name": "new"}, "foreign": team_b | {"name": "new"}}
+    things["new secret"] = {"own": team_a | {"name": "NEW_KEY"}, "foreign": team_b | {"name": "NEW_KEY"}}
+    requests = {tenant: _request(tenant, asked_class, who) for tenant, who in ((a, colin), (b, zoe))}
+    things["request"] = {
+        "own": {"pk": str(requests[a].pk)}, "foreign": {"pk": str(requests[b].pk)}, "random": {"pk": str(NOBODY)}
+    }  # fmt: skip
+
+
+def _workload(tenant: Tenant, gpu_class: GpuClass, name: str, by: User, **fields: Any) -> Workload:
+    namespace = Namespace.objects.get(tenant=tenant)
+    found = running.workload(namespace, gpu_class, name=name, by=by, image="python", **fields)
+    running.make_ready(found)
+    now = timezone.now()
+    for run in found.runs.all():
+        run.spec["run_minutes"] = 60
+        run.ends_at = now + timedelta(hours=1)
+        run.save(update_fields=["spec", "ends_at"])
+    return found
+
+
+def _request(tenant: Tenant, gpu_class: GpuClass, by: User) -> QuotaRequest:
+    why = CANARY if by.name.endswith(CANARY) else "For the course."
+    found = QuotaRequest.objects.create(tenant=tenant, filed_by=by, justification=why)
+    now = timezone.now()
+    QuotaLine.objects.create(
+        request=found, tenant=tenant, gpu_class=gpu_class, kind=QuotaLine.Kind.BOOST, asked_units=2, asked_from=now,
+        asked_until=now + 5 * FUTURE,
+    )  # fmt: skip
+    RequestComment.objects.create(request=found, author=by, text=why)
+    return found
+
+
+def _named(world: World, about: str, key: str, name: str, gone: str = "") -> None:
+    world.things[about] = {
+        "own": {"tenant": "team-a", key: name},
+        "foreign": {"tenant": "team-b", key: name},
+        "random": {"tenant": "team-a", key: "no-such"},
+    }
+    if gone:
+        world.things[about]["deleted"] = {"tenant": "team-a", key: gone}
+
+
+def _numbered(world: World, about: str, own: int, foreign: int) -> None:
+    """The third: another team's thing under the address of one's own team."""
+    world.things[about] = {
+        "own": {"tenant": "team-a", "pk": str(own)},
+        "foreign": {"tenant": "team-b", "pk": str(foreign)},
+        "random": {"tenant": "team-a", "pk": str(foreign)},
+    }
