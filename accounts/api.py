@@ -128,7 +128,7 @@ class Tokens(generics.GenericAPIView[ApiToken]):
         operation_id="tokens_list",
         summary="My tokens that are not revoked, newest first",
         parameters=[OWNER],
-        responses=TokenSerializer(many=True),
+        responses={200: TokenSerializer(many=True), 404: None},
     )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []

@@ -28,6 +28,12 @@ class BearerScheme(OpenApiAuthenticationExtension):
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer", "description": "A personal token, made on the page API tokens."}
 
+    def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
+        """With the scope that the token needs; of several one is enough."""
+        from accounts.permissions import scopes_of
+
+        return [{self.name: [str(scope)]} for scope in scopes_of(auto_schema.view, auto_schema.method.upper())]
+
 
 class SessionScheme(OpenApiAuthenticationExtension):
     target_class = "accounts.authentication.SessionAuthentication"

@@ -135,7 +135,7 @@ class ImageSerializer(serializers.Serializer[Any]):
     min_cuda = serializers.CharField(source="image.min_cuda", allow_blank=True, help_text="Least CUDA of the driver.")
     deprecated_since = serializers.DateField(source="image.deprecated_since", allow_null=True)
     successor = serializers.CharField(
-        source="image.successor.name", default="", help_text="Name of the image to go to."
+        source="image.successor.name", default="", allow_blank=True, help_text="Name of the image to go to."
     )
     deprecation = serializers.CharField(allow_blank=True, help_text="The sentence that pages show.")
     fits = serializers.BooleanField(

@@ -85,7 +85,7 @@ class BannerView(APIView):
         operation_id="banner_get",
         summary="What staff say to everybody; 404 while they say nothing",
         parameters=[ETAG],
-        responses=BannerSerializer,
+        responses={200: BannerSerializer, 404: None},
     )
     def get(self, request: Request) -> Response:
         actor(request)
@@ -99,7 +99,7 @@ class BannerView(APIView):
         summary="Say something to everybody, in place of what was said (operators); the same again changes nothing",
         parameters=[IF_MATCH, ETAG],
         request=PutBannerSerializer,
-        responses=BannerSerializer,
+        responses={200: BannerSerializer, 404: None},
     )
     def put(self, request: Request) -> Response:
         by = operator(request)
@@ -113,7 +113,7 @@ class BannerView(APIView):
         operation_id="banner_remove",
         summary="Take the banner down (operators)",
         parameters=[IF_MATCH],
-        responses={204: None},
+        responses={204: None, 404: None},
     )
     def delete(self, request: Request) -> Response:
         by = operator(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -151,6 +151,7 @@ class LiveSerializer(serializers.Serializer[Any]):
         help_text="By kind: the API server's resource version that this is at, or later; null: not known yet."
     )
 
+    @extend_schema_field({"type": "object", "additionalProperties": {"type": ["string", "null"]}})
     def get_versions(self, _state: queries.HomeState) -> dict[str, str | None]:
         found: dict[str, str | None] = self.context["versions"]
         return found

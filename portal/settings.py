@@ -317,7 +317,11 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_PATCH": False,  # what a PATCH needs is said as for every other body
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "accounts.openapi.add_refusals"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "accounts.openapi.add_refusals",
+        "accounts.answers.add_answers",
+    ],
     # Two apps say "kind" and mean different things.
     "ENUM_NAME_OVERRIDES": {
         "LineKind": ["base", "boost", "reclaim"],

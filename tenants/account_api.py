@@ -104,7 +104,7 @@ class People(generics.GenericAPIView[User]):
     @extend_schema(
         operation_id="people_list",
         summary="Everybody with an account, by address; administrators",
-        responses=AccountSerializer(many=True),
+        responses={200: AccountSerializer(many=True), 404: None},
     )
     def get(self, request: Request) -> Response:
         administrator(request)

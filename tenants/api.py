@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.actor import Actor
+from accounts.answers import LOCATION
 from accounts.bounds import within
 from accounts.edge import actor
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
@@ -199,7 +200,7 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     @extend_schema(
         operation_id="requests_file",
         summary="Ask for quota: new totals and boosts; for staff, take units back",
-        parameters=[IDEMPOTENCY_KEY],
+        parameters=[IDEMPOTENCY_KEY, LOCATION],
         request=NewRequestSerializer,
         responses={201: RequestSerializer},
     )

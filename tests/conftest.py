@@ -18,7 +18,7 @@ from cluster.kube import Kube
 from cluster.models import Cluster
 from devcluster.api import Api
 from tenants.models import Membership, Namespace, Tenant
-from tests import make
+from tests import contract, make
 from tests.economy import economy
 from tests.plugin import SERVICES_VARIABLE, read_services
 from tests.waiting import wait_until
@@ -47,6 +47,12 @@ def django_db_modify_db_settings_xdist_suffix() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def cheap_where_nobody_looks() -> Iterator[None]:
     with economy():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_the_contract_says() -> Iterator[None]:
+    with contract.kept():
         yield
 
 

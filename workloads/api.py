@@ -45,7 +45,7 @@ WAITED = "portal.waited"
 class StatusSerializer(AdviceSerializer):
     phase = serializers.CharField(help_text="queued, preparing, starting, ready, running, stopping, stopped, …")
     reason = serializers.CharField(help_text="Stable code.")
-    message = serializers.CharField(help_text="One sentence.")
+    message = serializers.CharField(allow_blank=True, help_text="One sentence.")
     since = serializers.DateTimeField(allow_null=True)
     facts = serializers.DictField(help_text="Numbers behind the sentence, for example `position`.")
     actions = serializers.ListField(child=serializers.CharField(), help_text="Next best actions, best first.")
@@ -209,7 +209,7 @@ class Workloads(generics.GenericAPIView[Workload]):
     @extend_schema(
         operation_id="workloads_launch",
         summary="Launch: declare a new workload and start its first run",
-        parameters=[TENANT, IDEMPOTENCY_KEY],
+        parameters=[TENANT, IDEMPOTENCY_KEY, ETAG],
         request=LaunchSerializer,
         responses={201: WorkloadSerializer},
     )

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.edge import actor
+from accounts.etag import ETAG
 from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
 from workloads import following
@@ -21,7 +22,7 @@ class Restart(APIView):
     @extend_schema(
         operation_id="workloads_restart",
         summary="Stop the run; another one begins as declared when it has ended, at once where nothing runs",
-        parameters=[TENANT],
+        parameters=[TENANT, ETAG],
         request=None,
         responses={202: WorkloadSerializer},
     )

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from accounts.actor import Actor
 from accounts.bounds import up_to, within
 from accounts.edge import actor
+from accounts.etag import ETAG
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
@@ -40,7 +41,7 @@ class Extend(APIView):
     @extend_schema(
         operation_id="workloads_extend",
         summary="Give a run more time",
-        parameters=[TENANT, IDEMPOTENCY_KEY],
+        parameters=[TENANT, IDEMPOTENCY_KEY, ETAG],
         request=ExtendSerializer,
         responses=WorkloadSerializer,
     )
@@ -58,7 +59,7 @@ class Keep(APIView):
     @extend_schema(
         operation_id="workloads_keep",
         summary="Keep an idle notebook for some hours, with a reason",
-        parameters=[TENANT],
+        parameters=[TENANT, ETAG],
         request=KeepSerializer,
         responses=WorkloadSerializer,
     )

@@ -15,7 +15,7 @@ class NextStepSerializer(serializers.Serializer[Any]):
     verb = serializers.CharField(help_text="Stable code: smaller_slice, fewer_units, stop_other, wait, …")
     title = serializers.CharField()
     why = serializers.CharField(help_text="Why it works, with numbers.")
-    url = serializers.URLField(allow_blank=True, help_text="The page, filled in; empty: nothing to follow.")
+    url = serializers.CharField(allow_blank=True, help_text="The page, filled in; empty: nothing to follow.")
 
 
 class AdviceSerializer(serializers.Serializer[Any]):

@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from accounts.bounds import SaidChoiceField, up_to
 from accounts.edge import actor
+from accounts.etag import ETAG
 from accounts.known_fields import KnownFields
 from accounts.models import Scope
 from cluster.run_spec import PRIORITIES
@@ -29,7 +30,7 @@ class Priority(APIView):
     @extend_schema(
         operation_id="workloads_priority",
         summary="Change the priority of a run that waits (operators); a worker carries it out",
-        parameters=[TENANT],
+        parameters=[TENANT, ETAG],
         request=PrioritySerializer,
         responses={202: WorkloadSerializer},
     )

@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from accounts.actor import Actor
 from accounts.edge import actor
+from accounts.etag import ETAG
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
@@ -87,7 +88,7 @@ class Runs(generics.GenericAPIView[Run]):
     @extend_schema(
         operation_id="workloads_start",
         summary="Start another run; 202: it begins when the one before it, of the same group, has ended",
-        parameters=[TENANT, IDEMPOTENCY_KEY, LOCATION],
+        parameters=[TENANT, IDEMPOTENCY_KEY, LOCATION, ETAG],
         request=StartSerializer,
         responses={201: WorkloadSerializer, 202: WorkloadSerializer},
     )
@@ -127,7 +128,7 @@ class Stop(APIView):
     @extend_schema(
         operation_id="workloads_stop",
         summary="Stop the run and give its units back; asking twice is asking once",
-        parameters=[TENANT],
+        parameters=[TENANT, ETAG],
         request=None,
         responses={202: WorkloadSerializer},
     )

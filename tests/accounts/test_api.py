@@ -227,7 +227,6 @@ def test_the_contract_is_public_and_complete(client: Client, db: None) -> None:
     assert contract["openapi"].startswith("3.1")
     for path, operations in contract["paths"].items():
         for method, operation in operations.items():
-            assert "default" in operation["responses"], (method, path)
             assert operation.get("summary"), (method, path)
     refusal = contract["components"]["schemas"]["Refusal"]
     assert refusal["required"] == ["code", "message", "field"]
@@ -256,14 +255,12 @@ def test_lists_are_described_as_pages(client: Client, db: None) -> None:
 
 
 def test_every_api_route_is_in_the_contract(client: Client, db: None) -> None:
-    routes = {
-        "/" + str(pattern.pattern) for pattern in get_resolver().url_patterns if str(pattern.pattern).startswith("api/")
-    }
+    patterns = [str(one.pattern) for one in get_resolver().url_patterns]
+    routes = {f"/{pattern}" for pattern in patterns if pattern.startswith("api/v1/")}
     contract = json.loads(client.get("/api/v1/openapi.json").content)
 
     shape = {path.replace("{", "<").replace("}", ">") for path in contract["paths"]}
-    missing = {route for route in routes if strip_converters(route) not in shape} - {"/api/v1/openapi.json"}
-    assert missing == set()
+    assert {route for route in routes if strip_converters(route) not in shape} == set()
 
 
 def strip_converters(route: str) -> str:

@@ -1,0 +1,91 @@
+"""Holds every answer of the API, in any test, to the contract: status, headers and body are what the document says."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from django.http import HttpResponseBase
+from django.test import Client
+from django.urls import Resolver404
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from accounts.api import contract_text
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Whoever calls the API through Django's client is told what the document forgot."""
+    ask = Client.request
+
+    def ask_and_look(self: Client, **request: Any) -> Any:
+        answer = ask(self, **request)
+        if found := breaches(request.get("REQUEST_METHOD", "GET"), answer):
+            raise AssertionError("\n".join(found))
+        return answer
+
+    with mock.patch.object(Client, "request", ask_and_look):
+        yield
+
+
+def breaches(method: str, answer: HttpResponseBase) -> list[str]:
+    """What of an answer is not in the contract, or in it and not in the answer. Other pages than the API's: nothing."""
+    try:
+        route: str = answer.resolver_match.route  # type: ignore[attr-defined]
+    except Resolver404:
+        return []
+    if not route.startswith("api/v1/"):
+        return []
+    path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}")
+    operation = contract()["paths"][path].get(method.lower())
+    if operation is None:  # OPTIONS, HEAD, or a method that the address does not take
+        return []
+    call, status = f"{operation['operationId']} answers {answer.status_code}", str(answer.status_code)
+    if status not in operation["responses"]:
+        return [f"{call}, which is not in the contract"]
+    told = resolved(operation["responses"][status])
+    found = [
+        f"{call} without {name}"
+        for name in ("X-Request-ID", "Location", "WWW-Authenticate")
+        if name in told.get("headers", {}) and name not in answer.headers
+    ]
+    found += [
+        f"{call} with {name}, which is not in the contract"
+        for name in ("Location", "Retry-After", "WWW-Authenticate", "Idempotent-Replayed", "ETag")
+        if name in answer.headers and name not in told.get("headers", {})
+    ]
+    kinds = told.get("content", {})
+    if not kinds:
+        return found + ([f"{call} with a body"] if answer.content else [])  # type: ignore[attr-defined]
+    kind = answer.headers["Content-Type"].partition(";")[0]
+    if kind not in kinds:
+        return [*found, f"{call} as {kind}"]
+    wrong = validator(json.dumps(kinds[kind]["schema"])).iter_errors(json.loads(answer.content))  # type: ignore[attr-defined]
+    return found + [f"{call}: {one.json_path}: {one.message[:200]}" for one in wrong]
+
+
+@functools.cache
+def contract() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(contract_text())
+    return found
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in part:
+        kind, name = part["$ref"].split("/")[-2:]
+        part = contract()["components"][kind][name]
+    return part
+
+
+@functools.cache
+def validator(schema: str) -> Draft202012Validator:
+    whole = Resource(contents=contract(), specification=DRAFT202012)
+    registry = Registry().with_resource("urn:contract", whole)
+    return Draft202012Validator(json.loads(schema.replace('"#/', '"urn:contract#/')), registry=registry)
