@@ -12,6 +12,7 @@ from django.urls import reverse
 from accounts.actor import Actor
 from accounts.models import Role, User
 from portal import theme
+from portal.calls import call_for
 from tenants.models import Deputy, Tenant
 from tenants.queries import founding, requests, rights
 
@@ -87,7 +88,8 @@ def page(request: HttpRequest) -> dict[str, Any]:
     """The context processor. Empty navigation for anonymous people; error pages without a request get none at all."""
     found: dict[str, Any] = {"nav_items": [], "tenants": [], "current_tenant": None, "staff_links": []}
     found["theme"] = theme.chosen(request)
-    found["search_url"] = found["api_docs_url"] = None
+    found["search_url"] = None
+    found["api_docs_url"] = reverse("api-docs")
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return found
@@ -96,7 +98,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
     found["tenants"] = teams
     found["current_tenant"] = team if team and (team.current or not user.roles) else None
     found["nav_items"] = navigation(request, user, team, is_deputy=is_deputy)
-    found["api_docs_url"] = reverse("api-schema")
+    found["call"] = call_for(request)
     if found["current_tenant"]:
         found["search_url"] = reverse("workloads", args=[found["current_tenant"].slug])
     if user.is_staff:

@@ -321,6 +321,7 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "accounts.openapi.add_refusals",
         "accounts.answers.add_answers",
+        "portal.samples.add_examples",
     ],
     # Two apps say "kind" and mean different things.
     "ENUM_NAME_OVERRIDES": {

@@ -15,7 +15,7 @@ from desk import history_views as history
 from desk import inbox_views as inbox
 from desk import views as desk
 from desk.queries.facts import measured
-from portal import health, staff, styleguide, theme
+from portal import api_docs, health, staff, styleguide, theme
 from tenants import (
     account_api,
     account_views,
@@ -72,6 +72,7 @@ admin.site.has_permission = staff.may_enter  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API
+    path("api/", api_docs.api_docs, name="api-docs"),
     path("api/v1/bundles", founding_api.Bundles.as_view(), name="api-bundles"),
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
     path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),

@@ -170,6 +170,7 @@ OPEN_TO_ALL = {
     "readyz": "a load balancer asks",
     "logout": "ends the session of who asks, if there is one",
     "theme": "a cookie in the browser of who asks",
+    "api-docs": "describes the API, holds no data",
     "api-schema": "describes the API, holds no data",
 }
 FORM = "application/x-www-form-urlencoded"

@@ -17,7 +17,7 @@ from django.template import Context
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import escape, format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from portal.promise_curve import Curve
 from portal.promise_curve import promise_curve as promise_geometry
@@ -242,3 +242,10 @@ def is_checkbox(field: BoundField) -> bool:
 def is_choice_set(field: BoundField) -> bool:
     """Several controls under one question: a fieldset with a legend instead of a label."""
     return isinstance(field.field.widget, RadioSelect | CheckboxSelectMultiple)
+
+
+@register.filter
+def ticked(text: str) -> SafeString:
+    """What stands between backticks as code; the rest as it is."""
+    kinds = ("{}", "<code>{}</code>")
+    return mark_safe("".join(format_html(kinds[index % 2], part) for index, part in enumerate(text.split("`"))))

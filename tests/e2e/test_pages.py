@@ -31,7 +31,7 @@ def problems_of(page: Page) -> list[str]:
     return [f"{one['id']} ({one['impact']}): {node['html'][:120]}" for one in found for node in one["nodes"]]
 
 
-def look_at(page: Page) -> None:
+def look_at(page: Page, *, prepare: str = OPEN_ALL) -> None:
     """In both themes and widths the page is accessible, fits its window, and nothing of it was blocked."""
     messages: list[str] = []
 
@@ -51,7 +51,7 @@ def look_at(page: Page) -> None:
         assert response is not None
         assert response.status == 200
         expect(page.locator("html")).to_have_attribute("data-bs-theme", theme)
-        page.evaluate(OPEN_ALL)
+        page.evaluate(prepare)
         assert (theme, width, problems_of(page)) == (theme, width, [])
         assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
     assert messages == []
@@ -83,6 +83,21 @@ def house(team_a: Tenant, a100: GpuClass, alice: User) -> Tenant:
 
 def test_styleguide(open_page: Callable[..., Page], olga: User) -> None:
     look_at(open_page("/styleguide", as_user=olga))
+
+
+def test_the_api_for_people(open_page: Callable[..., Page]) -> None:
+    """Some of its 200 tables, which are all of one template: axe takes minutes for all."""
+    some = "document.querySelectorAll('.call').forEach((one, at) => { if (at % 12) one.remove(); })"
+    look_at(open_page("/api/"), prepare=f"{OPEN_ALL}; {some}")
+
+
+def test_a_call_is_found_by_its_address_and_by_the_keyboard(open_page: Callable[..., Page]) -> None:
+    page = open_page("/api/#workloads_launch")
+    expect(page.get_by_role("heading", name="POST /api/v1/workloads", exact=True)).to_be_in_viewport()
+    link = page.get_by_role("navigation", name="Calls").get_by_role("link", name="POST /requests", exact=True)
+    link.press("Enter")
+    page.wait_for_url("**/api/#requests_file")
+    expect(page.get_by_role("heading", name="POST /api/v1/requests", exact=True)).to_be_in_viewport()
 
 
 def test_sign_in(open_page: Callable[..., Page]) -> None:

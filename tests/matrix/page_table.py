@@ -26,6 +26,7 @@ ADMIN_ONLY = everybody("not_found", admin="")
 ADMINS_TEAM = only(*MANAGERS, "admin")
 
 PAGES = (
+    Row("GET", "api-docs", ANYBODY, open_because="describes the API, holds no data"),
     Row("GET", "livez", ANYBODY, open_because="a load balancer asks"),
     Row("GET", "readyz", ANYBODY, open_because="a load balancer asks"),
     Row("POST", "theme", ANYBODY, done=302, open_because="a cookie in the browser of who asks", body="theme"),
