@@ -62,7 +62,10 @@ class MeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
-    tenants = serializers.ListField(child=serializers.CharField(), help_text="Teams that you may see.")
+    tenants = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Slugs of your own teams. Staff see others, too: `GET /api/v1/tenants`.",
+    )
     via = serializers.CharField(help_text="`page`, or `token <prefix>`.")
     confined_to = serializers.CharField(allow_blank=True, help_text="The team whose token this is; empty: your own.")
 

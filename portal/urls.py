@@ -37,7 +37,7 @@ from tenants import founding_views as founding
 from tenants import life_views as life
 from tenants import member_views as members
 from tenants import views as tenants
-from tenants.models import Tenant
+from tenants.models import Membership, Tenant
 from workloads import api as workloads_api
 from workloads import (
     following_api,
@@ -60,6 +60,10 @@ from workloads.queries.inside import inside
 
 def tenants_of(by: Actor) -> list[str]:
     return list(Tenant.objects.visible_to(by).values_list("slug", flat=True))
+
+
+def own_tenants(by: Actor) -> list[str]:
+    return list(Membership.objects.of(by).values_list("tenant__slug", flat=True))
 
 
 # Pages about requests are the tenants' own; what was measured comes from above.
@@ -89,7 +93,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/invitations/<int:pk>/decline", people.InvitationDecline.as_view(), name="api-invitation-decline"),
     path("api/v1/joins", people.Joins.as_view(), name="api-joins"),
     path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
-    path("api/v1/me", accounts_api.Me.as_view(tenants_of=tenants_of), name="api-me"),
+    path("api/v1/me", accounts_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
     path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
     path("api/v1/people", account_api.People.as_view(), name="api-people"),
     path("api/v1/people/<int:pk>", account_api.PersonDetail.as_view(), name="api-person"),

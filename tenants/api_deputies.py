@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status
+from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,7 +17,7 @@ from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from tenants import deputies
 from tenants.models import Deputy
-from tenants.queries.deputies import deputy_row, deputy_rows
+from tenants.queries.deputies import deputies_of, deputy_row, rows_of_deputies
 
 
 class DeputySerializer(serializers.Serializer[Any]):
@@ -34,18 +35,26 @@ class NewDeputySerializer(KnownFields):
     ends_at = serializers.DateTimeField(help_text="At most 92 days later.")
 
 
-class Deputies(APIView):
+class Deputies(generics.GenericAPIView[Deputy]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.DECIDE}
     is_personal = True
+    serializer_class = DeputySerializer
+    filter_backends = ()
+    queryset = Deputy.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Deputy]:
+        return deputies_of(actor(self.request))
 
     @extend_schema(
         operation_id="deputies_of_mine",
-        summary="Who stands in for me and for whom I do (staff: all), now and later",
+        summary="Who stands in for me and for whom I do (staff: all), now and later; newest first",
         responses=DeputySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        return Response(DeputySerializer(deputy_rows(actor(request)), many=True).data)
+        page = self.paginate_queryset(self.get_queryset()) or []
+        rows = rows_of_deputies(page, actor(request))
+        return self.get_paginated_response(DeputySerializer(rows, many=True).data)
 
     @extend_schema(
         operation_id="deputies_name",

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.edge import actor
 from accounts.models import Scope
 from portal.errors import get_or_refuse
 from tenants import queries
-from tenants.models import Tenant
+from tenants.models import Grant, Tenant
 from tenants.queries import last_days
 
 
@@ -38,14 +37,21 @@ class GrantSerializer(serializers.Serializer[Any]):
     reclaim = TakingSerializer(source="taking", allow_null=True, help_text="Units of it may be taken back, or were.")
 
 
-class TeamGrants(APIView):
+class TeamGrants(generics.GenericAPIView[Grant]):
     required_scope = Scope.READ
+    serializer_class = GrantSerializer
+    filter_backends = ()
+    queryset = Grant.objects.none()  # for the schema
 
     @extend_schema(
         operation_id="tenants_grants",
-        summary="What a team was granted: in force, to come, or in its grace",
+        summary="What a team was granted: in force, to come, or in its grace; newest first",
         responses=GrantSerializer(many=True),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
-        return Response(GrantSerializer(last_days.grant_rows(found, at=queries.now()), many=True).data)
+        found, at = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant), queries.now()
+        page = self.paginate_queryset(last_days.grants_of(found, at=at)) or []
+        # What is said of one rests on the others of its class.
+        rows = {row.pk: row for row in last_days.grant_rows(found, at=at)} if page else {}
+        shown = [rows[one.pk] for one in page if one.pk in rows]
+        return self.get_paginated_response(GrantSerializer(shown, many=True).data)

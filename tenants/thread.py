@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from accounts.actions import deliver, record
 from accounts.actor import Actor
@@ -62,8 +63,15 @@ def may_comment(by: Actor, request: QuotaRequest, *, asks_back: bool = False) ->
 
 def comments(request: QuotaRequest) -> list[Comment]:
     """Oldest first. One query."""
-    rows = RequestComment.objects.filter(request=request).select_related("author")
-    return [Comment(row.at, row.author.name, row.text, row.asks_back) for row in rows]
+    return [comment(row) for row in rows_of(request)]
+
+
+def rows_of(request: QuotaRequest) -> QuerySet[RequestComment]:
+    return RequestComment.objects.filter(request=request).select_related("author")
+
+
+def comment(row: RequestComment) -> Comment:
+    return Comment(row.at, row.author.name, row.text, row.asks_back)
 
 
 def _concerned(request: QuotaRequest) -> list[User]:

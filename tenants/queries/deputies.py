@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -103,10 +103,18 @@ class DeputyRow:
 
 
 def deputy_rows(by: Actor) -> list[DeputyRow]:
-    """What the actor may see and what is not over, the soonest end first. Two queries."""
-    at = timezone.now()
-    rows = Deputy.objects.visible_to(by).filter(ended_at=None, period__endswith__gt=at)
-    rows = rows.select_related("approver", "deputy").order_by("period", "pk")
+    """What the actor may see and what is not over, the soonest start first. Two queries."""
+    return rows_of_deputies(deputies_of(by).order_by("period", "pk"), by)
+
+
+def deputies_of(by: Actor) -> QuerySet[Deputy]:
+    found = Deputy.objects.visible_to(by).filter(ended_at=None, period__endswith__gt=timezone.now())
+    return found.select_related("approver", "deputy")
+
+
+def rows_of_deputies(rows: Iterable[Deputy], by: Actor) -> list[DeputyRow]:
+    """One query, and that for the rows."""
+    at, rows = timezone.now(), list(rows)
     in_force = set(Deputy.objects.in_force().filter(pk__in=[row.pk for row in rows]).values_list("pk", flat=True))
     return [_row(row, by, is_in_force=row.pk in in_force, at=at) for row in rows]
 

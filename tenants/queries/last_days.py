@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from catalog import queries as catalog
 from portal.errors import Refusal
 from tenants import policy
@@ -87,12 +89,14 @@ class ClassGrants:
 BAR_PX = 22
 
 
+def grants_of(tenant: Tenant, *, at: datetime) -> QuerySet[Grant]:
+    rows = Grant.objects.alias(over_at=OVER_AT).filter(tenant=tenant, over_at__gt=at)
+    return rows.select_related("gpu_class", "line")
+
+
 def grant_rows(tenant: Tenant, *, at: datetime) -> list[GrantRow]:
     """In force, to come, or in their grace; by class and start. Five queries, whatever the number of grants."""
-    rows = (
-        Grant.objects.alias(over_at=OVER_AT).filter(tenant=tenant, over_at__gt=at).select_related("gpu_class", "line")
-    )
-    grants = sorted(rows, key=lambda one: (one.gpu_class.slug, one.period.lower, one.pk))
+    grants = sorted(grants_of(tenant, at=at), key=lambda one: (one.gpu_class.slug, one.period.lower, one.pk))
     facts = class_facts(tenant, {one.gpu_class.slug for one in grants}, at=at) if grants else {}
     known = {slug: found.facts for slug, found in facts.items()}
     takings = reclaims.takings(tenant, at=at) if grants else {}

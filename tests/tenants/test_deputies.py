@@ -305,8 +305,8 @@ def test_the_same_by_rest(dana: User, dave: User, charlie: User) -> None:
     named: Any = as_(dana).post("/api/v1/deputies", body, content_type="application/json")
     assert (named.status_code, named.json()["state"], named.json()["deputy"]) == (201, "now", "Dave")
     listed: Any = as_(dave).get("/api/v1/deputies")
-    assert [one["approver"] for one in listed.json()] == ["Dana"]
-    assert as_(charlie).get("/api/v1/deputies").json() == []
+    assert [one["approver"] for one in listed.json()["items"]] == ["Dana"]
+    assert as_(charlie).get("/api/v1/deputies").json() == {"items": [], "next": None}
     refusal: Any = as_(charlie).post("/api/v1/deputies", body, content_type="application/json")
     assert (refusal.status_code, refusal.json()["code"]) == (403, "not_allowed")
     path = f"/api/v1/deputies/{named.json()['id']}/end"

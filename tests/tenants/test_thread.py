@@ -130,7 +130,10 @@ def test_the_same_by_the_api(filed: QuotaRequest, alice: User, charlie: User) ->
     path = f"/api/v1/requests/{filed.pk}/comments"
     made = as_(alice).post(path, {"text": "Two weeks."}, content_type="application/json")
     assert made.status_code == 201
-    assert [one["text"] for one in made.json()] == ["Two weeks."]
-    assert as_(alice).get(path).json() == made.json()
+    assert made.json()["text"] == "Two weeks."
+    as_(alice).post(path, {"text": "Or three."}, content_type="application/json")
+    first = as_(alice).get(f"{path}?limit=1").json()
+    assert first["items"] == [made.json()]
+    assert [one["text"] for one in as_(alice).get(first["next"]).json()["items"]] == ["Or three."]
     assert as_(alice).post(path, {"text": ""}, content_type="application/json").status_code in (400, 422)
     assert as_(charlie).get(path).status_code == 404
