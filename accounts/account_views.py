@@ -10,8 +10,6 @@ from allauth.mfa.adapter import get_adapter as second_factor_adapter
 from allauth.mfa.base.internal.flows import post_authentication
 from allauth.mfa.models import Authenticator
 from allauth.mfa.stages import AuthenticateStage
-from allauth.mfa.totp.internal.auth import generate_totp_secret
-from allauth.mfa.utils import decrypt, encrypt
 from allauth.usersessions.models import UserSession
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -28,9 +26,6 @@ from accounts.edge import actor, client_address, showed_second_factor
 from accounts.forms import CodeForm, EnrolForm, NewPasswordForm, status_of
 from portal.errors import refusal_beside
 from portal.way_back import way_back
-
-# The seed that an app is about to learn, sealed: sessions stand in the database.
-SEED = "second_factor_seed"
 
 
 @sensitive_post_parameters("code")
@@ -113,14 +108,11 @@ def _enrol(request: HttpRequest, go_on: str) -> HttpResponse:
     by = actor(request)
     if not signing.can_seal():
         return render(request, "accounts/second_factor.html", {"has_key": False})
-    sealed = request.session.get(SEED) or encrypt(generate_totp_secret())
-    request.session[SEED] = sealed
-    seed = decrypt(sealed)
+    seed = signing.pending_seed(by.person, request.session.session_key or "")
     form = EnrolForm(request.POST or None, user=by.person, address=client_address(request), seed=seed)
     if request.method == "POST" and form.is_valid():
         with refusal_beside(form):
             factor, codes = signing.add_second_factor(seed, step=form.step, by=by)
-            del request.session[SEED]
             post_authentication(request, factor)
             return render(request, "accounts/recovery_codes.html", {"codes": "\n".join(codes), "next": go_on})
     url = second_factor_adapter().build_totp_url(by.person, seed)
