@@ -185,7 +185,7 @@ class Trials(APIView):
         operation_id="trials_begin",
         summary="Try the portal: a team of my own with one unit of a starter class for eight hours, once",
         request=None,
-        responses={201: TenantSerializer},
+        responses={201: TenantSerializer, 404: None},
     )
     @takes_no_fields
     def post(self, request: Request) -> Response:

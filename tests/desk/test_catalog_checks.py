@@ -50,7 +50,7 @@ def test_a_finding_has_word_sentence_remedy_and_link(gone: GpuClass, olga: User)
     assert "Correct the labels of the class, or retire it." in entry
     link = reverse("admin:catalog_gpuclass_change", args=[gone.pk])
     assert f'href="{link}"' in entry
-    assert signed_in(olga).get(link).status_code == 200
+    assert make.administrator(Client(), olga).get(link).status_code == 200
 
 
 def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster, olga: User) -> None:
