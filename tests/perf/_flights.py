@@ -49,11 +49,11 @@ class Flights:
                 self._count(1)
                 if before:
                     self._count(-1)
-                    _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?tenant={team}"), 204)
+                    _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?tenant={team}"), 202)
                 before = name
                 self._over.wait(ALOFT_S)
             if before:
-                _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?tenant={team}"), 204)
+                _done(visitor.api("DELETE", f"/api/v1/workloads/{before}?tenant={team}"), 202)
         except BaseException as error:
             self._wrong.append(error)
 

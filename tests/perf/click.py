@@ -172,7 +172,7 @@ class _Ground:
 
     def _remove(self, name: str) -> None:
         removed = self.api.api("DELETE", f"/api/v1/workloads/{name}?tenant={TEAM}")
-        assert removed.status == 204, f"{removed.status}: {removed.text[:200]}"
+        assert removed.status == 202, f"{removed.status}: {removed.text[:200]}"
         self.seen.until("the end of the Job", lambda: self.seen.job(name) is None and not self.seen.of("v1/pods", name))
 
 
