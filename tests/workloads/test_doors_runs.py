@@ -21,6 +21,7 @@ from tests import mirrored
 from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.doors_process import Doors
+from tests.workloads.test_doors_parity import database_connections
 from tests.workloads.test_next_steps_read import mirror_wait
 from workloads import following
 from workloads.models import Run, Workload
@@ -111,7 +112,8 @@ def test_what_turns_out_never_to_start_ends_the_wait(doors: Doors, one: Workload
     mirror_wait(one, "couldn't assign flavors")
     waiting = Waiting(doors, alice, "/runs/1?wait=18&until=finished")
     waiting.asked()
-    time.sleep(1)  # its first look is over; if not, that one ends the wait
+    # Its first look is over; should it come between two questions of that look, the look ends the wait.
+    wait_until(lambda: database_connections() == 0, what="nobody looks")
     queued = MirrorWorkload.objects.get()
     queued.record["conditions"][0]["message"] = NEVER
     queued.save()
