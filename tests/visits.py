@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.cookies import SimpleCookie
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Model
 from django.test import Client
 
@@ -26,6 +26,16 @@ def rows_of(*models: type[Model]) -> str:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT json_build_array({tables})::text")
         return str(cursor.fetchone()[0])
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """What is written inside was never there."""
+    with transaction.atomic():
+        try:
+            yield
+        finally:
+            transaction.set_rollback(True)
 
 
 @contextmanager

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from tests.matrix.policy import (
+    ADMIN_ONLY,
+    ADMINS_TEAM,
     ANYBODY,
+    DECIDES,
     IN_SIGHT,
     LAUNCHERS,
     MANAGERS,
+    MANAGES,
+    MANAGES_OWN,
     NOT_THERE,
+    OF_STAFF,
     OPERATORS,
-    STAFF,
     TEAM,
     Row,
     everybody,
@@ -18,14 +23,7 @@ from tests.matrix.policy import (
     write,
 )
 
-# What only staff see.
-OF_STAFF = everybody("not_found") | dict.fromkeys(STAFF, "not_allowed")
 NO_TEAM = everybody("")
-ADMIN_ONLY = everybody("not_found", admin="")
-MANAGES = only(*MANAGERS, *OPERATORS)
-MANAGES_OWN = only("member", *MANAGERS, *OPERATORS)
-DECIDES = everybody("not_allowed", stranger="not_found", approver="", other_approver="not_your_class")
-ADMINS_TEAM = only(*MANAGERS, "admin")
 
 API = (
     # about no one thing

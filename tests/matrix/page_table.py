@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from tests.matrix.policy import (
+    ADMIN_ONLY,
+    ADMINS_TEAM,
     ANYBODY,
+    DECIDES,
     IN_SIGHT,
     LAUNCHERS,
     MANAGERS,
+    MANAGES,
+    MANAGES_OWN,
     NOT_THERE,
+    OF_STAFF,
     OPERATORS,
     STAFF,
     TEAM,
@@ -17,13 +23,6 @@ from tests.matrix.policy import (
     read,
     write,
 )
-
-OF_STAFF = everybody("not_found") | dict.fromkeys(STAFF, "not_allowed")
-MANAGES = only(*MANAGERS, *OPERATORS)
-MANAGES_OWN = only("member", *MANAGERS, *OPERATORS)
-DECIDES = everybody("not_allowed", stranger="not_found", approver="", other_approver="not_your_class")
-ADMIN_ONLY = everybody("not_found", admin="")
-ADMINS_TEAM = only(*MANAGERS, "admin")
 
 PAGES = (
     Row("GET", "api-docs", ANYBODY, open_because="describes the API, holds no data"),

@@ -66,6 +66,13 @@ MANAGERS = ("manager", "owner")
 OPERATORS = ("operator", "admin")
 # What is there for operators alone.
 NOT_THERE = only(*OPERATORS, code="not_found")
+# What only staff see.
+OF_STAFF = everybody("not_found") | dict.fromkeys(STAFF, "not_allowed")
+ADMIN_ONLY = everybody("not_found", admin="")
+MANAGES = only(*MANAGERS, *OPERATORS)
+MANAGES_OWN = only("member", *MANAGERS, *OPERATORS)
+DECIDES = everybody("not_allowed", stranger="not_found", approver="", other_approver="not_your_class")
+ADMINS_TEAM = only(*MANAGERS, "admin")
 
 
 @dataclass(frozen=True)

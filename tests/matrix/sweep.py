@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
 from django.apps import apps
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.http import HttpResponse
 from django.shortcuts import resolve_url
 from django.urls import get_resolver
@@ -22,6 +21,7 @@ from tests.matrix.bodies import body
 from tests.matrix.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
 from tests.matrix.world import CANARY, World, base
 from tests.test_shape import routes
+from tests.visits import undone
 
 OURS = ("accounts", "catalog", "cluster", "tenants", "workloads")
 # Events are looked at by themselves; the mirror is the watcher's.
@@ -147,12 +147,3 @@ def state() -> list[str]:
 
 def text_of(answer: HttpResponse) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", answer.content.decode()))[:200]
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    with transaction.atomic():
-        try:
-            yield
-        finally:
-            transaction.set_rollback(True)

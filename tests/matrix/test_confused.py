@@ -16,8 +16,9 @@ from tests.matrix.api_table import API
 from tests.matrix.bodies import body
 from tests.matrix.page_table import PAGES
 from tests.matrix.policy import RELATIONS, STAFF, TEAM, Row, expected
-from tests.matrix.sweep import path_of, tuples_written, undone
+from tests.matrix.sweep import path_of, tuples_written
 from tests.matrix.world import World, build
+from tests.visits import undone
 
 pytestmark = pytest.mark.django_db
 WRITES = [row for row in (*API, *PAGES) if row.method not in ("GET", "HEAD") and not row.open_because]

@@ -12,14 +12,13 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, OperationalError, transaction
+from django.db import IntegrityError, OperationalError
 from django.utils import timezone
 
 from accounts.actor import Actor
@@ -32,7 +31,7 @@ from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaR
 from tenants.policy import Asked, Taken
 from tests import make
 from tests.threads import in_threads
-from tests.visits import rows_of, signed_in_once, visit
+from tests.visits import rows_of, signed_in_once, undone, visit
 
 STATES = ("pending", "approved", "denied", "withdrawn")
 VERBS = ("approve", "deny", "withdraw", "comment", "ask back")
@@ -240,15 +239,6 @@ def outcome() -> list[Any]:
         list(Event.objects.order_by("pk").values_list("verb", "actor", "row")),
         list(Delivery.objects.order_by("pk").values_list("user", "subject")),
     ]
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    with transaction.atomic():
-        try:
-            yield
-        finally:
-            transaction.set_rollback(True)
 
 
 # ---- the table ---------------------------------------------------------------------------------------------------

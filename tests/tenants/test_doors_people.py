@@ -28,8 +28,7 @@ from tenants.forms import end_of
 from tenants.models import Invitation, JoinRequest, Membership, Namespace, QuotaLine, QuotaRequest, Tenant
 from tenants.policy import Asked
 from tests import make
-from tests.tenants.test_doors_agree import undone
-from tests.visits import rows_of, signed_in_once, visit
+from tests.visits import rows_of, signed_in_once, undone, visit
 
 
 @dataclass(frozen=True)

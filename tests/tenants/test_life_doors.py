@@ -25,8 +25,8 @@ from portal.errors import Refused
 from tenants import grants, life
 from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 from tests import make
-from tests.tenants.test_doors_agree import DONE, Answer, undone
-from tests.visits import rows_of, signed_in_once, visit
+from tests.tenants.test_doors_agree import DONE, Answer
+from tests.visits import rows_of, signed_in_once, undone, visit
 
 STATES = ("active", "suspended", "closing", "closed")
 VERBS = ("suspend", "resume", "close", "renew")

@@ -26,7 +26,8 @@ from tenants.decisions import Decision
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaRequest, Tenant
 from tenants.policy import Asked, Taken
 from tests import make
-from tests.tenants.test_doors_agree import DONE, Answer, raced, undone
+from tests.tenants.test_doors_agree import DONE, Answer, raced
+from tests.visits import undone
 
 WHY = "The course needs them."
 DAYS = 9

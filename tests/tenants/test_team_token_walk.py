@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
@@ -41,7 +39,7 @@ from tenants.models import (
 from tenants.policy import Asked
 from tests import make
 from tests.test_shape import all_routes, filled
-from tests.visits import rows_of
+from tests.visits import rows_of, undone
 from tests.workloads import running
 from workloads.models import RegistryCredential, TeamSecret, Volume
 
@@ -200,15 +198,6 @@ def calls(ids: dict[str, str]) -> Iterator[tuple[str, str, list[str], dict[str, 
 
 def send(client: Client, method: str, address: str, body: dict[str, Any]) -> HttpResponse:
     return client.generic(method, address, json.dumps(body), content_type="application/json")
-
-
-@contextmanager
-def undone() -> Iterator[None]:
-    with transaction.atomic():
-        try:
-            yield
-        finally:
-            transaction.set_rollback(True)
 
 
 def rows() -> str:
