@@ -40,7 +40,6 @@ from tenants import views as tenants
 from tenants.models import Membership, Tenant
 from workloads import api as workloads_api
 from workloads import (
-    following_api,
     giving_back_api,
     priority_api,
     registry_api,
@@ -164,7 +163,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
     path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
     path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
-    path("api/v1/workloads/<slug:name>/restart", following_api.Restart.as_view(), name="api-workload-restart"),
+    path("api/v1/workloads/<slug:name>/restart", runs_api.Restart.as_view(), name="api-workload-restart"),
     path("api/v1/workloads/<slug:name>/runs", runs_api.Runs.as_view(), name="api-workload-runs"),
     path("api/v1/workloads/<slug:name>/runs/<int:number>", runs_api.RunDetail.as_view(), name="api-workload-run"),
     path("api/v1/workloads/<slug:name>/stop", runs_api.Stop.as_view(), name="api-workload-stop"),

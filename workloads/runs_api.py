@@ -1,4 +1,4 @@
-"""/api/v1/workloads/<name>/runs: start a run, list them, and look, or wait, how one of them is doing; and stop."""
+"""/api/v1/workloads/<name>/runs: start, list, look or wait how one of them is doing; and stop, also to begin anew."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import takes_no_fields
 from accounts.models import Scope
 from portal.errors import get_or_refuse
-from workloads import actions, pushing, queries
+from workloads import actions, following, pushing, queries
 from workloads.api import (
     TENANT,
     WAIT,
@@ -137,6 +137,24 @@ class Stop(APIView):
         by = actor(request)
         tenant = tenant_of(request, by)
         actions.stop(tenant, name, by=by)
+        return answer(by, tenant, name, status.HTTP_202_ACCEPTED)
+
+
+class Restart(APIView):
+    required_scope = Scope.LAUNCH
+
+    @extend_schema(
+        operation_id="workloads_restart",
+        summary="Stop the run; another one begins as declared when it has ended, at once where nothing runs",
+        parameters=[TENANT, ETAG],
+        request=None,
+        responses={202: WorkloadSerializer},
+    )
+    @takes_no_fields
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = tenant_of(request, by)
+        following.restart(tenant, name, by=by)
         return answer(by, tenant, name, status.HTTP_202_ACCEPTED)
 
 
