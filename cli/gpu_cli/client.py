@@ -35,11 +35,14 @@ PAGE = 200
 
 @dataclass(frozen=True)
 class Answer:
-    """`retry_after_s`: nobody waited although the call asked for it; the same again after that time."""
+    """`retry_after_s`: nobody waited although the call asked for it; the same again after that time. `location`: the
+    address of what was made, "" where none was; never one to call, since another host would get the token.
+    """
 
     status: int
     body: Any
     retry_after_s: float | None = None
+    location: str = ""
 
 
 class Client:
@@ -121,7 +124,8 @@ class Client:
                 tries_again = may_repeat or not was_sent
             else:
                 if response.is_success:
-                    return Answer(response.status_code, self._json(response), retry_after_s(response))
+                    location = response.headers.get("Location", "")
+                    return Answer(response.status_code, self._json(response), retry_after_s(response), location)
                 problem = problem_of(response, is_unsure=response.status_code in GATEWAY and not may_repeat)
                 tries_again = was_not_done(response, problem) or (may_repeat and response.status_code in GATEWAY)
                 asked_s = retry_after_s(response)

@@ -177,12 +177,13 @@ def progress(run: Json) -> str:
     """One line: how a run is doing. `estimate` is beside its status while it waits."""
     status = run["status"]
     position = status["facts"].get("position")
-    parts = [f"{status['phase']}: {plain(status['message'])}"]
+    phase, said = status["phase"], plain(status["message"])
+    parts = [said if said.lower().startswith(phase) else f"{phase}: {said}"]
     # The sentence may say it already.
     if position is not None and not re.search(rf"\b{position}\b", status["message"]):
         parts.append(f"Position {position}.")
-    if said := estimate(run.get("estimate")):
-        parts.append(said)
+    if expected := estimate(run.get("estimate")):
+        parts.append(expected)
     return " ".join(parts)
 
 

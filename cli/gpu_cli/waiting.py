@@ -14,7 +14,7 @@ from rich.status import Status
 from gpu_cli import show
 from gpu_cli.client import Json
 from gpu_cli.exits import Exit, can_never_start, exit_code
-from gpu_cli.problems import Misused
+from gpu_cli.problems import Misused, Refused
 from gpu_cli.session import Session
 
 UNTIL = ("admitted", "ready", "finished")
@@ -41,11 +41,8 @@ def wait(session: Session, name: str, number: int, *, tenant: str, until: str, t
     ends_at = now() + timeout_s
     pause_s = 0.0
     with Progress(session) as progress:
-        run = client.get("workloads", name, "runs", str(number), tenant=tenant)
+        run = latest(session, name, number, tenant)
         while True:
-            if run["followed_by"] is not None:
-                run = client.get("workloads", name, "runs", str(run["followed_by"]), tenant=tenant)
-                continue
             progress.tell(with_estimate(session, run, tenant))
             if has_reached(run, until) or can_never_start(run):
                 return Waited(run, timed_out=False)
@@ -54,14 +51,38 @@ def wait(session: Session, name: str, number: int, *, tenant: str, until: str, t
             session.outside.sleep(min(pause_s, left_s))
             asked_at, wait_s = now(), min(WAIT_S, math.ceil(max(left_s - pause_s, 1)))
             path = ("workloads", name, "runs", str(run["number"]))
-            answer = client.wait(*path, wait_s=wait_s, until=next_stage(run, until), tenant=tenant)
+            try:
+                answer = client.wait(*path, wait_s=wait_s, until=next_stage(run, until), tenant=tenant)
+            except Refused as refused:
+                raise _not_begun(session, run, tenant, refused) from None
             run = answer.body
+            if run["followed_by"] is not None:
+                run = latest(session, name, run["followed_by"], tenant)
             pause_s = answer.retry_after_s or max(0.0, LEAST_GAP_S - (now() - asked_at))
+
+
+def latest(session: Session, name: str, number: int, tenant: str) -> Json:
+    """This run, or the one that was begun in its place where it was interrupted."""
+    while True:
+        run: Json = session.client.get("workloads", name, "runs", str(number), tenant=tenant)
+        if run["followed_by"] is None:
+            return run
+        number = run["followed_by"]
+
+
+def _not_begun(session: Session, run: Json, tenant: str, refused: Refused) -> Refused:
+    """Why a run that was to follow another is not there any more: that one's last words."""
+    if run["requested_at"] is not None:
+        return refused
+    before = session.client.get("workloads", run["workload"], "runs", str(run["number"] - 1), tenant=tenant)
+    text = f"Run {run['number']} did not begin. {before['status']['message']}"
+    return Refused(text, status=refused.status, body=refused.body)
 
 
 def with_estimate(session: Session, run: Json, tenant: str) -> Json:
     """When what waits may start stands in the workload, which tells of its last run."""
-    if run["ended_at"] is not None or run["status"]["phase"] not in ("queued", "blocked"):
+    waits = run["ended_at"] is None and run["status"]["phase"] in ("queued", "blocked")
+    if not waits or can_never_start(run):
         return run
     workload = session.client.get("workloads", run["workload"], tenant=tenant)
     is_its = workload["run"] is not None and workload["run"]["number"] == run["number"]

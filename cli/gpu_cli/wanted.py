@@ -1,10 +1,12 @@
-"""What shall run: the options of `launch` and `run` → the body of a call."""
+"""What shall run: the options that `launch` and `run` share → the body of a call."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,17 +30,17 @@ Command = Annotated[list[str] | None, typer.Argument(help="After --: what a job 
 
 def body(
     *,
-    gpu_class: str,
-    units: int | None,
-    image: str,
-    volume: str,
-    env: Sequence[str] | None,
-    secret: Sequence[str] | None,
-    workers: int | None,
-    run_hours: int | None,
-    file: str,
-    accept_terms: int | None,
-    command: Sequence[str] | None,
+    gpu_class: GpuClass = "",
+    units: Units = None,
+    image: Image = "",
+    volume: Volume = "",
+    env: Env = None,
+    secret: Secret = None,
+    workers: Workers = None,
+    run_hours: RunHours = None,
+    file: File = "",
+    accept_terms: AcceptTerms = None,
+    command: Command = None,
 ) -> Json:
     """Only what was said; {}: nothing. What may be left out, and with what, is the portal's to know."""
     said: Json = _read(file) if file else {}
@@ -58,6 +60,23 @@ def body(
         "options": {**said.get("options", {}), **_given(options)},
     }
     return {**said, **_given(values)}
+
+
+def taken_by(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of `body` in place of its parameter `said`, which gets what they say."""
+    options = inspect.signature(body, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def parsed(**values: Any) -> None:
+        command(said=body(**{name: values.pop(name) for name in options}), **values)
+
+    named = [one for its in own.parameters.values() for one in (options.values() if its.name == "said" else [its])]
+    # What typer reads.
+    parsed.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in named]
+    )
+    return parsed
 
 
 def _given(values: Json) -> Json:

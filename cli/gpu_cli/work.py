@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+from httpx import URL
 
 from gpu_cli import show, waiting, wanted
-from gpu_cli.client import Json, new_key
+from gpu_cli.client import Answer, Json, new_key
 from gpu_cli.exits import Exit
 from gpu_cli.following import print_log
 from gpu_cli.lookup import Name
@@ -27,31 +28,19 @@ STILL_RUNNING = "still_running"
 FOR_THE_NEXT = "what is different now is for its next run."
 
 
+@wanted.taken_by
 def launch(
     context: typer.Context,
     name: Name,
     kind: Annotated[str, typer.Option(help="notebook or job; left out: a job if there is a command.")] = "",
-    gpu_class: wanted.GpuClass = "",
-    units: wanted.Units = None,
-    image: wanted.Image = "",
-    volume: wanted.Volume = "",
-    env: wanted.Env = None,
-    secret: wanted.Secret = None,
-    workers: wanted.Workers = None,
-    run_hours: wanted.RunHours = None,
-    file: wanted.File = "",
-    accept_terms: wanted.AcceptTerms = None,
+    *,
+    said: Json,
     key: Key = "",
     tenant: Tenant = "",
     json: AsJson = False,
-    command: wanted.Command = None,
 ) -> None:
     """Declare a new notebook or job and start it. Prints the address of its page."""
     session = session_of(context)
-    said = wanted.body(
-        gpu_class=gpu_class, units=units, image=image, volume=volume, env=env, secret=secret, workers=workers,
-        run_hours=run_hours, file=file, accept_terms=accept_terms, command=command,
-    )  # fmt: skip
     if kind or "kind" not in said:
         said["kind"] = kind or ("job" if said.get("command") else "notebook")
     body = {**said, "name": name}
@@ -60,19 +49,16 @@ def launch(
     session.give(made, lambda found: show.plain(found["url"]))
 
 
+@wanted.taken_by
 def run(
     context: typer.Context,
     name: Name,
-    gpu_class: wanted.GpuClass = "",
-    units: wanted.Units = None,
-    image: wanted.Image = "",
-    volume: wanted.Volume = "",
-    env: wanted.Env = None,
-    secret: wanted.Secret = None,
-    workers: wanted.Workers = None,
-    run_hours: wanted.RunHours = None,
-    file: wanted.File = "",
-    accept_terms: wanted.AcceptTerms = None,
+    *,
+    said: Json,
+    group: Annotated[str, typer.Option(help="What the run is for, a branch for example.")] = "",
+    cancel_running: Annotated[
+        bool, typer.Option("--cancel-running", help="In place of what runs or waits of the --group in the team.")
+    ] = False,
     declare_only: Annotated[bool, typer.Option("--declare-only", help="Start nothing.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Do not wait: print the number of the run.")] = False,
     timeout: Timeout = "1h",
@@ -81,43 +67,31 @@ def run(
     key: Key = "",
     tenant: Tenant = "",
     json: AsJson = False,
-    command: wanted.Command = None,
 ) -> None:
     """For CI: declare a job, start a run of it, wait for its end. Without options it runs as it was declared."""
     session = session_of(context)
     timeout_s = waiting.seconds(timeout)
-    body = wanted.body(
-        gpu_class=gpu_class, units=units, image=image, volume=volume, env=env, secret=secret, workers=workers,
-        run_hours=run_hours, file=file, accept_terms=accept_terms, command=command,
-    )  # fmt: skip
-    if declare_only and not body:
+    if declare_only and not said:
         raise Misused("What shall it be? --declare-only needs --class and --image, or --file.")
-    query = {"tenant": tenant}
-    if body:
-        declared = session.client.call("PUT", "workloads", name, query=query, body={"kind": "job", **body})
+    if said:
+        declared = session.client.call("PUT", "workloads", name, query={"tenant": tenant}, body={"kind": "job", **said})
         if declare_only:
             session.say(f"{name} is declared." if declared.status == CREATED else f"{name} is there; {FOR_THE_NEXT}")
             session.give(declared.body, lambda found: show.plain(found["url"]))
             return
-    terms = {} if accept_terms is None else {"accept_terms": accept_terms}
-    path = ("workloads", name, "runs")
-    key = key or new_key()
-    try:
-        started = session.client.call("POST", *path, query=query, body=terms, key=key).body
-    except Refused as refused:
-        if refused.code != STILL_RUNNING:
-            raise
-        _until_stopped(session, name, tenant, timeout_s, refused)
-        started = session.client.call("POST", *path, query=query, body=terms, key=key).body
-    number = int(started["run"]["number"])
-    session.say(f"{name}: run {number}, {started['url']}")
+    # The portal's to judge: whether there is a group, and one in form.
+    push = {name: of for name, of in (("group", group), ("cancel_running", cancel_running)) if of}
+    terms = {name: of for name, of in said.items() if name == "accept_terms"}
+    number = _start(session, name, tenant, {**push, **terms}, key or new_key(), timeout_s)
     if detach:
-        session.give(started, lambda found: str(found["run"]["number"]))
+        # Where nobody asks for more, nothing more is asked: the number is known, whatever happens to the portal.
+        found = session.client.get("workloads", name, "runs", str(number), tenant=tenant) if json else {}
+        session.give(found, lambda _found: str(number))
         return
-    with stopped_if_interrupted(session, name, tenant, stop):
+    with stopped_if_interrupted(session, name, number, tenant, stop):
         waited = waiting.wait(session, name, number, tenant=tenant, until="finished", timeout_s=timeout_s)
-    if stop and waited.run["ended_at"] is None:
-        _stop(session, name, tenant)
+    if stop:
+        _give_up(session, waited.run, tenant)
     if log and waited.run["started_at"] is not None:
         try:
             print_log(session, waited.run["tenant"], name)
@@ -163,6 +137,31 @@ def _stop(session: Session, name: str, tenant: str) -> Json:
     return found
 
 
+def _give_up(session: Session, run: Json, tenant: str) -> None:
+    """What ends already may be followed by the run of a newer push, which another stop would take back."""
+    if run["ended_at"] is None and run["status"]["phase"] != "stopping":
+        _stop(session, run["workload"], tenant)
+
+
+def _start(session: Session, name: str, tenant: str, body: Json, key: str, timeout_s: float) -> int:
+    """Number of the run, which may be one that begins when the one before it has ended."""
+
+    def start() -> Answer:
+        path = ("workloads", name, "runs")
+        return session.client.call("POST", *path, query={"tenant": tenant}, body=body, key=key)
+
+    try:
+        started = start()
+    except Refused as refused:
+        if refused.code != STILL_RUNNING:
+            raise
+        _until_stopped(session, name, tenant, timeout_s, refused)
+        started = start()
+    number = int(URL(started.location).path.rpartition("/")[2])
+    session.say(f"{name}: run {number}, {started.body['url']}")
+    return number
+
+
 def _until_stopped(session: Session, name: str, tenant: str, timeout_s: float, refused: Refused) -> None:
     """A newer push comes while the run of an older one is being stopped: its end is near. Any other run stays."""
     found = session.client.get("workloads", name, tenant=tenant)
@@ -183,14 +182,14 @@ def _end(session: Session, waited: Waited, timeout: str) -> None:
 
 
 @contextmanager
-def stopped_if_interrupted(session: Session, name: str, tenant: str, is_wanted: bool) -> Iterator[None]:
+def stopped_if_interrupted(session: Session, name: str, number: int, tenant: str, is_wanted: bool) -> Iterator[None]:
     """CI cancels a job by SIGINT or SIGTERM: both end here, and the cards do not stay behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         if is_wanted:
-            _stop(session, name, tenant)
+            _give_up(session, waiting.latest(session, name, number, tenant), tenant)
         session.say(f"{name} is being stopped." if is_wanted else f"{name} goes on: 'gpu stop {name}' stops it.")
         raise
     finally:

@@ -68,12 +68,8 @@ def five_lines(home: Path, variables: Mapping[str, str]) -> Ended:
 def github(home: Path, variables: Mapping[str, str]) -> Ended:
     """Each step in a shell of its own; after one that failed only those that say failure()."""
     (job,) = yaml.safe_load((EXAMPLES / "github.yml").read_text())["jobs"].values()
-    known = (
-        environment(home)
-        | _plain(job["env"])
-        | variables
-        | {"GITHUB_RUN_ID": variables["JOB"], "GITHUB_RUN_ATTEMPT": "1"}
-    )
+    given = {"GITHUB_RUN_ID": variables["JOB"], "GITHUB_RUN_ATTEMPT": "1", "GITHUB_REF_NAME": "main"}
+    known = environment(home) | _plain(job["env"]) | given | variables
     ended = Ended(0, "", "")
     for step in job["steps"]:
         assert set(step) <= {"name", "run", "if"}, "a step that is not run here"
@@ -86,7 +82,8 @@ def github(home: Path, variables: Mapping[str, str]) -> Ended:
 def gitlab(home: Path, variables: Mapping[str, str]) -> Ended:
     """before_script and script in one shell."""
     (job,) = yaml.safe_load((EXAMPLES / "gitlab.yml").read_text()).values()
-    known = environment(home) | _plain(job["variables"]) | variables | {"CI_JOB_ID": variables["JOB"]}
+    given = {"CI_JOB_ID": variables["JOB"], "CI_COMMIT_REF_NAME": "main"}
+    known = environment(home) | _plain(job["variables"]) | given | variables
     return bash("\n".join([*job["before_script"], *job["script"]]), home, known, options=("-e", "-o", "pipefail"))
 
 

@@ -1,6 +1,7 @@
 """The examples of docs/ci, word for word, against web, doors, gateway, watcher and a real control plane.
 
-What a kubelet would say is scripted: a job whose name ends in "fails" ends with 3, one that "stays" does not end.
+What a kubelet would say is scripted: a job whose name ends in "fails" ends with 3, one that "stays" does not end,
+nor does the first run of "pushed".
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.kube import Kube
-from cluster.models import Cluster
+from cluster.models import Cluster, MirrorWorkload
+from cluster.names import run_name
 from devcluster import hardware, kubelet
 from devcluster.api import Api, Json
 from devcluster.kubelet import Kubelet
 from devcluster.processes import Command, Supervisor, answers, free_port
-from tenants.models import Namespace, Tenant
+from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.cli import ci
 from tests.cli.conftest import token_of
 from tests.plugin import process_environment
+from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, doors, provision, running_doors, watcher, worker
 from tests.workloads.doors_process import Doors
+from tests.workloads.test_problems_shared_live import is_open
 from workloads import actions
 from workloads.models import Run
 from workloads.policy import Wanted
@@ -68,9 +72,11 @@ def portal(doors: Doors, services: dict[str, Any], tmp_path: Path) -> Iterator[s
 
 @pytest.fixture
 def classes(cluster: Cluster, admin: Api, unique: str) -> Iterator[dict[str, GpuClass]]:
-    """`free` with ten cards and `full` with one, on nodes that nobody else's pods ask for; nothing to borrow."""
+    """`free` with ten cards, `full` with one and `less` with two, on nodes that nobody else's pods ask for; nothing to
+    borrow.
+    """
     made = {}
-    for name, cards in (("free", 10), ("full", 1)):
+    for name, cards in (("free", 10), ("full", 1), ("less", 2)):
         product = f"{name}-{unique}".upper()
         labels = {"nvidia.com/gpu": {"product": product, "present": True}}
         taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
@@ -87,7 +93,8 @@ def classes(cluster: Cluster, admin: Api, unique: str) -> Iterator[dict[str, Gpu
 
 def play(found: Kubelet, pod: Json) -> None:
     name = pod["metadata"]["labels"]["gpu-portal/workload"]
-    script = kubelet.runs if name.endswith("stays") else kubelet.ends(3 if name.endswith("fails") else 0)
+    does_stay = name.endswith("stays") or pod["metadata"]["name"].startswith(f"{run_name('pushed', 1)}-")
+    script = kubelet.runs if does_stay else kubelet.ends(3 if name.endswith("fails") else 0)
     script(found, pod)
 
 
@@ -95,13 +102,17 @@ def test_the_examples_as_they_stand(
     portal: str, classes: dict[str, GpuClass], team_a: Tenant, namespace_a: Namespace, bob: User, images: list[Image],
     kube_worker: Kube, clean_cluster: None, worker: Worker, by_alice: Actor, admin: Api, tmp_path: Path,
 ) -> None:  # fmt: skip
-    """Success, failure, refusal, and a time-out in the queue; all at once, as pushes come."""
-    free, full = classes["free"], classes["full"]
+    """Success, failure, refusal, a time-out in the queue, what can never start any more, and a push in place of what
+    runs; all at once, as pushes come.
+    """
+    free, full, less = classes["free"], classes["full"], classes["less"]
     make.grant(team_a, free, units=4)
     make.grant(team_a, full, units=1)
+    make.grant(team_a, less, units=1)
+    make.grant(team_a, less, units=1, kind=Grant.Kind.BOOST)
     provision(namespace_a, kube_worker)
     built = ci.wheel(tmp_path)
-    homes = {name: tmp_path / name for name in ("lines", "github", "gitlab", "gitlab-waits")}
+    homes = {name: tmp_path / name for name in ("lines", "github", "gitlab", "gitlab-waits", "push", "newer")}
     for home in homes.values():
         home.mkdir()
     shared = {"GPU_PORTAL": portal, "GPU_TENANT": "team-a", "GPU_TOKEN": token_of(bob, "read", "launch")}
@@ -115,9 +126,12 @@ def test_the_examples_as_they_stand(
 
     in_queue = {"GPU_CLASS": full.slug, "TIMEOUT": "4s"}
     with Kubelet(admin).claim(namespace_a.name, script=play), ThreadPoolExecutor(8) as threads:
-        stays = Wanted(name="stays", kind="job", gpu_class=full.slug, units=1, image="python")
-        actions.launch("team-a", stays, by=by_alice)
-        worker(lambda: Run.objects.filter(started_at__isnull=False).exists())
+        for gpu_class in (full, less):
+            stays = Wanted(
+                name=f"{gpu_class.slug}-stays", kind="job", gpu_class=gpu_class.slug, units=1, image="python"
+            )
+            actions.launch("team-a", stays, by=by_alice)
+        worker(lambda: Run.objects.filter(started_at__isnull=False).count() == 2)
         submit, lines = threads.submit, homes["lines"]
         ended: dict[str, Future[ci.Ended]] = {
             "ends": submit(ci.five_lines, lines, asked(JOB="ends")),
@@ -127,19 +141,30 @@ def test_the_examples_as_they_stand(
             "github": submit(ci.github, homes["github"], asked(JOB="github-fails")),
             "gitlab": submit(ci.gitlab, homes["gitlab"], asked(JOB="gitlab")),
             "gitlab-waits": submit(ci.gitlab, homes["gitlab-waits"], asked(JOB="gitlab-waits", **in_queue)),
+            "never": submit(ci.five_lines, lines, asked(JOB="never", GPU_CLASS=less.slug, UNITS="2")),
+            "push": submit(ci.github, homes["push"], asked(JOB="pushed")),
         }
+        worker(lambda: Run.objects.filter(workload__name="pushed", started_at__isnull=False).exists())
+        ended["newer"] = submit(ci.github, homes["newer"], asked(JOB="pushed", GITHUB_RUN_ID="newer"))
+        # Its second unit is granted no more.
+        worker(lambda: MirrorWorkload.objects.filter(namespace=namespace_a.name, name__contains="never").exists())
+        Grant.objects.filter(kind=Grant.Kind.BOOST).delete()
+        wait_until(lambda: is_open(namespace_a, kube_worker))
         worker(lambda: all(one.done() for one in ended.values()), within_s=150)
     told = {name: one.result() for name, one in ended.items()}
 
     codes = {name: one.code for name, one in told.items()}
-    lines_of = {"ends": 0, "fails": 1, "refused": 2, "waits": 3}
-    assert codes == {**lines_of, "github": 1, "gitlab": 0, "gitlab-waits": 3}, told
+    lines_of = {"ends": 0, "fails": 1, "refused": 2, "waits": 3, "never": 2}
+    assert codes == {**lines_of, "github": 1, "gitlab": 0, "gitlab-waits": 3, "push": 1, "newer": 0}, told
     last = {name: told[name].out.splitlines()[-1] for name in ("ends", "fails", "waits")}
     assert last == {"ends": "exit code 0", "fails": "exit code 3", "waits": "exit code None"}
     assert "succeeded: " in told["ends"].err
     assert "failed: " in told["fails"].err
     assert "5 of Own asked, at most 4 possible here" in told["refused"].err
     assert "Timed out after 4s while queued: " in told["waits"].err
+    assert "2 units of Own cannot start with what your team may use now: 1 at most." in told["never"].err
+    assert "Stopped: a newer push of the group pushed/main, pushed, takes its place." in told["push"].err
+    assert "pushed: run 2, " in told["newer"].err
     assert "github-fails: failed " in told["github"].out  # the step that tells why
     results = {name: json.loads((homes[name] / "run.json").read_text()) for name in ("gitlab", "gitlab-waits")}
     assert {name: found["outcome"] for name, found in results.items()} == {"gitlab": "succeeded", "gitlab-waits": ""}

@@ -11,12 +11,16 @@ import httpx
 import pytest
 from django.utils import timezone
 
+from accounts.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Done, Gpu, answered, unheard
 from tests.workloads import running
+from tests.workloads.test_next_steps_read import mirror_wait
+from workloads import following, pushing
 from workloads.models import Run, Workload
+from workloads.push_policy import Push
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("images")]
 PAGE = "/teams/team-a/workloads/train"
@@ -126,17 +130,15 @@ def test_time_that_is_over_at_work_and_nothing_stays_behind(gpu: Gpu, what: tupl
 
 
 def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...]) -> None:
-    def never(_request: httpx.Request) -> httpx.Response | None:
-        found = gpu.between.answer(_request)
-        body = found.json()
-        status = {**body["status"], "verdict": "never", "message": "No node has so many."}
-        return httpx.Response(200, json={**body, "status": status})
-
-    gpu.between.faults = [lambda _request: None, lambda _request: None, never]
-    done = run_it(gpu, what, "--stop")
-    assert (done.code, gpu.slept) == (2, [])
-    assert "No node has so many." in done.err
-    assert "can never start" in done.err
+    """From the moment on when the queue says it: the verdict is the portal's own."""
+    text = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (2) > maximum capacity (1)"
+    gpu.meanwhile = iter([lambda: None, lambda: mirror_wait(Workload.objects.get(), text)])
+    done = run_it(gpu, what, "--units", "2", "--stop", "--timeout", "10h")
+    assert (done.code, len(gpu.slept)) == (2, 2)
+    assert done.err.splitlines()[-2:] == [
+        "blocked: 2 units of A100 80GB whole card cannot start with what your team may use now: 1 at most.",
+        "As it is asked for it can never start.",
+    ]
     assert Run.objects.get().stop_requested_at is not None
 
 
@@ -187,7 +189,7 @@ def test_declare_only_and_runs_of_what_was_declared(gpu: Gpu, what: tuple[str, .
     assert "train is declared." in run_it(gpu, what, "--declare-only").err
     assert "for its next run" in run_it(gpu, what, "--declare-only").err
     assert not Run.objects.exists()
-    assert gpu("run", "train", "--detach", "--json").json["run"]["number"] == 1
+    assert gpu("run", "train", "--detach", "--json").json["number"] == 1
 
 
 def test_a_run_that_was_begun_in_its_place_is_the_one_waited_for(gpu: Gpu, what: tuple[str, ...]) -> None:
@@ -209,6 +211,69 @@ def test_a_run_that_was_begun_in_its_place_is_the_one_waited_for(gpu: Gpu, what:
     assert (done.code, done.json["number"]) == (0, 2)
 
 
+# ---- pushes --------------------------------------------------------------------------------------------------------
+
+PUSH = ("--group", "main", "--cancel-running")
+
+
+def end_of_the_first() -> None:
+    """As the worker finds it: what was to follow begins."""
+    ended("stopped", "Stopped.")()
+    assert following.begin(Workload.objects.get())
+
+
+def test_a_push_is_followed_to_the_run_that_takes_the_place_of_the_one_before(gpu: Gpu, what: tuple[str, ...]) -> None:
+    assert run_it(gpu, what, "--detach", *PUSH).out == "1\n"
+    assert Run.objects.get().group == "main"
+    gpu.meanwhile = iter([lambda: None, end_of_the_first, lambda: None, ended("succeeded", "It is done.")])
+    done = run_it(gpu, what, *PUSH, "--json")
+    assert (done.code, done.json["number"], done.json["group"]) == (0, 2, "main"), done.err
+    told = done.err.splitlines()
+    assert told[0].startswith("train: run 2, ")
+    assert told[1].startswith("queued: It begins when run 1 has ended, ")
+    assert told[-1] == "succeeded: It is done."
+
+
+def test_a_push_that_does_not_wait_has_the_number_that_the_run_will_have(gpu: Gpu, what: tuple[str, ...]) -> None:
+    run_it(gpu, what, "--detach", *PUSH)
+    assert run_it(gpu, what, "--detach", *PUSH).out == "2\n"
+    found = gpu("run", "train", "--detach", *PUSH, "--json").json
+    assert (found["number"], found["requested_at"], found["status"]["reason"]) == (2, None, "follows")
+
+
+def test_a_run_that_does_not_begin_says_why(gpu: Gpu, what: tuple[str, ...]) -> None:
+    def is_in_the_way() -> None:
+        GpuClass.objects.update(life_cycle="retiring")
+        ended("stopped", "Stopped.")()
+        assert not following.begin(Workload.objects.get())
+
+    run_it(gpu, what, "--detach", *PUSH)
+    gpu.meanwhile = iter([is_in_the_way])
+    done = gpu("run", "train", *PUSH, "--json")
+    assert (done.code, done.json["code"]) == (2, "not_found")
+    assert "Run 2 did not begin. Stopped. It was not started again: " in done.err
+
+
+def test_whoever_cancels_an_older_push_does_not_take_the_newer_one_back(
+    gpu: Gpu, what: tuple[str, ...], by_bob: Actor
+) -> None:
+    def cancelled() -> None:
+        pushing.start("team-a", "train", Push("main", cancel_running=True), by=by_bob)
+        raise KeyboardInterrupt
+
+    gpu.meanwhile = iter([cancelled])
+    assert run_it(gpu, what, *PUSH, "--stop").code == 130
+    assert Run.objects.get().next_wanted_by == by_bob.user
+
+
+def test_a_push_takes_the_place_of_its_own_group_alone(gpu: Gpu, what: tuple[str, ...]) -> None:
+    run_it(gpu, what, "--detach", "--group", "fix-7")
+    refused = run_it(gpu, what, *PUSH)
+    assert (refused.code, Run.objects.get().stop_requested_at) == (2, None)
+    assert "of the group fix-7" in refused.err
+    assert "say which in group" in run_it(gpu, what, "--cancel-running").err
+
+
 # ---- wait and stop -------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +284,7 @@ def test_wait_until_a_notebook_is_ready(
     gpu.meanwhile = iter([lambda: running.make_ready(found)])
     done = gpu("wait", "one")
     assert done.code == 0
-    assert done.err.splitlines()[-1].startswith("ready: ")
+    assert done.err.splitlines()[-1].startswith("Ready")
     assert gpu("wait", "one", "--until", "finished", "--timeout", "10s").code == 4
     assert gpu("wait", "one", "--until", "soon").code == 2
 
@@ -247,7 +312,7 @@ def test_stop_is_asked_once(gpu: Gpu, what: tuple[str, ...]) -> None:
     gpu.between.faults = [unheard(httpx.ReadTimeout)]
     done = gpu("stop", "train")
     assert done.code == 0
-    assert done.out.startswith("stopping: ")
+    assert done.out.startswith("Stopping")
     assert gpu("stop", "train").code == 0
     assert gpu("stop", "nothing").code == 2
 
