@@ -13,7 +13,7 @@ from django.urls import resolve
 from accounts.answers import ELSEWHERE, refusals_of
 from accounts.models import Scope, User
 from tests import contract
-from tests.accounts.test_api import caller
+from tests.calling import caller
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:

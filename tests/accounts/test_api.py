@@ -16,21 +16,14 @@ from django.urls import get_resolver
 
 from accounts import actions
 from accounts.actor import Actor, system
-from accounts.models import ApiToken, Event, Scope, User
+from accounts.models import ApiToken, Event, User
 from tenants.models import Tenant
+from tests.calling import caller
 
 
 @pytest.fixture
 def as_alice(client: Client, alice: User) -> Client:
     return caller(alice)
-
-
-def caller(user: User) -> Client:
-    """A script with a token of all scopes."""
-    _, text = actions.create_token(
-        name="script", scopes=list(Scope), expires_in_days=7, by=Actor(user=user, via="page")
-    )
-    return Client(headers={"Authorization": f"Bearer {text}"})
 
 
 def post(client: Client, body: Any) -> HttpResponse:

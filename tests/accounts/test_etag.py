@@ -26,7 +26,8 @@ from tenants.decisions import Decision
 from tenants.models import Membership, Namespace, QuotaLine, QuotaRequest
 from tenants.policy import Asked
 from tests import make
-from tests.tenants.test_api_people import caller, told
+from tests.calling import caller
+from tests.tenants.test_api_people import told
 from workloads import actions as workloads
 from workloads.models import Workload
 from workloads.policy import Wanted

@@ -9,14 +9,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor, system
+from accounts.actor import system
 from accounts.models import User
 from catalog import actions
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import ClassAccess, Tenant
 from tests import make, mirrored
+from tests.calling import bearer
 
 pytestmark = pytest.mark.django_db
 BY = system("test")
@@ -26,10 +26,7 @@ class Caller:
     """A client with a token of scope read."""
 
     def __init__(self, user: User) -> None:
-        _row, text = accounts.create_token(
-            name="t", scopes=["read"], expires_in_days=1, by=Actor(user=user, via="page")
-        )
-        self.headers = {"authorization": f"Bearer {text}"}
+        self.headers = bearer(user, "read")
 
     def __call__(self, path: str) -> Any:
         return Client().get(f"/api/v1{path}", headers=self.headers)

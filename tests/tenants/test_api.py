@@ -11,22 +11,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
 from accounts.models import Scope, User
 from catalog.models import GpuClass
 from tenants import queries
 from tenants.models import QuotaRequest, Tenant
 from tests import make, mirrored
-
-
-def caller(user: User, *scopes: Scope) -> Client:
-    """A script with a token; all scopes unless told otherwise."""
-    name = f"script {user.tokens.count()}"
-    _, text = accounts.create_token(
-        name=name, scopes=scopes or list(Scope), expires_in_days=7, by=Actor(user=user, via="page")
-    )
-    return Client(headers={"Authorization": f"Bearer {text}"})
+from tests.calling import caller
 
 
 def post(client: Client, path: str, body: Any = None) -> HttpResponse:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import Event, Scope, User
 from tenants import members
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 from tests import make
+from tests.calling import caller, send
 
 MEMBERS = "/api/v1/tenants/team-a/members"
-
-
-def caller(user: User, *scopes: Scope) -> Client:
-    """A script with a token; all scopes unless told otherwise."""
-    name = f"script {user.tokens.count()}"
-    by = Actor(user=user, via="page")
-    _, text = accounts.create_token(name=name, scopes=scopes or list(Scope), expires_in_days=7, by=by)
-    return Client(headers={"Authorization": f"Bearer {text}"})
-
-
-def send(client: Client, method: str, path: str, body: Any = None) -> Any:
-    return client.generic(method, path, json.dumps(body or {}), content_type="application/json")
 
 
 def told(answer: Any) -> tuple[int, str, str | None]:

@@ -11,7 +11,8 @@ from catalog.models import GpuClass
 from tenants import founding
 from tenants.models import Bundle, TeamRequest, Tenant
 from tests import make
-from tests.tenants.test_api import caller, post
+from tests.calling import caller
+from tests.tenants.test_api import post
 from tests.tenants.test_founding import ask, page
 
 

@@ -19,7 +19,8 @@ from tenants import founding, queries
 from tenants.models import Grant, QuotaLine, Tenant
 from tenants.queries import founding as teams
 from tests import make
-from tests.tenants.test_api import caller, post
+from tests.calling import caller
+from tests.tenants.test_api import post
 from tests.tenants.test_founding import page
 
 

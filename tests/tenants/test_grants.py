@@ -17,7 +17,7 @@ from tenants import actions, grants, queries
 from tenants.models import Grant, QuotaLine, QuotaRequest, Tenant
 from tenants.queries import last_days
 from tests import make
-from tests.tenants.test_api import caller
+from tests.calling import caller
 
 DAY = timedelta(days=1)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import Event, Scope, User
 from portal.errors import Refused
 from tenants import image_policy, image_prefixes
 from tenants.models import ImagePrefix, Tenant
+from tests.calling import caller
 
 PREFIXES = "/api/v1/tenants/team-a/image-prefixes"
 VISION = "registry.example.org/vision/"
@@ -22,11 +22,6 @@ needs_rows = pytest.mark.django_db
 
 def page(user: User) -> Actor:
     return Actor(user=user, via="page")
-
-
-def caller(user: User, *scopes: Scope) -> Client:
-    _, text = accounts.create_token(name="script", scopes=scopes, expires_in_days=7, by=page(user))
-    return Client(headers={"Authorization": f"Bearer {text}"})
 
 
 def sent(client: Client, method: str, path: str, body: Any = None) -> tuple[int, Any]:

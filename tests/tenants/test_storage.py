@@ -30,8 +30,8 @@ from tenants.models import Grant, Namespace, QuotaLine, Tenant
 from tenants.policy import Asked
 from tenants.queries import last_days
 from tests import make, mirrored
+from tests.calling import caller
 from tests.queued import look as look
-from tests.tenants.test_api import caller
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db

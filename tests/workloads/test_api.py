@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import actions as accounts
-from accounts.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests import make
+from tests.calling import bearer
 from tests.workloads import running
 from workloads import policy
 from workloads.models import Run, Workload
@@ -25,10 +24,7 @@ class Caller:
     """A client with a token."""
 
     def __init__(self, user: User, scopes: list[str]) -> None:
-        _row, text = accounts.create_token(
-            name=" ".join(scopes), scopes=scopes, expires_in_days=1, by=Actor(user=user, via="page")
-        )
-        self.headers = {"authorization": f"Bearer {text}"}
+        self.headers = bearer(user, *scopes)
 
     def __call__(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         text = json.dumps(body) if body is not None else ""

@@ -13,13 +13,12 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
-from accounts import actions as accounts
 from accounts import idempotency
-from accounts.actor import Actor
 from accounts.models import Event, KeptAnswer, User
 from catalog.models import GpuClass, Image
 from tenants.models import Membership, QuotaRequest, Tenant
 from tests import make
+from tests.calling import bearer
 from tests.tenants.test_actions_decide import at_once
 from workloads.models import Run, Workload
 
@@ -31,9 +30,7 @@ class Caller:
     """A client with a token; `key` is sent where it is given."""
 
     def __init__(self, user: User, *scopes: str) -> None:
-        by = Actor(user=user, via="page")
-        made = accounts.create_token(name=" ".join(scopes), scopes=scopes, expires_in_days=1, by=by)
-        self.headers = {"authorization": f"Bearer {made[1]}"}
+        self.headers = bearer(user, *scopes)
 
     def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
         headers = self.headers if key is None else {**self.headers, "Idempotency-Key": key}

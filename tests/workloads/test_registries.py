@@ -15,7 +15,6 @@ from django.test import Client
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
-from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import Event, Scope, User
 from catalog.models import GpuClass, Image
@@ -24,6 +23,7 @@ from cluster.run_spec import RunSpec
 from portal.errors import Refused
 from tenants import image_prefixes
 from tenants.models import ImagePrefix, Membership, Namespace, Tenant
+from tests.calling import bearer
 from tests.workloads.test_secrets import everything_in_the_database
 from workloads import actions, registries, registry_policy
 from workloads.models import RegistryCredential, Run, Workload
@@ -51,13 +51,6 @@ def own(job: Wanted) -> Wanted:
 
 def kept() -> SignIn | None:
     return registries.unseal(bytes(RegistryCredential.objects.get().sealed))
-
-
-def caller(user: User, *scopes: Scope) -> dict[str, str]:
-    _, text = accounts.create_token(
-        name=f"ci {user.tokens.count()}", scopes=scopes, expires_in_days=1, by=Actor(user, via="page")
-    )
-    return {"authorization": f"Bearer {text}"}
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
@@ -287,7 +280,7 @@ def test_the_api_puts_lists_in_pages_and_deletes(
 ) -> None:
     ImagePrefix.objects.create(tenant=vision.tenant, prefix="ghcr.io/a/")
     actions.declare("team-a", own, by=by_alice)
-    headers = caller(alice, Scope.READ, Scope.ADMIN)
+    headers = bearer(alice, Scope.READ, Scope.ADMIN)
 
     def put(host: str, body: dict[str, Any]) -> Any:
         return client.put(f"{REGISTRIES}/{host}", body, content_type="application/json", headers=headers)
@@ -319,10 +312,10 @@ def test_the_api_puts_lists_in_pages_and_deletes(
     ]
     assert second.json()["next"] is None
     assert CANARY not in first.content.decode() + second.content.decode()
-    assert client.delete(f"{REGISTRIES}/{HOST}", headers=caller(alice, Scope.READ, Scope.LAUNCH)).status_code == 403
+    assert client.delete(f"{REGISTRIES}/{HOST}", headers=bearer(alice, Scope.READ, Scope.LAUNCH)).status_code == 403
     assert client.delete(f"{REGISTRIES}/{HOST}", headers=headers).status_code == 204
     assert client.delete(f"{REGISTRIES}/{HOST}", headers=headers).status_code == 404
-    assert client.get(REGISTRIES, headers=caller(bob, Scope.READ)).status_code == 200
+    assert client.get(REGISTRIES, headers=bearer(bob, Scope.READ)).status_code == 200
 
 
 @needs_rows
