@@ -51,16 +51,16 @@ class UserManager(BaseUserManager["User"]):
         With every role, since nobody gives one that they lack; it decides about no class.
         """
         roles = [str(role) for role in Role]
-        return self.create_user(
-            email=email, name=name, password=password, is_staff=True, is_superuser=True, roles=roles, **fields
-        )
+        return self.create_user(email=email, name=name, password=password, is_superuser=True, roles=roles, **fields)
+
+
+OPENS_ADMIN = frozenset({Role.OPERATOR, Role.ADMIN, Role.AUDITOR})
 
 
 class User(AbstractBaseUser, PermissionsMixin):
     email = models.EmailField(max_length=254, unique=True)
     name = models.CharField(max_length=80)
     is_active = models.BooleanField(default=True)
-    is_staff = models.BooleanField(default=False, help_text="May open the Django admin.")
     roles = ArrayField(models.CharField(max_length=10, choices=Role), default=list, blank=True)
     joined_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -83,6 +83,13 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def has_role(self, role: Role) -> bool:
         return role in self.roles
+
+    @property
+    def is_staff(self) -> bool:
+        """May open the Django admin, where policies say what each may change: who keeps the catalog, and who audits it.
+        A column of its own would be a second truth that no page could set.
+        """
+        return self.is_superuser or not OPENS_ADMIN.isdisjoint(self.roles)
 
 
 constraint_sentence(

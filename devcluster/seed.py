@@ -110,7 +110,6 @@ def _account(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dic
             name=name,
             password=account["password"],
             roles=[str(one) for one in roles],
-            is_staff=Role.ADMIN in roles,
         )
     account["token"] = _token(user, str(account.get("token", "")), is_admin=Role.ADMIN in roles)
     return account

@@ -134,7 +134,7 @@ def dana(db: None) -> User:
 
 @pytest.fixture
 def olga(db: None) -> User:
-    return make.user("Olga", roles=[Role.OPERATOR, Role.ADMIN], is_staff=True)
+    return make.user("Olga", roles=[Role.OPERATOR, Role.ADMIN])
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def address(route: str, house: dict[str, str]) -> str:
 
 
 def people(alice: User, dana: User, olga: User) -> dict[str, User]:
-    auditor = make.user("Ada", roles=[Role.AUDITOR], is_staff=True)
+    auditor = make.user("Ada", roles=[Role.AUDITOR])
     return {"owner": alice, "approver": dana, "operator": olga, "auditor": auditor}
 
 

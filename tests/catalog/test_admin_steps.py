@@ -97,7 +97,7 @@ def test_teams_are_named_by_hand(staff: Client, a100: GpuClass, team_a: Tenant) 
 
 @pytest.mark.parametrize("address", ["{pk}/hold/", "{pk}/release/", "{pk}/retire/", "proposed/", "proposed/x/"])
 def test_only_operators_come_here(address: str, a100: GpuClass, alice: User) -> None:
-    auditor = make.user("Aron", roles=[Role.AUDITOR], is_staff=True)
+    auditor = make.user("Aron", roles=[Role.AUDITOR])
     for who, status in ((auditor, 403), (alice, 404)):
         client = Client()
         make.administrator(client, who)

@@ -5,7 +5,9 @@ from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.test import Client
 
-from accounts.models import User
+from accounts.actions import set_roles
+from accounts.actor import system
+from accounts.models import Role, User
 from tests import make
 
 
@@ -25,10 +27,20 @@ def test_people_without_administration_find_nothing(client: Client, bob: User) -
     assert client.get("/admin/", follow=True).status_code == 404
 
 
-def test_staff_get_in(client: Client, olga: User) -> None:
-    make.administrator(client, olga)
+@pytest.mark.django_db
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.ADMIN, Role.AUDITOR])
+def test_staff_get_in(client: Client, role: Role) -> None:
+    make.administrator(client, make.user("Stella", roles=[role]))
     assert client.get("/admin/").status_code == 200
     assert client.get("/admin/login/")["Location"] == "/admin/"
+
+
+@pytest.mark.django_db
+def test_whose_role_is_taken_back_is_out_at_the_next_click(client: Client) -> None:
+    stella = make.user("Stella", roles=[Role.OPERATOR])
+    make.administrator(client, stella)
+    set_roles(stella.pk, [], by=system("test"))
+    assert client.get("/admin/", follow=True).status_code == 404
 
 
 def test_staff_without_a_second_factor_are_led_to_one_and_back(client: Client, olga: User) -> None:

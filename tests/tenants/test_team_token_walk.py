@@ -66,7 +66,7 @@ EMPTY = {
 @pytest.fixture
 def nora(team_a: Tenant) -> User:
     """Owner of two teams, everything that staff may be, and somebody's deputy."""
-    found = make.user("Nora", roles=[Role.APPROVER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN], is_staff=True)
+    found = make.user("Nora", roles=[Role.APPROVER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN])
     ApproverFor.objects.create(user=found, gpu_class=None)
     make.member(team_a, found, Membership.Role.OWNER)
     return found
