@@ -21,9 +21,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import queries, signing
+from accounts import queries, signing, welcome
+from accounts.actor import Actor
 from accounts.edge import actor, client_address, showed_second_factor
-from accounts.forms import CodeForm, EnrolForm, NewPasswordForm, status_of
+from accounts.forms import WRONG_PASSWORD_CODE, CodeForm, EnrolForm, NewPasswordForm, PasswordCodeForm, status_of
 from portal.errors import refusal_beside
 from portal.way_back import way_back
 
@@ -40,6 +41,21 @@ def sign_in_code(request: HttpRequest) -> HttpResponse:
         done: HttpResponse = stage.exit()
         return done
     return render(request, "accounts/code.html", {"form": form}, status=status_of(form))
+
+
+@sensitive_post_parameters()
+@never_cache
+@require_http_methods(["GET", "POST"])
+def password_code(request: HttpRequest) -> HttpResponse:
+    """For who has a code of an administrator. Signing in comes after it, with any second factor."""
+    form = PasswordCodeForm(request.POST or None, address=client_address(request))
+    if request.method == "POST" and form.is_valid():
+        by = Actor(form.user, "page", request_id=getattr(request, "request_id", ""))
+        if welcome.set_password(form.cleaned_data["code"], form.cleaned_data["password1"], by=by):
+            messages.success(request, "Your password is set. Sign in with it.")
+            return redirect("login")
+        form.add_error("code", WRONG_PASSWORD_CODE.format(days=welcome.CODE_DAYS))
+    return render(request, "accounts/password_code.html", {"form": form}, status=status_of(form))
 
 
 @login_required

@@ -7,17 +7,20 @@ from typing import Any
 import structlog
 from allauth.mfa.models import Authenticator
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordMixin
 from django.core.exceptions import ValidationError
 
-from accounts import signing, slow_down
+from accounts import signing, slow_down, welcome
 from accounts.edge import client_address
 from accounts.models import Scope, User
-from accounts.policy import scopes_for
+from accounts.policy import ADDRESS_MAX, scopes_for
 
 log = structlog.get_logger(__name__)
 TOO_FAST = "too_fast"
 TOO_FAST_SENTENCE = "Too many attempts for this account from your address. Try again in {wait_s} s."
+WRONG_PASSWORD_CODE = (
+    "This code does not belong to this address, was used, or is older than {days} days. Ask an administrator."
+)
 WRONG_CODE = "This code is not right, or was used before. Type the one that your app shows now."
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
 SCOPES = [(scope.value, scope.label.capitalize()) for scope in Scope]
@@ -55,7 +58,7 @@ class CodeForm(forms.Form):
         self.user, self.address = user, address
 
     def clean_code(self) -> str:
-        not_too_fast(self.user, self.address, at="code")
+        not_too_fast(self.user.email, self.address, at="code")
         code: str = self.cleaned_data["code"]
         found = signing.use_code(self.user, code) if self.user.is_active else None
         if found is None:
@@ -101,9 +104,40 @@ class NewPasswordForm(PasswordChangeForm):
         return right_password(self.user, self.cleaned_data["old_password"], self.address)
 
 
+class PasswordCodeForm(SetPasswordMixin, forms.Form):
+    """A password without the one before: a valid one has found in `user` whose code it is."""
+
+    user: User
+    email = forms.EmailField(
+        max_length=ADDRESS_MAX, label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
+    )
+    code = forms.CharField(max_length=100, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code")
+    password1, password2 = SetPasswordMixin.create_password_fields("New password", "New password again")
+
+    def __init__(self, data: Any, *, address: str) -> None:
+        super().__init__(data)
+        self.address = address
+
+    def clean(self) -> dict[str, Any]:
+        typed: dict[str, Any] = super().clean() or {}
+        self.validate_passwords()
+        if "email" not in typed or "code" not in typed:
+            return typed
+        not_too_fast(typed["email"], self.address, at="password-code")
+        found = welcome.whose_code(typed["email"], typed["code"])
+        if found is None:
+            log.info("password_code_failed", email=typed["email"], address=self.address)
+            self.add_error("code", WRONG_PASSWORD_CODE.format(days=welcome.CODE_DAYS))
+            return typed
+        slow_down.forget(typed["email"], self.address, at="password-code")
+        self.user = found
+        self.validate_password_for_user(found, "password1")
+        return typed
+
+
 def right_password(user: User, typed: str, address: str) -> str:
     """For what somebody before an unlocked screen must not do."""
-    not_too_fast(user, address, at="password")
+    not_too_fast(user.email, address, at="password")
     if not user.check_password(typed):
         log.info("password_again_failed", email=user.email, address=address)
         raise ValidationError("This is not your password.")
@@ -111,8 +145,8 @@ def right_password(user: User, typed: str, address: str) -> str:
     return typed
 
 
-def not_too_fast(user: User, address: str, *, at: str) -> None:
-    wait_s = slow_down.wait_before_attempt(user.email, address, at=at)
+def not_too_fast(email: str, address: str, *, at: str) -> None:
+    wait_s = slow_down.wait_before_attempt(email, address, at=at)
     if wait_s:
         raise ValidationError(TOO_FAST_SENTENCE.format(wait_s=wait_s), code=TOO_FAST)
 

@@ -13,6 +13,8 @@ TOKEN_DAYS_MAX = 365
 TOKENS_MAX = 50
 TOKEN_NAME_MAX = 60
 BECAUSE_MAX = 300
+ADDRESS_MAX = 254
+NAME_MAX = 80
 NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do this.", status=403)
 LAST_ADMIN = Refusal(
     "last_admin", "The portal needs an administrator. Make somebody else one first; nothing was changed.", status=409
@@ -90,12 +92,9 @@ def scopes_for(tenant: str) -> list[str]:
 
 def clean_token_name(name: str) -> str:
     """The name with single spaces. Raises Refused (bad_name): 1 to 60 printable characters."""
-    cleaned = " ".join(name.split())
-    if not 1 <= len(cleaned) <= TOKEN_NAME_MAX or not cleaned.isprintable():
-        raise refuse(
-            "bad_name", f"A token's name has 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'.", field="name"
-        )
-    return cleaned
+    return _clean_name(
+        name, TOKEN_NAME_MAX, f"A token's name has 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'."
+    )
 
 
 def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
@@ -153,7 +152,7 @@ def _last_admin_refusal(target: User, other_admins: int) -> Refusal | None:
 
 def because_refusal(because: str, *, is_needed: bool) -> Refusal | None:
     if is_needed and not because:
-        return Refusal("reason_missing", "Say why the account is suspended; it stays in the history.", "because")
+        return Refusal("reason_missing", "Say why; it stays in the history.", "because")
     if len(because) > BECAUSE_MAX:
         text = f"A reason has at most {BECAUSE_MAX} characters, this one has {len(because)}; shorten it."
         return Refusal("reason_too_long", text, "because")
@@ -177,13 +176,62 @@ def may_change_second_factor(*, held: bool) -> Refusal | None:
 
 def may_drop_second_factor(by: Actor, target: User) -> Refusal | None:
     """A lost phone. Whoever has theirs removes it on the page of the account, with a code."""
+    return _opens_refusal(by, target, own="You remove your own second factor on the page of your account.")
+
+
+def may_make_password_code(by: Actor, target: User) -> Refusal | None:
+    if refusal := _opens_refusal(by, target, own="You change your own password on the page of your account."):
+        return refusal
+    if target.is_active:
+        return None
+    text = f"{target.name} is suspended and could not use a code; restore the account first."
+    return Refusal("suspended", text, status=409)
+
+
+def _opens_refusal(by: Actor, target: User, *, own: str) -> Refusal | None:
+    """Of what would let somebody who means ill in as the other: nobody comes to what they lack by it."""
+    if refusal := may_administer(by):
+        return refusal
     if by.user is None:
         return None
-    if not by.has_role(Role.ADMIN):
-        return NOT_ADMIN
     if by.user_id == target.pk:
-        return Refusal("own_account", "You remove your own second factor on the page of your account.", status=403)
+        return Refusal("own_account", own, status=403)
+    if target.is_superuser:
+        text = "This is the account for emergencies; operators keep it with 'manage.py', where the portal runs."
+        return Refusal("break_glass", text, status=403)
+    if lacking := sorted(set(target.roles) - set(by.roles)):
+        text = f"{target.name} is {lacking[0]} and you are not; ask an administrator who is."
+        return Refusal("lacks_role", text, status=403)
     return None
+
+
+def may_add_person(by: Actor, *, email: str, is_taken: bool) -> Refusal | None:
+    if refusal := may_administer(by) or address_refusal(email):
+        return refusal
+    if is_taken:
+        return Refusal("email_taken", f"'{email}' has an account already; nothing was changed.", "email", status=409)
+    return None
+
+
+def address_refusal(email: str) -> Refusal | None:
+    """Of a person whom nobody here knows: mail goes there."""
+    name, at, host = email.partition("@")
+    if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
+        return None
+    text = f"'{email[:80]}' is no mail address. Send one of up to {ADDRESS_MAX} characters."
+    return Refusal("bad_address", text, "email")
+
+
+def clean_person_name(name: str) -> str:
+    """The name with single spaces. Raises Refused (bad_name)."""
+    return _clean_name(name, NAME_MAX, f"A person's name has 1 to {NAME_MAX} characters.")
+
+
+def _clean_name(name: str, most: int, otherwise: str) -> str:
+    cleaned = " ".join(name.split())
+    if not 1 <= len(cleaned) <= most or not cleaned.isprintable():
+        raise refuse("bad_name", otherwise, field="name")
+    return cleaned
 
 
 def may_change_activity(target: User, *, to: bool) -> Refusal | None:

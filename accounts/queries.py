@@ -140,6 +140,12 @@ def holds_second_factor(user: User) -> bool:
     return Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
 
 
+def who_hold_second_factor(users: Collection[User]) -> set[int]:
+    """Of these, by key."""
+    held = Authenticator.objects.filter(user__in=users, type=Authenticator.Type.TOTP)
+    return set(held.values_list("user_id", flat=True))
+
+
 def holds_any(user: User, factors: Collection[int]) -> bool:
     """Whether one of these, by key, is still theirs."""
     return bool(factors) and Authenticator.objects.filter(user=user, pk__in=factors).exists()

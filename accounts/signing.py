@@ -24,7 +24,7 @@ from django.utils.crypto import salted_hmac
 from nacl.exceptions import CryptoError
 
 from accounts import policy, queries
-from accounts.actions import deliver, record
+from accounts.actions import deliver, locked, record
 from accounts.actor import Actor
 from accounts.models import Event, User
 from portal.errors import get_or_refuse, refuse_if
@@ -122,19 +122,23 @@ def remove_second_factor(*, by: Actor) -> None:
 
 
 @transaction.atomic
-def drop_second_factor(user_id: int, *, because: str, by: Actor) -> None:
+def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
     """Somebody else's, who lost phone and recovery codes. All their sessions end.
 
-    Raises Refused: not_found (404), not_allowed, own_account (403), no_second_factor (409).
+    Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), no_second_factor (409),
+    reason_missing (422).
     """
-    user = get_or_refuse(User.objects.select_for_update(), pk=user_id)
+    by, user, _ = locked(by, user_id)
     refuse_if(policy.may_drop_second_factor(by, user))
+    because = " ".join(because.split())
+    refuse_if(policy.because_refusal(because, is_needed=True))
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()
-    _end(user)
+    end_sessions(user)
     event = record(by, "account.second_factor_dropped", user, after={"because": because})
     text = f"{by.name} removed it: {because}\n\n{NOT_YOU}"
     deliver(event, [user], subject="The second factor of your account was removed", body=text)
+    return user
 
 
 def can_seal() -> bool:
@@ -157,7 +161,7 @@ def change_password(new: str, *, keep: str, by: Actor) -> User:
     validate_password(new, user)
     user.set_password(new)
     user.save(update_fields=["password"])
-    ended = _end(user, keep=keep)
+    ended = end_sessions(user, keep=keep)
     event = record(by, "account.password_changed", user, after={"sessions_ended": ended})
     deliver(event, [user], subject="Your password was changed", body=NOT_YOU)
     return user
@@ -175,12 +179,13 @@ def end_session(session_id: int, *, by: Actor) -> None:
 @transaction.atomic
 def end_other_sessions(*, keep: str, by: Actor) -> int:
     """How many ended."""
-    ended = _end(by.person, keep=keep)
+    ended = end_sessions(by.person, keep=keep)
     record(by, "account.sessions_ended", by.person, after={"sessions_ended": ended})
     return ended
 
 
-def _end(user: User, *, keep: str = "") -> int:
+def end_sessions(user: User, *, keep: str = "") -> int:
+    """How many ended."""
     rows = UserSession.objects.filter(user=user).exclude(session_key=keep)
     ended, _ = Session.objects.filter(session_key__in=list(rows.values_list("session_key", flat=True))).delete()
     rows.delete()

@@ -49,6 +49,8 @@ CALLS = {
 }
 # Pages that are a form for a request: the kind of its line. What is to be filled in is in capital letters.
 FILES = {"request-new": "base", "grant-reclaim": "reclaim"}
+# Pages that are a form for something else.
+MAKES = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
 NO_CALL = {
     "account": "about passwords, second factors and sessions, which no token may touch",
     "api-docs": "describes the calls",
@@ -63,6 +65,7 @@ NO_CALL = {
     "next-steps": "a part of a page; in the API a part of the workload's status",
     "node": "not in the API: the cluster has one, kubectl",
     "nodes": "not in the API: the cluster has one, kubectl",
+    "password-code": "the way to a session; calls have tokens",
     "open": "leads to a notebook in a browser",
     "readyz": "a probe",
     "second-factor": "about a session's own proof",
@@ -87,6 +90,9 @@ def call_for(request: HttpRequest) -> str:
     name, own = match.url_name or "", {key: str(value) for key, value in match.kwargs.items()}
     if name in FILES:
         return curl("POST", f"{V1}/requests", body=_asked(own["tenant"], FILES[name]))
+    if name in MAKES:
+        address, body = MAKES[name]
+        return curl("POST", address, body=body)
     return curl("GET", CALLS[name], {**request.GET.dict(), **own}) if name in CALLS else ""
 
 

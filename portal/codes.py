@@ -65,6 +65,7 @@ Code = Literal[
     "bad_volume_size",
     "bad_wait",
     "bad_workers",
+    "break_glass",
     "busy",
     "changed_meanwhile",
     "checkpoints_not_confirmed",

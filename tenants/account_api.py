@@ -14,8 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import actions, policy, queries
+from accounts import actions, policy, queries, signing, welcome
 from accounts.actor import Actor
+from accounts.bounds import up_to
 from accounts.edge import administrator
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields, takes_no_fields
@@ -33,6 +34,8 @@ class AccountSerializer(serializers.Serializer[Any]):
     suspended = serializers.BooleanField(source="is_suspended")
     joined_at = serializers.DateTimeField()
     signed_in_at = serializers.DateTimeField(source="last_login", allow_null=True, help_text="The last time, if ever.")
+    has_password = serializers.BooleanField(help_text="One that was set here.")
+    has_second_factor = serializers.BooleanField()
     approver_for_all = serializers.BooleanField(source="decides_all", help_text="Every class, also those to come.")
     approver_for = serializers.ListField(
         source="slugs", child=serializers.CharField(), help_text="Slugs of classes. Counts while an approver."
@@ -47,6 +50,21 @@ class TeamOfSerializer(serializers.Serializer[Any]):
 
 class AccountDetailSerializer(AccountSerializer):
     teams = TeamOfSerializer(many=True)
+
+
+class NewAccountSerializer(KnownFields):
+    email = serializers.CharField(validators=up_to(policy.ADDRESS_MAX))
+    name = serializers.CharField(validators=up_to(policy.NAME_MAX))
+
+
+class PasswordCodeSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    email = serializers.EmailField()
+    password_code = serializers.CharField(help_text=f"Told once; works once, for {welcome.CODE_DAYS} days.")
+
+
+class BecauseSerializer(KnownFields):
+    because = serializers.CharField(validators=up_to(policy.BECAUSE_MAX))
 
 
 class AccountChangeSerializer(KnownFields):
@@ -93,6 +111,7 @@ def _locked_tag(by: Actor, pk: int) -> str:
 
 class People(generics.GenericAPIView[User]):
     required_scope = Scope.READ
+    required_scopes = {"POST": Scope.ADMIN}
     serializer_class = AccountSerializer
     filterset_class = AccountFilter
     keyset = ("email",)
@@ -110,6 +129,55 @@ class People(generics.GenericAPIView[User]):
         administrator(request)
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
         return self.get_paginated_response(AccountSerializer(person_rows(page), many=True).data)
+
+    @extend_schema(
+        operation_id="people_add",
+        summary="A new account, and the code for its password; administrators",
+        request=NewAccountSerializer,
+        responses={201: PasswordCodeSerializer, 404: None},
+    )
+    def post(self, request: Request) -> Response:
+        by = administrator(request)
+        asked = NewAccountSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        return _code(*welcome.add_person(**asked.validated_data, by=by))
+
+
+def _code(target: User, code: str) -> Response:
+    made = PasswordCodeSerializer({"pk": target.pk, "email": target.email, "password_code": code}).data
+    return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class PasswordCode(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_password_code",
+        summary="A code with which somebody sets a new password; administrators",
+        request=None,
+        responses={201: PasswordCodeSerializer},
+    )
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        return _code(*welcome.make_password_code(pk, by=administrator(request)))
+
+
+class SecondFactorDrop(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_second_factor_drop",
+        summary="Take a lost second factor off an account, which is signed out everywhere; administrators",
+        parameters=[ETAG],
+        request=BecauseSerializer,
+        responses=AccountDetailSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = administrator(request)
+        get_or_refuse(User.objects.all(), pk=pk)
+        asked = BecauseSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        return _detail(signing.drop_second_factor(pk, because=asked.validated_data["because"], by=by))
 
 
 class PersonDetail(APIView):

@@ -10,9 +10,10 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from accounts import actions, policy, queries
+from accounts import actions, policy, queries, signing, welcome
 from accounts.actor import Actor
 from accounts.edge import administrator
 from accounts.known_fields import KnownFieldsForm
@@ -39,6 +40,11 @@ class Filter(forms.Form):
 
 class RolesForm(KnownFieldsForm):
     roles = forms.MultipleChoiceField(required=False, choices=Role.choices, widget=forms.CheckboxSelectMultiple)
+
+
+class PersonForm(KnownFieldsForm):
+    email = forms.EmailField(label="E-mail address", max_length=policy.ADDRESS_MAX)
+    name = forms.CharField(max_length=policy.NAME_MAX)
 
 
 class ClassForm(KnownFieldsForm):
@@ -74,6 +80,31 @@ def people(request: HttpRequest) -> HttpResponse:
         "next_cursor": page.next_cursor,
     }
     return render(request, "tenants/people.html", context)
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def person_new(request: HttpRequest) -> HttpResponse:
+    by = administrator(request)
+    form = PersonForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with refusal_beside(form):
+            return _code(request, *welcome.add_person(**form.cleaned_data, by=by))
+    return render(request, "tenants/person_new.html", {"form": form}, status=422 if form.is_bound else 200)
+
+
+@login_required
+@never_cache
+@require_POST
+def person_password_code(request: HttpRequest, pk: int) -> HttpResponse:
+    return _code(request, *welcome.make_password_code(pk, by=administrator(request)))
+
+
+def _code(request: HttpRequest, target: User, code: str) -> HttpResponse:
+    """It stands in this one answer and nowhere else."""
+    context = {"person": target, "code": code, "days": welcome.CODE_DAYS}
+    return render(request, "tenants/password_code.html", context)
 
 
 @login_required
@@ -114,6 +145,14 @@ def person_suspend(request: HttpRequest, pk: int) -> HttpResponse:
 def person_restore(request: HttpRequest, pk: int) -> HttpResponse:
     target = actions.restore_user(pk, because=request.POST.get("because", ""), by=administrator(request))
     messages.success(request, f"{target.name} may sign in again, with the roles and teams of before.")
+    return redirect("person", pk)
+
+
+@login_required
+@require_POST
+def person_second_factor_drop(request: HttpRequest, pk: int) -> HttpResponse:
+    target = signing.drop_second_factor(pk, because=request.POST.get("because", ""), by=administrator(request))
+    messages.success(request, f"{target.name} has no second factor any more, and is signed out everywhere.")
     return redirect("person", pk)
 
 
@@ -161,6 +200,8 @@ def _page(
         "tokens": queries.all_tokens(owner=target.email).count(),
         "may_set_roles": policy.may_set_roles(by, target, target.roles, other_admins=others),
         "may_suspend": policy.may_suspend(by, target, other_admins=others),
+        "may_make_code": policy.may_make_password_code(by, target),
+        "may_drop_factor": policy.may_drop_second_factor(by, target),
         "may_change_right": deputy_policy.may_change_right(by, approver=target.pk)
         or deputy_policy.may_be_given(target.name, is_approver=row.is_approver),
         "may_take_right": deputy_policy.may_change_right(by, approver=target.pk),

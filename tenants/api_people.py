@@ -17,6 +17,7 @@ from accounts.edge import actor
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
+from accounts.policy import ADDRESS_MAX
 from portal.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
 from tenants import members, policy, queries
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
@@ -59,7 +60,7 @@ class JoinSerializer(serializers.Serializer[Any]):
 
 
 class NewMemberSerializer(KnownFields):
-    email = serializers.CharField(validators=up_to(policy.ADDRESS_MAX))
+    email = serializers.CharField(validators=up_to(ADDRESS_MAX))
     role = SaidChoiceField(choices=policy.MEMBER_ROLES, default=policy.MEMBER)
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.actions import deliver, deliver_to_address, end_token, record
 from accounts.actor import Actor
 from accounts.models import User
+from accounts.policy import address_refusal
 from accounts.queries import at_verified_address, tokens_of_team
 from cluster.models import MirrorJob
 from portal.due import wake_owners
@@ -54,7 +55,7 @@ def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Members
 
 
 def _invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
-    refuse_if(policy.address_refusal(email))
+    refuse_if(address_refusal(email))
     now = timezone.now()
     # One that has lapsed makes room for the new one.
     _pending_invitations(email).filter(tenant=tenant, expires_at__lte=now).update(

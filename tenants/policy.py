@@ -22,7 +22,6 @@ JUSTIFICATION_MAX = 2000
 REASON_MAX = 500
 MESSAGE_MAX = 300
 COMMENT_MAX = 2000
-ADDRESS_MAX = 254
 # Namespaces that Kubernetes, Kueue and the portal use themselves.
 RESERVED_SLUGS = ("default", "gpu-portal", "kueue", "kube", "openshift", "system")
 
@@ -158,15 +157,6 @@ def may_be_added(email: str, *, is_active: bool) -> Refusal | None:
     if is_active:
         return None
     return Refusal("suspended", f"The account of '{email}' is suspended; ask an administrator.", "email", status=409)
-
-
-def address_refusal(email: str) -> Refusal | None:
-    """Of a person whom nobody here knows: mail goes there."""
-    name, at, host = email.partition("@")
-    if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
-        return None
-    text = f"'{email[:80]}' is no mail address; nobody was invited. Send one of up to {ADDRESS_MAX} characters."
-    return Refusal("bad_address", text, "email")
 
 
 def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal | None:

@@ -166,6 +166,7 @@ def reaches_record(node: ast.FunctionDef, functions: dict[str, ast.FunctionDef],
 # Pages that anybody may open without an account, and why.
 OPEN_TO_ALL = {
     "login": "the way in",
+    "password-code": "the way to a password, with a code",
     "livez": "a load balancer asks",
     "readyz": "a load balancer asks",
     "logout": "ends the session of who asks, if there is one",

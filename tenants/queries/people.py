@@ -10,6 +10,7 @@ from datetime import datetime
 from django.db.models import Exists, OuterRef
 
 from accounts.models import Role, User
+from accounts.queries import who_hold_second_factor
 from tenants.models import ApproverFor, Membership
 
 OWNER = Membership.Role.OWNER
@@ -34,6 +35,8 @@ class PersonRow:
     is_suspended: bool
     joined_at: datetime
     last_login: datetime | None
+    has_password: bool
+    has_second_factor: bool
     decides_all: bool
     decides: list[ClassName] = field(default_factory=list)
 
@@ -57,7 +60,8 @@ class TeamOf:
 
 
 def person_rows(users: Sequence[User]) -> list[PersonRow]:
-    """One query."""
+    """Two queries."""
+    guarded = who_hold_second_factor(users)
     given: dict[int, list[ClassName | None]] = defaultdict(list)
     rows = ApproverFor.objects.filter(user__in=users).order_by("gpu_class__slug")
     for pk, slug, name in rows.values_list("user", "gpu_class__slug", "gpu_class__name"):
@@ -71,6 +75,8 @@ def person_rows(users: Sequence[User]) -> list[PersonRow]:
             is_suspended=not user.is_active,
             joined_at=user.joined_at,
             last_login=user.last_login,
+            has_password=user.has_usable_password(),
+            has_second_factor=user.pk in guarded,
             decides_all=None in given[user.pk],
             decides=[one for one in given[user.pk] if one],
         )

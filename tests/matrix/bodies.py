@@ -44,6 +44,8 @@ def body(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "keep": {"hours": 1, "reason": "A demo."},
         "priority": {"priority": "production", "because": "The demo."},
         "secret": {"value": "s3cret"},
+        "new person": {"email": "new@example.org", "name": "New"},
+        "because": {"because": "Back."},
         "person suspended": {"suspended": True, "because": "Left."},
         "registry": {"username": "robot", "password": "s3cret"},
     }
@@ -84,6 +86,7 @@ def form(name: str, world: World, values: dict[str, str]) -> dict[str, Any]:
         "registry form": {"registry": "registry.example.org", "username": "robot", "password": "s3cret"},
         "secret form": {"name": "NEW_KEY", "value": "s3cret"},
         "roles form": {"roles": ["approver", "admin"]},
+        "new person": {"email": "new@example.org", "name": "New"},
         "suspend person": {"confirm": "ada@example.org", "because": "Left."},
         "because": {"because": "Back."},
         "class form": {"gpu_class": world.things["new class of person"]["own"]["slug"]},

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.django_db
 ELSEWHERE = {
     "login": "the way in: tests/accounts/test_views.py",
     "styleguide": "there while templates are written, and to nobody else: tests/portal/test_styleguide.py",
+    "password-code": "the way in: tests/accounts/test_welcome.py",
     "mfa_authenticate": "the second step of the way in: tests/accounts",
     "live": "served by doors: tests/workloads/test_doors_closed.py",
     "workload-log": "served by doors: tests/workloads/test_logs.py",

@@ -257,6 +257,11 @@ def _things(world: World, colin: User, zoe: User, asked_class: GpuClass) -> None
     }
     things["session"] = {"random": nobody}
     things["person"] = {"own": {"pk": str(decides.pk)}, "random": nobody}
+    # An administrator without other roles opens only accounts without other roles.
+    plain, guarded = make.user("Paula"), make.user("Greta")
+    make.second_factor(guarded)
+    things["plain person"] = {"own": {"pk": str(plain.pk)}, "random": nobody}
+    things["guarded person"] = {"own": {"pk": str(guarded.pk)}, "random": nobody}
     things["suspended person"] = {"own": {"pk": str(sleeps.pk)}, "random": nobody}
     things["class of person"] = {
         "own": {"pk": str(decides.pk), "slug": gpu_class.slug},

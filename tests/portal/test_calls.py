@@ -17,7 +17,7 @@ from accounts import actions as accounts
 from accounts.actor import Actor
 from accounts.models import Scope, User
 from catalog.models import GpuClass
-from portal.calls import CALLS, FILES, NO_CALL, V1, call_for, curl, filled
+from portal.calls import CALLS, FILES, MAKES, NO_CALL, V1, call_for, curl, filled
 from tenants.models import Tenant
 from tests import contract, make, mirrored
 from tests.test_shape import all_routes
@@ -44,7 +44,7 @@ def test_every_page_has_a_call_or_a_reason(team_a: Tenant, olga: User) -> None:
         if client.get(path_of(route, values)).status_code != 405:
             pages.add(pattern.name)
     pages.add("api-schema")
-    told = [*CALLS, *FILES, *NO_CALL]
+    told = [*CALLS, *FILES, *MAKES, *NO_CALL]
     assert sorted(told) == sorted(set(told))
     assert set(told) == pages
 

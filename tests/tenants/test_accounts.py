@@ -18,7 +18,8 @@ from portal.errors import Refused
 from tenants import approvers, life, queries
 from tenants.models import ApproverFor, Membership, Tenant
 from tests import make
-from tests.tenants.test_api_people import caller, send, told
+from tests.calling import caller, send
+from tests.tenants.test_api_people import told
 
 PEOPLE = "/api/v1/people"
 
@@ -46,7 +47,10 @@ def calls(pk: int, slug: str) -> list[tuple[str, str, Any]]:
     return [
         ("GET", PEOPLE, None),
         ("GET", f"{PEOPLE}/{pk}", None),
+        ("POST", PEOPLE, {"nonsense": 1}),
         ("PATCH", f"{PEOPLE}/{pk}", {"nonsense": 1}),
+        ("POST", f"{PEOPLE}/{pk}/password-code", None),
+        ("POST", f"{PEOPLE}/{pk}/second-factor-drop", {"nonsense": 1}),
         ("PUT", f"{PEOPLE}/{pk}/approver-for/{slug}", None),
         ("DELETE", f"{PEOPLE}/{pk}/approver-for/{slug}", None),
         ("PUT", f"{PEOPLE}/{pk}/approver-for-all", None),
@@ -54,7 +58,7 @@ def calls(pk: int, slug: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-PAGES = ("roles", "suspend", "restore", "decides", "decides-no-more")
+PAGES = ("roles", "suspend", "restore", "decides", "decides-no-more", "password-code", "second-factor-drop")
 
 
 @pytest.mark.parametrize("roles", [[], [Role.OPERATOR, Role.APPROVER, Role.AUDITOR]], ids=["nobody", "other staff"])
@@ -156,12 +160,12 @@ def test_the_list_costs_the_same_for_many(
     for number in range(12):
         make.approver(f"Approver{number}", gpu_class=a100)
     client = signed_in(ada)
-    # Session and account, the bar (teams, inbox), the page and its classes.
-    with django_assert_max_num_queries(10):
+    # Session and account, the bar (teams, inbox), the page, its classes and second factors.
+    with django_assert_max_num_queries(11):
         assert client.get("/people").status_code == 200
     with_token = caller(ada)
     with_token.get(PEOPLE)
-    with django_assert_max_num_queries(3):
+    with django_assert_max_num_queries(4):
         assert len(listed(with_token)) == 13
 
 
