@@ -17,7 +17,7 @@ LOCATION = OpenApiParameter(
     "Location", str, OpenApiParameter.HEADER, response=[201], description="Address of what was made."
 )
 TEXTS = {
-    "400": "The body cannot be read: no JSON, or no object, or a key stands in it twice.",
+    "400": "The body cannot be read: no JSON, or no object, or a key stands in it, or in the query, twice.",
     "401": "No token and no session, or one that does not work, or not any more.",
     "403": "The token lacks the scope, or the role does not allow it.",
     "404": "Not there, or not yours to see.",
@@ -111,19 +111,15 @@ def add_answers(result: dict[str, Any], generator: Any, request: Any, public: bo
 
 def refusals_of(method: str, operation: dict[str, Any], body: dict[str, Any]) -> set[str]:
     """The statuses that follow from how a call is made; `body`: the fields of what it sends."""
-    found = {"429", "500", "503"}
+    found = {"400", "422", "429", "500", "503"}
     parameters = operation.get("parameters", [])
     named = {one["name"] for one in parameters}
     if operation.get("security"):
         found |= {"401", "403"}
     if "tenant" in named | body.keys() or any(one["in"] == "path" for one in parameters):
         found.add("404")
-    if method != "get":
-        found.add("409")
-    if method not in ("get", "delete"):  # also where no body is asked for: one that is sent is read, and has no fields
-        found |= {"400", "413", "415", "422"}
-    if any(one["in"] in ("query", "header") for one in parameters):
-        found.add("422")
+    if method != "get":  # also where no body is asked for: one that is sent is read, and has no fields
+        found |= {"409", "413", "415"}
     if "If-Match" in named:
         found.add("412")
     return found

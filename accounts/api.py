@@ -10,10 +10,9 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
-from django_filters.filters import CharFilter
 from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,18 +21,15 @@ from rest_framework.views import APIView
 from accounts import actions, policy, queries
 from accounts.actor import Actor
 from accounts.edge import actor
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
+from accounts.known_query import text, text_filter
 from accounts.models import ApiToken, Event, Role, Scope
 from portal.errors import refuse_if
 
 # Handed in by portal/urls.py: this app knows teams by name only.
 TenantsOf = Callable[[Actor], Collection[str]]
 EVERYBODY = "everybody"
-OWNER = OpenApiParameter(
-    "owner",
-    {"type": "string", "maxLength": 254},
-    description=f"For administrators: an e-mail address, or `{EVERYBODY}`; with the tokens of teams.",
-)
+OWNER = text("owner", 254, f"For administrators: an e-mail address, or `{EVERYBODY}`; with the tokens of teams.")
 
 
 class TokenSerializer(serializers.Serializer[Any]):
@@ -85,9 +81,9 @@ class EventSerializer(serializers.Serializer[Any]):
 
 
 class EventFilter(FilterSet):
-    tenant = CharFilter(help_text="Slug of a team.")
-    row = CharFilter(help_text="`<app>.<model>.<id>`")
-    verb = CharFilter(help_text="For example `token.created`.")
+    tenant = text_filter(63, "Slug of a team.")
+    row = text_filter(120, "`<app>.<model>.<id>`")
+    verb = text_filter(60, "For example `token.created`.")
 
     class Meta:
         model = Event
@@ -117,6 +113,7 @@ class Tokens(generics.GenericAPIView[ApiToken]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
     is_personal = True
+    query_of_get = (OWNER,)
     serializer_class = TokenSerializer
     filter_backends = ()
 
@@ -130,7 +127,6 @@ class Tokens(generics.GenericAPIView[ApiToken]):
     @extend_schema(
         operation_id="tokens_list",
         summary="My tokens that are not revoked, newest first",
-        parameters=[OWNER],
         responses={200: TokenSerializer(many=True), 404: None},
     )
     def get(self, request: Request) -> Response:
@@ -146,8 +142,8 @@ class Tokens(generics.GenericAPIView[ApiToken]):
     def post(self, request: Request) -> Response:
         asked = NewTokenSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        token, text = actions.create_token(**asked.validated_data, by=actor(request))
-        made = {**TokenSerializer(token).data, "token": text}
+        token, secret = actions.create_token(**asked.validated_data, by=actor(request))
+        made = {**TokenSerializer(token).data, "token": secret}
         return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
@@ -158,6 +154,7 @@ class TokenDetail(APIView):
     @extend_schema(
         operation_id="tokens_revoke", summary="Revoke a token; it stops working at once", responses={204: None}
     )
+    @takes_no_fields
     def delete(self, request: Request, prefix: str) -> Response:
         actions.revoke_token(prefix, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

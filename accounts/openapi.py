@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
 
+from accounts.known_query import parameters_of
 from portal.codes import CODES
 
 REFUSAL = {
@@ -19,6 +22,13 @@ REFUSAL = {
     },
 }
 RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}}
+
+
+class Schema(AutoSchema):
+    """The query parameters of a view are those that it takes (accounts/known_query.py)."""
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        return list(parameters_of(self.view, self.method))
 
 
 class BearerScheme(OpenApiAuthenticationExtension):

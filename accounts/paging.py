@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -30,6 +31,19 @@ if TYPE_CHECKING:
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 200
+CURSOR_MAX = 2000
+PAGING = (
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        description="Items a page.",
+    ),
+    OpenApiParameter(
+        "cursor",
+        {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": CURSOR_MAX},
+        description="From `next`, unchanged.",
+    ),
+)
 Row = TypeVar("Row", bound=Model)
 
 
@@ -91,11 +105,8 @@ class KeysetPagination(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
-        cursor = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
         return [
-            {"name": "limit", "in": "query", "description": "Items a page.", "schema": limit},
-            {"name": "cursor", "in": "query", "description": "From `next`, unchanged.", "schema": cursor},
+            {"name": one.name, "in": one.location, "description": one.description, "schema": one.type} for one in PAGING
         ]
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.edge import actor
+from accounts.known_query import choice, text
 from accounts.models import Scope
 from catalog import queries as catalog
 from catalog.contract.shape import NO, PART, YES
@@ -176,6 +177,10 @@ class ClassDetail(APIView):
 
 class Images(generics.GenericAPIView[Image]):
     required_scope = Scope.READ
+    query = (
+        text("gpu_class", 60, "Slug of a class: says of each image whether it fits."),
+        choice("kind", KINDS, "What the image is for."),
+    )
     serializer_class = ImageSerializer
     filter_backends = ()
     keyset = ("position", "id")
@@ -184,10 +189,6 @@ class Images(generics.GenericAPIView[Image]):
     @extend_schema(
         operation_id="images_list",
         summary="The images that workloads can have, as staff put them",
-        parameters=[
-            OpenApiParameter("gpu_class", str, description="Slug of a class: says of each image whether it fits."),
-            OpenApiParameter("kind", str, enum=KINDS),
-        ],
         responses=ImageSerializer(many=True),
     )
     def get(self, request: Request) -> Response:

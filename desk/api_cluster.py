@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from accounts.bounds import up_to
 from accounts.edge import actor, operator
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from catalog import banners
 from catalog import queries as catalog
@@ -115,6 +115,7 @@ class BannerView(APIView):
         parameters=[IF_MATCH],
         responses={204: None, 404: None},
     )
+    @takes_no_fields
     def delete(self, request: Request) -> Response:
         by = operator(request)
         with if_match(request, _locked_tag):

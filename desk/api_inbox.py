@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.actor import ALL_SCOPES
 from accounts.edge import actor
+from accounts.known_query import choice, text
 from accounts.models import Scope
 from desk.queries import inbox as queries
 from desk.queries.inbox import Filter
@@ -35,6 +36,11 @@ class InboxSerializer(RequestSerializer):
 
 class Inbox(generics.GenericAPIView[QuotaRequest]):
     required_scope = Scope.READ
+    query = (
+        text("tenant", 40, "Slug of a team."),
+        text("gpu_class", 60, "Slug of a class."),
+        choice("group", GROUPS, "One of the page's groups."),
+    )
     serializer_class = InboxSerializer
     filter_backends = ()
     keyset = ("id",)
@@ -44,11 +50,6 @@ class Inbox(generics.GenericAPIView[QuotaRequest]):
         operation_id="inbox_list",
         summary="What waits for me, who approves: oldest first, with group and reasons",
         description="`group` is found page by page: with it a page may hold fewer requests, and `next` goes on.",
-        parameters=[
-            OpenApiParameter("tenant", str),
-            OpenApiParameter("gpu_class", str),
-            OpenApiParameter("group", str, enum=GROUPS),
-        ],
         responses=InboxSerializer(many=True),
     )
     def get(self, request: Request) -> Response:

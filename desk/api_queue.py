@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,8 +12,9 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from accounts.edge import actor
+from accounts.known_query import text
 from accounts.models import Scope
-from accounts.paging import parse_limit
+from accounts.paging import PAGING, parse_limit
 from catalog import queries as catalog
 from desk.queries import queue as queries
 from desk.queries.queue import Filter, Waiting
@@ -58,25 +59,24 @@ class QueueSerializer(serializers.Serializer[Any]):
 
 class QueueView(APIView):
     required_scope = Scope.READ
+    query = (
+        text("gpu_class", 60, "Slug of a class."),
+        text("tenant", 40, "Slug of a team."),
+        text("reason", 60, "A code of `status.reason`."),
+        *PAGING,
+    )
 
     @extend_schema(
         operation_id="queue_get",
         summary="For operators and auditors: every run that waits, by class and team in Kueue's order",
         description="`reason` is looked for in the whole queue, 2,000 runs at most in one answer: `next` goes on after "
         "them, so that a page may hold fewer runs than `limit`, or none.",
-        parameters=[
-            OpenApiParameter("gpu_class", str),
-            OpenApiParameter("tenant", str),
-            OpenApiParameter("reason", str),
-            OpenApiParameter("limit", int),
-            OpenApiParameter("cursor", str),
-        ],
         responses=QueueSerializer,
     )
     def get(self, request: Request) -> Response:
         queries.reader(actor(request))
         asked = request.query_params
-        chosen = Filter(asked.get("gpu_class", "")[:60], asked.get("tenant", "")[:60], asked.get("reason", "")[:60])
+        chosen = Filter(asked.get("gpu_class", ""), asked.get("tenant", ""), asked.get("reason", ""))
         limit = parse_limit(asked.get("limit"))
         found = queries.queue(catalog.cluster(), chosen, cursor=asked.get("cursor"), limit=limit)
         address = request.build_absolute_uri()

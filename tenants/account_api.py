@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django_filters.filters import CharFilter, ChoiceFilter
+from django_filters.filters import ChoiceFilter
 from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
@@ -20,6 +20,7 @@ from accounts.bounds import up_to
 from accounts.edge import administrator
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.known_fields import KnownFields, takes_no_fields
+from accounts.known_query import text_filter
 from accounts.models import Role, Scope, User
 from portal.errors import get_or_refuse
 from tenants import approvers
@@ -80,7 +81,7 @@ class AccountChangeSerializer(KnownFields):
 
 
 class AccountFilter(FilterSet):
-    q = CharFilter(max_length=80, help_text="Words of the name or the address.")
+    q = text_filter(80, "Words of the name or the address.")
     role = ChoiceFilter(choices=Role.choices)
     suspended = ChoiceFilter(choices=[("true", "true"), ("false", "false")])
 
@@ -242,6 +243,7 @@ class ApproverForClass(APIView):
         request=None,
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, pk: int, slug: str) -> Response:
         by = administrator(request)
         with if_match(request, lambda: _locked_tag(by, pk)):
@@ -273,6 +275,7 @@ class ApproverForAll(APIView):
         request=None,
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, pk: int) -> Response:
         by = administrator(request)
         with if_match(request, lambda: _locked_tag(by, pk)):

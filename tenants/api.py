@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +21,7 @@ from accounts.edge import actor
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields, takes_no_fields
+from accounts.known_query import choice, text
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
 from tenants import actions, policy, queries, reclaims, shown
@@ -175,6 +176,7 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     measure: Measure | None = None
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
+    query_of_get = (text("tenant", 40, "Slug of a team."), choice("state", STATES, "Of the request."))
     serializer_class = RequestSerializer
     filter_backends = ()
     queryset = QuotaRequest.objects.none()  # for the schema
@@ -182,7 +184,6 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     @extend_schema(
         operation_id="requests_list",
         summary="Requests of my teams (staff: of all), newest first",
-        parameters=[OpenApiParameter("tenant", str), OpenApiParameter("state", str, enum=STATES)],
         responses=RequestSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -284,12 +285,14 @@ class RequestWithdraw(APIView):
 class Tenants(generics.GenericAPIView[Tenant]):
     required_scope = Scope.READ
     serializer_class = TenantSerializer
+    query = (text("q", 80, "Words of the name or the slug."),)
     filter_backends = ()
     keyset = ("slug",)
     queryset = Tenant.objects.none()  # for the schema
 
     def get_queryset(self) -> QuerySet[Tenant]:
-        return Tenant.objects.visible_to(actor(self.request))
+        seen = Tenant.objects.visible_to(actor(self.request))
+        return queries.named(seen, self.request.query_params.get("q", ""))
 
     @extend_schema(
         operation_id="tenants_list", summary="My teams (staff: all), by slug", responses=TenantSerializer(many=True)

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.bounds import up_to
 from accounts.edge import actor
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from catalog.references import PREFIX_LIMIT
 from portal.errors import get_or_refuse
@@ -78,6 +78,7 @@ class ImagePrefixDetail(APIView):
         summary="Take a prefix away (operators); what runs or waits goes on",
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
         image_prefixes.disallow(tenant, pk, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

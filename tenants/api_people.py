@@ -166,6 +166,7 @@ class MemberDetail(APIView):
         request=None,
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
         found = _team(request, tenant)
         with if_match(request, lambda: _locked_tag(found, pk)):
@@ -212,6 +213,7 @@ class TeamInvitation(APIView):
         request=None,
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
         members.revoke_invitation(tenant, pk, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -288,6 +290,7 @@ class JoinDetail(APIView):
     is_personal = True
 
     @extend_schema(operation_id="joins_withdraw", summary="Do not ask any more", request=None, responses={204: None})
+    @takes_no_fields
     def delete(self, request: Request, pk: int) -> Response:
         members.withdraw_join(pk, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

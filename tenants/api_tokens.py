@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from accounts.api import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
 from accounts.edge import actor
+from accounts.known_fields import takes_no_fields
 from accounts.models import ApiToken, Scope
 from tenants import team_tokens
 
@@ -55,6 +56,7 @@ class TeamTokenDetail(APIView):
         summary="Revoke a token of the team; it stops working at once",
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, tenant: str, prefix: str) -> Response:
         team_tokens.revoke(tenant, prefix, by=actor(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

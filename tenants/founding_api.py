@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,6 +15,7 @@ from accounts.actor import Actor
 from accounts.bounds import up_to
 from accounts.edge import actor
 from accounts.known_fields import KnownFields, takes_no_fields
+from accounts.known_query import choice
 from accounts.models import Scope
 from portal.errors import get_or_refuse, refuse
 from tenants import founding, founding_policy, policy
@@ -106,6 +107,7 @@ class TeamRequests(generics.GenericAPIView[TeamRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     is_personal = True
+    query_of_get = (choice("state", STATES, "Of the request."),)
     serializer_class = TeamRequestSerializer
     filter_backends = ()
     queryset = TeamRequest.objects.none()  # for the schema
@@ -113,7 +115,6 @@ class TeamRequests(generics.GenericAPIView[TeamRequest]):
     @extend_schema(
         operation_id="team_requests_list",
         summary="Teams that I asked for (staff: that anybody did), newest first",
-        parameters=[OpenApiParameter("state", str, enum=STATES)],
         responses=TeamRequestSerializer(many=True),
     )
     def get(self, request: Request) -> Response:

@@ -358,7 +358,8 @@ def may_deny(*, reason: str) -> Refusal | None:
 def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, reason: str) -> Refusal | None:
     """A yes may have a reason as well."""
     if len(reason) <= MESSAGE_MAX and (accept or reason):
-        return may_give_role(by, standing, role) if accept else None
+        # A no gives none, but a role that there is not was not meant.
+        return may_give_role(by, standing, role) if accept or role not in MEMBER_ROLES else None
     return Refusal("reason_missing", f"Say in up to {MESSAGE_MAX} characters why; the person reads it.", "reason")
 
 

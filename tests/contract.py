@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
+from urllib.parse import urlencode
 
 from django.http import HttpResponseBase
 from django.test import Client
@@ -43,8 +44,7 @@ def breaches(method: str, answer: HttpResponseBase) -> list[str]:
         return []
     if not route.startswith("api/v1/"):
         return []
-    path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}")
-    operation = contract()["paths"][path].get(method.lower())
+    operation = operation_of(method, route)
     if operation is None:  # OPTIONS, HEAD, or a method that the address does not take
         return []
     call, status = f"{operation['operationId']} answers {answer.status_code}", str(answer.status_code)
@@ -69,6 +69,20 @@ def breaches(method: str, answer: HttpResponseBase) -> list[str]:
         return [*found, f"{call} as {kind}"]
     wrong = validator(json.dumps(kinds[kind]["schema"])).iter_errors(json.loads(answer.content))  # type: ignore[attr-defined]
     return found + [f"{call}: {one.json_path}: {one.message[:200]}" for one in wrong]
+
+
+def operation_of(method: str, route: str) -> dict[str, Any] | None:
+    """None: the address takes no such method."""
+    path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", f"/{route}")
+    found: dict[str, Any] | None = contract()["paths"][path].get(method.lower())
+    return found
+
+
+def query_of(method: str, route: str, **values: str) -> str:
+    """`?` and those of the values that the call takes there, or nothing."""
+    parameters = (operation_of(method, route) or {}).get("parameters", [])
+    taken = {one["name"] for one in parameters if one["in"] == "query"} & values.keys()
+    return f"?{urlencode({name: values[name] for name in sorted(taken)})}" if taken else ""
 
 
 @functools.cache

@@ -17,16 +17,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from accounts import actions as accounts
 from accounts import api
 from accounts.actor import Actor
 from accounts.models import Event, User
+from catalog import banners
 from catalog.models import GpuClass, Image
-from tenants import actions, deputies, founding, image_prefixes, members
+from tenants import actions, approvers, deputies, founding, image_prefixes, members, team_tokens
 from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
 from tenants.policy import Asked
 from tests import make
 from tests.workloads import running
-from workloads import idle, volumes
+from workloads import idle, registries, secrets, volumes
 from workloads.models import Run, Volume
 
 Schema = dict[str, Any]
@@ -42,7 +44,7 @@ def bodies() -> dict[str, tuple[str, str, Schema]]:
         operation["operationId"]: (method, path, _body_of(operation))
         for path, operations in CONTRACT["paths"].items()
         for method, operation in operations.items()
-        if method not in ("get", "delete")
+        if method != "get"
     }
 
 
@@ -133,7 +135,7 @@ def calls(
     running.workload(namespace_a, a100, name="two", by=bob, kind="job", units=2)
     by_alice, later = Actor(alice, "page"), timezone.now() + timedelta(days=30)
     joining = members.ask_to_join("team-a", message="", by=Actor(charlie, "page"))
-    image_prefixes.allow("team-a", "registry.example.org/vision/", by=Actor(olga, "page"))
+    allowed, _is_new = image_prefixes.allow("team-a", "registry.example.org/vision/", by=Actor(olga, "page"))
     other = make.gpu_class(a100.cluster, slug="other")
     asked = Asked(gpu_class=other.slug, units=2, starts=timezone.now(), ends=later, kind="base")
     filed = actions.file_request("team-a", lines=[asked], justification="Two.", by=by_alice)
@@ -153,6 +155,13 @@ def calls(
     Volume.objects.create(namespace=namespace_a, name="going", size_gib=1)
     volumes.request_delete("team-a", "going", by=by_alice)
     frank = make.user("Frank")
+    banners.put_banner(a100.cluster, text="Hello.", until=None, by=Actor(olga, "page"))
+    secrets.put("team-a", "KEY", "v", by=by_alice)
+    registries.put("team-a", "registry.example.org", registries.SignIn("u", "p"), by=by_alice)
+    ofteam, _text = team_tokens.create("team-a", name="old", scopes=["read"], expires_in_days=1, by=by_alice)
+    for slug in (a100.slug, None):
+        approvers.let_decide(dana.pk, slug, by=Actor(olga, "page"))
+    own, _text = accounts.create_token(name="old", scopes=["read"], expires_in_days=1, by=by_alice)
     work = {"kind": "job", "gpu_class": a100.slug, "image": "python", "options": {}}
     named = team | {"name": "one"}
     return {
@@ -185,6 +194,18 @@ def calls(
         "people_password_code": Call(olga, {"pk": str(bob.pk)}),
         "people_second_factor_drop": Call(olga, {"pk": str(bob.pk)}, {"because": "Lost."}),
         "people_change": Call(olga, {"pk": str(bob.pk)}, {"roles": ["operator"]}),
+        "banner_remove": Call(olga, {}),
+        "image_prefixes_disallow": Call(olga, team | {"pk": str(allowed.pk)}),
+        "joins_withdraw": Call(charlie, {"pk": str(joining.pk)}),
+        "members_remove": Call(alice, team | {"pk": str(bob.pk)}),
+        "people_not_approver_for": Call(olga, {"pk": str(dana.pk), "slug": a100.slug}),
+        "people_not_approver_for_all": Call(olga, {"pk": str(dana.pk)}),
+        "registries_delete": Call(alice, team | {"registry": "registry.example.org"}),
+        "secrets_delete": Call(alice, team | {"name": "KEY"}),
+        "team_tokens_revoke": Call(alice, team | {"prefix": ofteam.prefix}),
+        "tenant_invitations_revoke": Call(alice, team | {"pk": str(invited.pk)}),
+        "tokens_revoke": Call(alice, {"prefix": own.prefix}),
+        "workloads_delete": Call(alice, named),
         "people_approver_for": Call(olga, {"pk": str(dana.pk), "slug": other.slug}),
         "people_approver_for_all": Call(olga, {"pk": str(dana.pk)}),
         "deputies_end": Call(dana, {"pk": str(deputy.pk)}),

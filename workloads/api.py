@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from django_filters.filters import ChoiceFilter
+from django_filters.rest_framework.filterset import FilterSet
+from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,7 +18,8 @@ from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
 from accounts.idempotency import IDEMPOTENCY_KEY, once
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
+from accounts.known_query import choice, text, text_filter, whole
 from accounts.models import Scope
 from catalog.references import unknown_fit
 from cluster.run_spec import JOB
@@ -169,13 +172,11 @@ def _needs_run(row: WorkloadRow) -> bool:
     return run is None or (run.ended_at is not None and run.next_wanted_by_id is None)
 
 
-TENANT = OpenApiParameter("tenant", str, description="Slug of the team; needed when you are in several.")
-WAIT = [
-    OpenApiParameter(
-        "wait", int, description=f"Answer when it is so far, after at most so many seconds (≤ {WAIT_LIMIT_S})."
-    ),
-    OpenApiParameter("until", str, enum=UNTIL, description="What to wait for; default `ready`."),
-]
+TENANT = text("tenant", 40, "Slug of the team; needed when you are in several.")
+WAIT = (
+    whole("wait", 0, WAIT_LIMIT_S, "Answer when it is so far, after at most so many seconds."),
+    choice("until", UNTIL, "What to wait for; default `ready`."),
+)
 
 
 def check_team(request: Request, name: str = "") -> None:
@@ -184,11 +185,22 @@ def check_team(request: Request, name: str = "") -> None:
     queries.team(by, tenant_of(request, by))
 
 
+class WorkloadFilter(FilterSet):
+    kind = ChoiceFilter(choices=Workload.Kind.choices)
+    gpu_class = text_filter(60, "Slug of a class.", field_name="gpu_class__slug")
+    created_by = text_filter(254, "An e-mail address.", field_name="created_by__email", lookup_expr="iexact")
+
+    class Meta:
+        model = Workload
+        fields = ["kind", "gpu_class", "created_by"]
+
+
 class Workloads(generics.GenericAPIView[Workload]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.LAUNCH}
+    query = (TENANT,)
     serializer_class = WorkloadSerializer
-    filter_backends = ()
+    filterset_class = WorkloadFilter
     queryset = Workload.objects.none()  # for the schema
 
     def get_queryset(self) -> QuerySet[Workload]:
@@ -198,18 +210,17 @@ class Workloads(generics.GenericAPIView[Workload]):
     @extend_schema(
         operation_id="workloads_list",
         summary="Workloads of a team, newest first",
-        parameters=[TENANT],
         responses=WorkloadSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        rows = queries.rows(self.paginate_queryset(self.get_queryset()) or [])
+        rows = queries.rows(self.paginate_queryset(self.filter_queryset(self.get_queryset())) or [])
         helps = advices_for(actor(request), rows)
         return self.get_paginated_response([body_of(row, helps) for row in rows])
 
     @extend_schema(
         operation_id="workloads_launch",
         summary="Launch: declare a new workload and start its first run",
-        parameters=[TENANT, IDEMPOTENCY_KEY, ETAG],
+        parameters=[IDEMPOTENCY_KEY, ETAG],
         request=LaunchSerializer,
         responses={201: WorkloadSerializer},
     )
@@ -225,11 +236,13 @@ class Workloads(generics.GenericAPIView[Workload]):
 class WorkloadDetail(APIView):
     required_scope = Scope.READ
     required_scopes = {"PUT": Scope.LAUNCH, "DELETE": Scope.LAUNCH}
+    query = (TENANT,)
+    query_of_get = WAIT
 
     @extend_schema(
         operation_id="workloads_get",
         summary="One workload; with `wait`, when it is so far",
-        parameters=[TENANT, *WAIT, ETAG],
+        parameters=[ETAG],
         responses=WorkloadSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
@@ -240,7 +253,7 @@ class WorkloadDetail(APIView):
     @extend_schema(
         operation_id="workloads_declare",
         summary="Declare a workload without starting it; the same again changes nothing",
-        parameters=[TENANT, IF_MATCH, ETAG],
+        parameters=[IF_MATCH, ETAG],
         request=WantedSerializer,
         responses={200: WorkloadSerializer, 201: WorkloadSerializer},
     )
@@ -256,9 +269,10 @@ class WorkloadDetail(APIView):
         operation_id="workloads_delete",
         summary="Stop and delete a workload; its volume stays",
         description="The cluster is cleared after the answer. When nothing is left the address answers 404.",
-        parameters=[TENANT, IF_MATCH],
+        parameters=[IF_MATCH],
         responses={202: WorkloadSerializer},
     )
+    @takes_no_fields
     def delete(self, request: Request, name: str) -> Response:
         by = actor(request)
         tenant = tenant_of(request, by)
@@ -297,12 +311,12 @@ def _checked(asked: KnownFields, request: Request, by: Actor) -> str:
 
 def check_wait(request: Request) -> bool:
     """Whether the caller wants to wait. Raises Refused for what cannot be waited for."""
-    text = request.query_params.get("wait")
+    asked = request.query_params.get("wait")
     if request.query_params.get("until", "ready") not in UNTIL:
         raise refuse("bad_until", f"until is one of {', '.join(UNTIL)}.", field="until")
-    if text is None:
+    if asked is None:
         return False
-    if not (text.isascii() and text.isdigit() and len(text) < 5 and int(text) <= WAIT_LIMIT_S):
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 5 and int(asked) <= WAIT_LIMIT_S):
         raise refuse("bad_wait", f"wait is a whole number of seconds from 0 to {WAIT_LIMIT_S}.", field="wait")
     return True
 

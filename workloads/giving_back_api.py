@@ -37,11 +37,12 @@ class KeepSerializer(KnownFields):
 
 class Extend(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="workloads_extend",
         summary="Give a run more time",
-        parameters=[TENANT, IDEMPOTENCY_KEY, ETAG],
+        parameters=[IDEMPOTENCY_KEY, ETAG],
         request=ExtendSerializer,
         responses=WorkloadSerializer,
     )
@@ -55,11 +56,12 @@ class Extend(APIView):
 
 class Keep(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="workloads_keep",
         summary="Keep an idle notebook for some hours, with a reason",
-        parameters=[TENANT, ETAG],
+        parameters=[ETAG],
         request=KeepSerializer,
         responses=WorkloadSerializer,
     )

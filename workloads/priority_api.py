@@ -26,11 +26,12 @@ class PrioritySerializer(KnownFields):
 
 class Priority(APIView):
     required_scope = Scope.ADMIN
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="workloads_priority",
         summary="Change the priority of a run that waits (operators); a worker carries it out",
-        parameters=[TENANT, ETAG],
+        parameters=[ETAG],
         request=PrioritySerializer,
         responses={202: WorkloadSerializer},
     )

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from accounts.bounds import up_to
 from accounts.edge import actor
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from tenants.queries.image_prefixes import prefixes
 from workloads import queries
@@ -45,6 +45,7 @@ class SignInSerializer(KnownFields):
 
 class Registries(generics.GenericAPIView[RegistryCredential]):
     required_scope = Scope.READ
+    query = (TENANT,)
     serializer_class = RegistrySerializer
     filter_backends = ()
     keyset = ("registry", "id")
@@ -53,7 +54,6 @@ class Registries(generics.GenericAPIView[RegistryCredential]):
     @extend_schema(
         operation_id="registries_list",
         summary="Registries that a team keeps credentials for, without these",
-        parameters=[TENANT],
         responses=RegistrySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -66,11 +66,11 @@ class Registries(generics.GenericAPIView[RegistryCredential]):
 
 class RegistryDetail(APIView):
     required_scope = Scope.ADMIN
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="registries_put",
         summary="Put credentials for a registry, new or instead of others (owners and managers)",
-        parameters=[TENANT],
         request=SignInSerializer,
         responses={200: RegistrySerializer, 201: RegistrySerializer},
     )
@@ -87,9 +87,9 @@ class RegistryDetail(APIView):
     @extend_schema(
         operation_id="registries_delete",
         summary="Delete credentials, also from what runs or waits (owners and managers)",
-        parameters=[TENANT],
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, registry: str) -> Response:
         by = actor(request)
         verbs.delete(tenant_of(request, by), registry, by=by)

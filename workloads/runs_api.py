@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.urls import reverse
+from django_filters.filters import ChoiceFilter
+from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -18,6 +20,7 @@ from accounts.edge import actor
 from accounts.etag import ETAG
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import takes_no_fields
+from accounts.known_query import text_filter
 from accounts.models import Scope
 from portal.errors import get_or_refuse
 from workloads import actions, following, pushing, queries
@@ -35,7 +38,7 @@ from workloads.api import (
     unless_waited,
 )
 from workloads.asked_api import StartSerializer
-from workloads.models import Run, Workload
+from workloads.models import GROUP_LIMIT, Run, Workload
 from workloads.next_steps import OVER
 from workloads.phase import Phase
 from workloads.queries import runs
@@ -63,11 +66,21 @@ LOCATION = OpenApiParameter(
 )
 
 
+class RunFilter(FilterSet):
+    group = text_filter(GROUP_LIMIT, "As it was started with.")
+    outcome = ChoiceFilter(choices=Run.Outcome.choices)
+
+    class Meta:
+        model = Run
+        fields = ["group", "outcome"]
+
+
 class Runs(generics.GenericAPIView[Run]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.LAUNCH}
+    query = (TENANT,)
     serializer_class = RunSerializer
-    filter_backends = ()
+    filterset_class = RunFilter
     keyset = ("-number",)
     queryset = Run.objects.none()  # for the schema
 
@@ -78,17 +91,16 @@ class Runs(generics.GenericAPIView[Run]):
     @extend_schema(
         operation_id="workload_runs_list",
         summary="Runs of a workload, newest first",
-        parameters=[TENANT],
         responses=RunSerializer(many=True),
     )
     def get(self, request: Request, name: str) -> Response:
-        page = self.paginate_queryset(self.get_queryset()) or []
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
         return self.get_paginated_response(RunSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="workloads_start",
         summary="Start another run; 202: it begins when the one before it, of the same group, has ended",
-        parameters=[TENANT, IDEMPOTENCY_KEY, LOCATION, ETAG],
+        parameters=[IDEMPOTENCY_KEY, LOCATION, ETAG],
         request=StartSerializer,
         responses={201: WorkloadSerializer, 202: WorkloadSerializer},
     )
@@ -108,11 +120,12 @@ class Runs(generics.GenericAPIView[Run]):
 
 class RunDetail(APIView):
     required_scope = Scope.READ
+    query = (TENANT,)
+    query_of_get = WAIT
 
     @extend_schema(
         operation_id="workload_runs_get",
         summary="One run; with `wait`, when it is so far",
-        parameters=[TENANT, *WAIT],
         responses=OneRunSerializer,
     )
     def get(self, request: Request, name: str, number: int) -> Response:
@@ -124,11 +137,12 @@ class RunDetail(APIView):
 
 class Stop(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="workloads_stop",
         summary="Stop the run and give its units back; asking twice is asking once",
-        parameters=[TENANT, ETAG],
+        parameters=[ETAG],
         request=None,
         responses={202: WorkloadSerializer},
     )
@@ -142,11 +156,12 @@ class Stop(APIView):
 
 class Restart(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="workloads_restart",
         summary="Stop the run; another one begins as declared when it has ended, at once where nothing runs",
-        parameters=[TENANT, ETAG],
+        parameters=[ETAG],
         request=None,
         responses={202: WorkloadSerializer},
     )

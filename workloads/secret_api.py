@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.bounds import up_to
 from accounts.edge import actor
-from accounts.known_fields import KnownFields
+from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.models import Scope
 from workloads import queries, secrets
 from workloads.api import TENANT, tenant_of
@@ -39,6 +39,7 @@ class ValueSerializer(KnownFields):
 
 class Secrets(generics.GenericAPIView[TeamSecret]):
     required_scope = Scope.READ
+    query = (TENANT,)
     serializer_class = SecretSerializer
     filter_backends = ()
     keyset = ("name", "id")
@@ -47,7 +48,6 @@ class Secrets(generics.GenericAPIView[TeamSecret]):
     @extend_schema(
         operation_id="secrets_list",
         summary="Sealed secrets of a team, without their values",
-        parameters=[TENANT],
         responses=SecretSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -59,11 +59,11 @@ class Secrets(generics.GenericAPIView[TeamSecret]):
 
 class SecretDetail(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="secrets_put",
         summary="Put a secret, new or with another value",
-        parameters=[TENANT],
         request=ValueSerializer,
         responses={200: SecretSerializer, 201: SecretSerializer},
     )
@@ -80,9 +80,9 @@ class SecretDetail(APIView):
     @extend_schema(
         operation_id="secrets_delete",
         summary="Delete a secret that nothing runs with",
-        parameters=[TENANT],
         responses={204: None},
     )
+    @takes_no_fields
     def delete(self, request: Request, name: str) -> Response:
         by = actor(request)
         secrets.delete(tenant_of(request, by), name, by=by)

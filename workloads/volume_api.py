@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
+from django_filters.filters import ChoiceFilter
+from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
@@ -36,23 +39,37 @@ class TeamVolumeSerializer(serializers.Serializer[Any]):
     deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody asked to delete it.")
 
 
+class VolumeFilter(FilterSet):
+    deleting = ChoiceFilter(
+        choices=[("true", "true"), ("false", "false")], help_text="Whether somebody asked to delete it."
+    )
+
+    class Meta:
+        model = Volume
+        fields: tuple[str, ...] = ()
+
+    def filter_queryset(self, queryset: QuerySet[Volume]) -> QuerySet[Volume]:
+        asked = self.form.cleaned_data["deleting"]
+        return queryset.filter(delete_requested_at__isnull=asked == "false") if asked else queryset
+
+
 class Volumes(generics.GenericAPIView[Volume]):
     required_scope = Scope.READ
+    query = (TENANT,)
     serializer_class = TeamVolumeSerializer
-    filter_backends = ()
+    filterset_class = VolumeFilter
     keyset = ("name", "id")
     queryset = Volume.objects.none()  # for the schema
 
     @extend_schema(
         operation_id="volumes_list",
         summary="Volumes of a team, by name",
-        parameters=[TENANT],
         responses=TeamVolumeSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         by = actor(request)
         namespace, team = queries.team(by, tenant_of(request, by))
-        page = self.paginate_queryset(there(namespace)) or []
+        page = self.paginate_queryset(self.filter_queryset(there(namespace))) or []
         named = there(namespace).filter(pk__in=[one.pk for one in page])
         rows, _as_of = volume_rows(by, namespace, team, named)
         return self.get_paginated_response(TeamVolumeSerializer(rows, many=True).data)
@@ -60,11 +77,11 @@ class Volumes(generics.GenericAPIView[Volume]):
 
 class VolumeDelete(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="volumes_delete",
         summary="Have a volume deleted when its grace of 24 hours is over",
-        parameters=[TENANT],
         request=None,
         responses=TeamVolumeSerializer,
     )
@@ -78,11 +95,11 @@ class VolumeDelete(APIView):
 
 class VolumeKeep(APIView):
     required_scope = Scope.LAUNCH
+    query = (TENANT,)
 
     @extend_schema(
         operation_id="volumes_keep",
         summary="Keep a volume that was to be deleted",
-        parameters=[TENANT],
         request=None,
         responses=TeamVolumeSerializer,
     )

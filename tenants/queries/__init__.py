@@ -52,6 +52,13 @@ def now() -> datetime:
 # ---- who stands where --------------------------------------------------------------------------------------------
 
 
+def named(found: QuerySet[Tenant], words: str) -> QuerySet[Tenant]:
+    """Those with each of `words` in slug or name."""
+    for word in words.split():
+        found = found.filter(Q(slug__icontains=word) | Q(name__icontains=word))
+    return found
+
+
 def standing(by: Actor, tenant: Tenant, *, wanted: str = "") -> policy.Standing:
     """The actor's role in the tenant and what is wanted of its namespace, where the caller does not know that. Two
     queries at most.

@@ -17,6 +17,7 @@ from django.shortcuts import resolve_url
 from django.urls import get_resolver
 
 from accounts.models import Event
+from tests.contract import query_of
 from tests.matrix.bodies import body
 from tests.matrix.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
 from tests.matrix.world import CANARY, World, base
@@ -83,8 +84,7 @@ def ask(row: Row, world: World, role: str, values: dict[str, str], method: str =
     path, sent = path_of(row.route, values), body(row.body, world, values)
     client, method = world.client(role), method or row.method
     if row.is_api:
-        is_named = "tenant" in values and "<slug:tenant>" not in ROUTES[row.route]
-        query = f"?{urlencode({'tenant': values['tenant']})}" if is_named else ""
+        query = query_of(method, ROUTES[row.route], **values)
         return client.generic(method, path + query, json.dumps(sent), content_type="application/json")  # type: ignore[return-value]
     form = urlencode(sent, doseq=True)
     return client.generic(method, path, form, content_type="application/x-www-form-urlencoded")  # type: ignore[return-value]

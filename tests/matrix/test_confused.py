@@ -12,11 +12,12 @@ from django.http import HttpResponse
 from django.test import Client
 
 from cluster.models import Cluster
+from tests.contract import query_of
 from tests.matrix.api_table import API
 from tests.matrix.bodies import body
 from tests.matrix.page_table import PAGES
 from tests.matrix.policy import RELATIONS, STAFF, TEAM, Row, expected
-from tests.matrix.sweep import path_of, tuples_written
+from tests.matrix.sweep import ROUTES, path_of, tuples_written
 from tests.matrix.world import World, build
 from tests.visits import undone
 
@@ -44,8 +45,7 @@ def by_nobody_else(row: Row, world: World, role: str) -> Client:
 
 
 def path_and_body(row: Row, world: World, values: dict[str, str]) -> tuple[str, dict[str, Any]]:
-    is_named = row.is_api and "tenant" in values
-    query = f"?{urlencode({'tenant': values['tenant']})}" if is_named else ""
+    query = query_of(row.method, ROUTES[row.route], **values) if row.is_api else ""
     return path_of(row.route, values) + query, body(row.body, world, values)
 
 

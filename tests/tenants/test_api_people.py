@@ -175,8 +175,10 @@ def test_who_asks_is_let_in(joining: dict[str, Any], alice: User, charlie: User)
 def test_a_no_needs_a_reason(joining: dict[str, Any], alice: User, charlie: User) -> None:
     path = f"/api/v1/tenants/team-a/joins/{joining['id']}"
     assert told(send(caller(alice), "POST", path, {"accept": False})) == (422, "reason_missing", "reason")
+    no = {"accept": False, "reason": "We are full."}
+    assert told(send(caller(alice), "POST", path, {**no, "role": "king"})) == (422, "unknown_role", "role")
     assert JoinRequest.objects.get().state == "pending"
-    assert send(caller(alice), "POST", path, {"accept": False, "reason": "We are full."}).status_code == 200
+    assert send(caller(alice), "POST", path, no).status_code == 200
     [seen] = items(caller(charlie), "/api/v1/joins")
     assert (seen["state"], seen["reason"]) == ("declined", "We are full.")
 

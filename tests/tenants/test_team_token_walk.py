@@ -38,6 +38,7 @@ from tenants.models import (
 )
 from tenants.policy import Asked
 from tests import make
+from tests.contract import query_of
 from tests.test_shape import all_routes, filled
 from tests.visits import rows_of, undone
 from tests.workloads import running
@@ -191,7 +192,8 @@ def calls(ids: dict[str, str]) -> Iterator[tuple[str, str, list[str], dict[str, 
         for method in METHODS:
             if not hasattr(view, method.lower()):
                 continue
-            queries = ["?tenant=team-b"] + ([] if method != "GET" else ["", "?owner=everybody", "?mine=false"])
+            of_team, of_all = query_of(method, route, tenant="team-b"), query_of(method, route, owner="everybody")
+            queries = sorted({of_team} if method != "GET" else {of_team, of_all, ""})
             name = f"{method} {pattern.name}"
             yield name, method, [address + query for query in queries], sent.get(name, {})
 

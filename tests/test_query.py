@@ -1,0 +1,85 @@
+"""What stands behind the `?` of every call of the API: bounded in the contract, and refused where it is not known.
+
+A name or a size that cannot be is the same mistake for everybody, so that it is told before anything is looked up.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import Event, User
+from tenants.models import Namespace, Tenant
+from tests import contract
+
+pytestmark = pytest.mark.django_db
+FILLED = {"pk": "1", "number": "1", "slug": "a100", "tenant": "team-a", "name": "one", "prefix": "p", "registry": "r"}
+# Of the web process: the contract itself takes nothing, and the log is doors' own.
+OPERATIONS = {
+    operation["operationId"]: (method, path.format(**FILLED), operation)
+    for path, operations in contract.contract()["paths"].items()
+    for method, operation in operations.items()
+    if path.startswith("/api/v1/") and not path.endswith(".json")
+}
+
+
+def parameters(operation: str) -> dict[str, dict[str, Any]]:
+    found = OPERATIONS[operation][2].get("parameters", [])
+    return {one["name"]: one["schema"] for one in found if one["in"] == "query"}
+
+
+def answer_of(who: User, operation: str, query: str) -> tuple[int, dict[str, Any]]:
+    method, path, _operation = OPERATIONS[operation]
+    client = Client()
+    client.force_login(who)
+    body = "" if method == "get" else "{}"
+    found = client.generic(method.upper(), f"{path}?{query}", body, content_type="application/json")
+    return found.status_code, json.loads(found.content) if found.content else {}
+
+
+def is_bounded(schema: dict[str, Any]) -> bool:
+    if "enum" in schema:
+        return True
+    return "maxLength" in schema if schema["type"] == "string" else schema.keys() >= {"minimum", "maximum"}
+
+
+def test_the_contract_bounds_every_parameter() -> None:
+    found = [(operation, *one) for operation in OPERATIONS for one in parameters(operation).items()]
+    assert found
+    assert [(operation, name) for operation, name, schema in found if not is_bounded(schema)] == []
+
+
+def test_what_is_not_known_stands_twice_or_is_too_long_is_refused(alice: User, team_a: Tenant) -> None:
+    events = Event.objects.count()
+    for operation in OPERATIONS:
+        known = parameters(operation)
+        status, said = answer_of(alice, operation, "no_such=1")
+        assert (status, said["code"], said["field"]) == (422, "unknown_field", "no_such"), operation
+        assert all(name in said["message"] for name in known), operation
+        for name, schema in known.items():
+            status, said = answer_of(alice, operation, f"{name}=1&{name}=1")
+            assert (status, said["code"], said["field"]) == (400, "duplicate_key", name), operation
+            assert answer_of(alice, operation, f"{name}=%00")[0] == 422, (operation, name)
+            if most := schema.get("maxLength"):
+                status, said = answer_of(alice, operation, f"{name}={'9' * (most + 1)}")
+                assert (status, said["field"]) == (422, name), (operation, said)
+                assert str(most) in said["message"], (operation, said)
+    assert Event.objects.count() == events
+
+
+def test_who_is_not_signed_in_or_may_not_is_told_that_first(alice: User) -> None:
+    assert Client().get("/api/v1/workloads?no_such=1").status_code == 401
+
+
+def test_every_get_may_be_asked_to_wait_and_answers_at_once_where_there_is_nothing_to_wait_for(alice: User) -> None:
+    assert answer_of(alice, "me", "wait=60")[0] == 200
+    assert answer_of(alice, "tokens_create", "wait=60")[1]["code"] == "unknown_field"
+
+
+def test_a_stranger_learns_nothing_by_it(charlie: User, alice: User, namespace_a: Namespace) -> None:
+    for operation in ("workloads_get", "workloads_declare", "tenants_get"):
+        told = [answer_of(who, operation, "tenant=team-a&no_such=1") for who in (charlie, alice)]
+        assert told[0] == told[1]
