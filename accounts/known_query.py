@@ -45,8 +45,9 @@ def text_filter(most: int, help_text: str, **more: Any) -> CharFilter:
     """Of a FilterSet: drf-spectacular does not see the length by itself."""
     from django_filters.filters import CharFilter
 
-    found = CharFilter(max_length=most, help_text=help_text, **more)
-    return extend_schema_field({"type": "string", "maxLength": most})(found)
+    found: Any = CharFilter(max_length=most, help_text=help_text, **more)
+    described: CharFilter = extend_schema_field({"type": "string", "maxLength": most})(found)
+    return described
 
 
 def parameters_of(view: APIView, method: str) -> Iterator[OpenApiParameter]:

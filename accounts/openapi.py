@@ -6,7 +6,6 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiParameter
 
 from accounts.known_query import parameters_of
 from portal.codes import CODES
@@ -27,7 +26,7 @@ RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema":
 class Schema(AutoSchema):
     """The query parameters of a view are those that it takes (accounts/known_query.py)."""
 
-    def get_override_parameters(self) -> list[OpenApiParameter]:
+    def get_override_parameters(self) -> list[Any]:
         return list(parameters_of(self.view, self.method))
 
 
