@@ -7,7 +7,7 @@ from django.test import Client
 
 from accounts.actions import set_roles
 from accounts.actor import system
-from accounts.models import Role, User
+from accounts.models import Event, Role, User
 from tests import make
 
 
@@ -91,3 +91,22 @@ def test_somebody_elses_opens_nothing(client: Client, olga: User, bob: User) -> 
 
 def test_how_people_sign_in_is_not_edited_there() -> None:
     assert not [model for model in admin.site._registry if model.__module__.startswith("allauth")]
+
+
+def test_the_administration_has_no_form_for_passwords_of_its_own(client: Client, olga: User) -> None:
+    """It would end no session and leave no event."""
+    make.administrator(client, olga)
+    typed = {
+        "old_password": make.PASSWORD,
+        "new_password1": "a new and long one",
+        "new_password2": "a new and long one",
+    }
+    assert client.post("/admin/password_change/", typed)["Location"] == "/account"
+    olga.refresh_from_db()
+    assert olga.check_password(make.PASSWORD)
+
+
+def test_signing_out_there_is_signing_out(client: Client, olga: User) -> None:
+    make.administrator(client, olga)
+    assert client.post("/admin/logout/").status_code == 302
+    assert Event.objects.get().verb == "account.signed_out"

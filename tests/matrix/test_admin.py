@@ -1,0 +1,111 @@
+"""The Django admin: every address of it × every role, with and without a second factor, looked at and written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Model
+from django.shortcuts import resolve_url
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from accounts.models import Event
+from cluster.models import Cluster
+from tests import make
+from tests.matrix.policy import DEAD, ROLES, TOKENS
+from tests.matrix.sweep import state
+from tests.matrix.world import World, build
+from tests.test_shape import filled, routes
+from tests.visits import undone
+
+pytestmark = pytest.mark.django_db
+COMES_IN = ("operator", "admin", "auditor")
+METHODS = ("GET", "POST")
+KEPT_OUT = (302, 403, 404, 405)
+NOBODY = {*DEAD, *TOKENS}
+
+
+@pytest.fixture
+def world(cluster: Cluster, unique: str) -> World:
+    return build(cluster, unique)
+
+
+def addresses() -> Iterator[str]:
+    """With a row of each model; of what there is none of, with one that is not there."""
+    for model, of_model in admin.site._registry.items():
+        for route, _pattern in _below(of_model.urls):
+            yield f"/admin/{model._meta.app_label}/{model._meta.model_name}{filled(route, _values(model))}"
+    of_site, _app, _name = admin.site.urls
+    for route, pattern in _below([one for one in of_site if isinstance(one, URLPattern)]):
+        if pattern.name != "logout":
+            yield f"/admin{filled(route, {'app_label': 'catalog'})}"
+
+
+def _below(patterns: list[URLPattern]) -> Iterator[tuple[str, URLPattern]]:
+    for route, pattern in routes(patterns):
+        yield route.replace("(?P<app_label>", "<app_label>").replace("^", "").replace("$", ""), pattern
+
+
+def _values(model: type[Model]) -> dict[str, str]:
+    row = model._default_manager.first()
+    return {name: str(row.pk if row else 4711) for name in ("object_id", "pk")}
+
+
+def led(client: Client, method: str, address: str) -> tuple[int, str]:
+    """The status in the end, and whereto outside of the administration."""
+    answer = client.generic(method, address)
+    while answer.status_code == 302:
+        sent_to = answer["Location"].partition("?")[0]
+        if not sent_to.startswith("/admin/"):
+            return 302, sent_to
+        answer = client.get(answer["Location"])
+    return answer.status_code, ""
+
+
+def test_who_has_no_part_in_it_finds_nothing(world: World) -> None:
+    wrong, asked = {}, 0
+    for role in [role for role in ROLES if role not in COMES_IN]:
+        wanted = (302, resolve_url(settings.LOGIN_URL)) if role in NOBODY else (404, "")
+        for method in METHODS:
+            for address in addresses():
+                asked += 1
+                if (found := led(world.client(role), method, address)) != wanted:
+                    wrong[f"{method} {address}: {role}"] = found
+    assert wrong == {}
+    assert asked > 500
+
+
+def test_a_role_without_a_second_factor_is_led_to_one(world: World) -> None:
+    found = {
+        led(world.client(role), method, address) for role in COMES_IN for method in METHODS for address in addresses()
+    }
+    assert found == {(302, reverse("second-factor"))}
+
+
+@pytest.mark.parametrize("role", COMES_IN)
+def test_looking_changes_nothing_and_breaks_nowhere(world: World, role: str) -> None:
+    client = make.administrator(Client(), world.people[role])
+    before, events = state(), Event.objects.count()
+    wrong = {
+        address: answer.status_code
+        for address in addresses()
+        if (answer := client.get(address)).status_code not in (200, 302, 403, 404, 405)
+    }
+    assert wrong == {}
+    assert (state(), Event.objects.count()) == (before, events)
+
+
+def test_who_only_looks_on_writes_nothing(world: World) -> None:
+    client = make.administrator(Client(), world.people["auditor"])
+    before, events = state(), Event.objects.count()
+    wrong, sent = {}, {"post": "yes", "action": "open_classes", "_selected_action": "1"}
+    for address in addresses():
+        with undone():
+            status = client.post(address, sent).status_code
+            has_changed = (state(), Event.objects.count()) != (before, events)
+            if has_changed or (status not in KEPT_OUT and address != "/admin/"):
+                wrong[address] = status
+    assert wrong == {}
