@@ -71,8 +71,8 @@ MEASURE = {"measure": measured}
 INSIDE = {"look_inside": inside}
 
 admin.site.login = staff.sign_in  # type: ignore[method-assign]
-admin.site.logout = accounts.logout  # type: ignore[method-assign]
-admin.site.password_change = staff.password_change  # type: ignore[method-assign]
+admin.site.logout = accounts.logout  # type: ignore[method-assign,assignment]
+admin.site.password_change = staff.password_change  # type: ignore[method-assign,assignment]
 admin.site.has_permission = staff.may_enter  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
