@@ -40,6 +40,7 @@ from portal.error_pages import FAILED  # noqa: E402
 from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, api_headers, to_refusal  # noqa: E402
 from portal.live import Live, Receive, Scope, Send, Topic, Viewer  # noqa: E402
 from portal.safe_headers import Answering, safe_headers  # noqa: E402
+from portal.session_cookie import key_in  # noqa: E402
 from workloads import doors, logs, queries, watching  # noqa: E402
 from workloads.doors import Asked, answer, answer_json  # noqa: E402
 from workloads.next_steps import NEVER  # noqa: E402
@@ -151,7 +152,7 @@ class Doors:
     async def who(self, asked: Asked) -> Any:
         scheme, _, bearer = asked.headers.get("authorization", "").partition(" ")
         bearer = bearer.strip() if scheme.lower() == "bearer" else ""
-        session_key = asked.cookie(settings.SESSION_COOKIE_NAME)
+        session_key = key_in(asked.cookie(settings.SESSION_COOKIE_NAME))
         if not bearer and not session_key:
             return None
         return await self.live.in_thread(_caller, session_key, bearer)

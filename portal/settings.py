@@ -125,7 +125,7 @@ MIDDLEWARE = [
     "portal.isolation.IsolationMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "portal.session_cookie.SignedSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

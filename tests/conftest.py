@@ -21,6 +21,7 @@ from tenants.models import Membership, Namespace, Tenant
 from tests import contract, make
 from tests.economy import economy
 from tests.plugin import SERVICES_VARIABLE, read_services
+from tests.sessions import sign_cookies
 from tests.waiting import wait_until
 
 # The simulated hardware has one of it.
@@ -37,6 +38,8 @@ LONG = (
     "test_foreign",
     "test_recovery",
 )
+
+sign_cookies()
 
 
 @pytest.fixture(scope="session")
