@@ -20,6 +20,7 @@ from django.conf import settings
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from cluster.hidden import without_values
 from cluster.ownership import as_applied
 from portal.due import TryLater
 
@@ -305,10 +306,9 @@ class Kube:
             method, path, body, query, content_type=content_type, timeout_s=timeout_s or settings.KUBE_TIMEOUT_S
         )
         if response.status >= 300:
-            raise _error(response.status, response.data, path)
-        return Answer(
-            json.loads(response.data), [_warning_text(value) for value in response.headers.getlist("Warning")]
-        )
+            raise _error(response.status, response.data, path, body)
+        warnings = [without_values(_warning_text(value), body) for value in response.headers.getlist("Warning")]
+        return Answer(json.loads(response.data), warnings)
 
     def _open(
         self,
@@ -371,7 +371,7 @@ def _warning_text(header: str) -> str:
     return header.partition('"')[2].rpartition('"')[0] or header
 
 
-def _error(status: int, data: bytes, path: str) -> Exception:
+def _error(status: int, data: bytes, path: str, sent: Any = None) -> Exception:
     """A Kubernetes Status sorted by meaning. A body that is no Status is dropped: it could be anything."""
     try:
         answer = json.loads(data)
@@ -380,9 +380,10 @@ def _error(status: int, data: bytes, path: str) -> Exception:
     if not isinstance(answer, dict) or answer.get("kind") != "Status":
         answer = {}
     reason = str(answer.get("reason", ""))
-    text = str(answer.get("message", "")) or f"HTTP {status}"
+    text = without_values(str(answer.get("message", "")), sent) or f"HTTP {status}"
     details = answer.get("details") or {}
-    causes = tuple(str(cause.get("reason") or cause.get("message", "")) for cause in details.get("causes") or [])
+    told = (str(cause.get("reason") or cause.get("message", "")) for cause in details.get("causes") or [])
+    causes = tuple(without_values(text, sent) for text in told)
     if status == 410 or reason in ("Expired", "Gone"):
         return Gone(text)
     # 401: our own token is being renewed, or nobody could check it; no word about what we asked.

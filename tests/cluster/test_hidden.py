@@ -1,0 +1,38 @@
+"""What the cluster says of a Secret is kept without what is in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster.hidden import without_values
+from cluster.kube import ClusterRefused, _error
+
+SECRET = {"kind": "Secret", "data": {"KEY": "Z29sZGVuLWtleQ==", "SHORT": "YWI=", "NONE": ""}}
+
+
+@pytest.mark.parametrize(
+    ("text", "sent", "told"),
+    [
+        ("golden-key is weak", SECRET, "*** is weak"),
+        ("data.KEY: Z29sZGVuLWtleQ== is weak", SECRET, "data.KEY: *** is weak"),
+        ("about YWI= nothing", SECRET, "about *** nothing"),
+        ("about nothing", SECRET, "about nothing"),
+        ("golden-key is weak", {**SECRET, "kind": "ConfigMap"}, "golden-key is weak"),
+        ("golden-key is weak", [{"op": "add"}], "golden-key is weak"),
+        ("golden-key is weak", None, "golden-key is weak"),
+    ],
+)
+def test_its_values_are_left_out(text: str, sent: object, told: str) -> None:
+    assert without_values(text, sent) == told
+
+
+def test_a_refusal_is_cut_after_that() -> None:
+    """A value at the limit would be a part of itself otherwise, which is not found."""
+    text = f"{'x' * 295} golden-key"
+    status = {"kind": "Status", "reason": "Invalid", "message": text, "details": {"causes": [{"message": text}]}}
+    error = _error(422, json.dumps(status).encode(), "secrets", SECRET)
+    assert isinstance(error, ClusterRefused)
+    assert error.text.endswith("x ***")
+    assert "gold" not in str(error) + "".join(error.causes)
