@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import structlog
@@ -22,6 +23,8 @@ WRONG_PASSWORD_CODE = (
     "This code does not belong to this address, was used, or is older than {days} days. Ask an administrator."
 )
 WRONG_CODE = "This code is not right, or was used before. Type the one that your app shows now."
+ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+NO_ADDRESS = "This is no e-mail address. Type yours, for example alice@example.org."
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
 SCOPES = [(scope.value, scope.label.capitalize()) for scope in Scope]
 DAYS = [(30, "30 days"), (90, "90 days"), (365, "1 year")]
@@ -37,6 +40,14 @@ class SignInForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         self.fields["username"].label = "E-mail address"
         self.fields["username"].widget.attrs.update(autocomplete="username", inputmode="email")
+
+    def clean_username(self) -> str:
+        """What is no address may be the password, typed one field too early: it is neither logged nor shown again."""
+        typed: str = self.cleaned_data["username"]
+        if not ADDRESS.fullmatch(typed):
+            self.data = {**self.data, "username": ""}
+            raise ValidationError(NO_ADDRESS)
+        return typed
 
     def clean(self) -> dict[str, Any]:
         """Too fast: refused without looking at the password; whether it was right is what a guesser wants to know."""

@@ -100,3 +100,16 @@ def test_the_login_page_and_a_refused_attempt_are_complete_pages(client: Client,
         assert "no-store" in answer["Cache-Control"]
     assert "do not match" in refused.text
     assert "wrong" not in refused.text
+
+
+def test_a_password_in_the_field_of_the_address_is_not_told_again(
+    client: Client, db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Typed one field too early it would be on the screen, and in the log."""
+    with caplog.at_level("INFO"):
+        told = client.post("/login", {"username": "correct-horse battery", "password": "x"})
+    assert told.status_code == 422
+    assert "This is no e-mail address." in told.text
+    assert "horse" not in told.text
+    assert "sign_in_failed" in caplog.text
+    assert "horse" not in caplog.text
