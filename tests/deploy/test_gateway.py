@@ -414,13 +414,15 @@ def test_the_access_log_holds_no_secret(gateway: Gateway) -> None:
         ("Cookie", f"notebook={secrets[1]}"),
         ("Authorization", secrets[2]),
         ("Referer", f"/?ticket={secrets[0]}"),
+        ("X-Api-Key", secrets[1]),
     ]
 
-    gateway.notebook(f"/gateway/open?ticket={secrets[0]}&{marker}=1", headers=headers)
-    gateway.notebook(f"/lab?token={secrets[0]}&{marker}=2", headers=headers)
+    gateway.notebook(f"/gateway/open?ticket={secrets[0]}&{marker}1=x", headers=headers)
+    gateway.notebook(f"/lab?token={secrets[0]}&{marker}2=x", headers=headers)
+    gateway.notebook(f"/lab?password={secrets[1]}&{marker}3={secrets[2]}", headers=headers)
 
-    until(lambda: gateway.log.read_text().count(marker) >= 2, "two requests in the access log")
+    until(lambda: gateway.log.read_text().count(marker) >= 3, "three requests in the access log")
     log = gateway.log.read_text()
     assert not [secret for secret in secrets if secret in log]
-    [line] = [json.loads(line) for line in log.splitlines() if f"{marker}=1" in line]
+    [line] = [json.loads(line) for line in log.splitlines() if f"{marker}1" in line]
     assert parse_qs(urlsplit(line["request"]["uri"]).query)["ticket"] == ["***"]
