@@ -1,0 +1,180 @@
+"""Everything that the portal leaves behind, as bytes to be searched: rows, Redis, messages, objects, logs, mails.
+
+What is sealed or hashed is not undone; what is merely written another way is.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import html
+import json
+import quopri
+import socket
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus, urlsplit
+
+import redis
+from django.contrib.sessions.models import Session
+from django.core import signing
+from django.db import connection
+
+from devcluster.api import Api
+
+Named = tuple[str, str]
+
+
+def spellings(secret: str) -> set[bytes]:
+    """As it may be written: plain, in JSON, in an address, hexadecimal, and in Base64 at any place of a longer text."""
+    raw, in_json = secret.encode(), json.dumps(secret)[1:-1].encode()
+    found = {raw, in_json, json.dumps(secret, ensure_ascii=False)[1:-1].encode(), html.escape(secret).encode()}
+    found |= {quote(secret).encode(), quote_plus(secret).encode(), raw.hex().encode(), raw.hex().upper().encode()}
+    for text in (raw, in_json):
+        for before, cut in ((0, 0), (1, 2), (2, 3)):
+            whole = (before + len(text)) // 3 * 4
+            for encode in (base64.b64encode, base64.urlsafe_b64encode):
+                found.add(encode(b"\0" * before + text)[cut:whole])
+    return found
+
+
+@dataclass
+class Haystack:
+    """By place, what is in it."""
+
+    places: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def add(self, place: str, *texts: bytes) -> None:
+        self.places.setdefault(place, []).extend(texts)
+
+    def where(self, secret: str) -> list[str]:
+        words = spellings(secret)
+        return [place for place, texts in self.places.items() if any(word in text for text in texts for word in words)]
+
+
+# ---- PostgreSQL --------------------------------------------------------------------------------------------------
+
+
+def database() -> Iterator[tuple[str, bytes]]:
+    """Each table as COPY writes it, bytes as hexadecimal; and what sessions hold, which is kept compressed."""
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            with cursor.copy(f'COPY "{table}" TO STDOUT') as copied:
+                yield f"table {table}", b"".join(bytes(part) for part in copied)
+    for data in Session.objects.values_list("session_data", flat=True):
+        payload = data.partition(":")[0]
+        held = signing.b64_decode(payload.lstrip(".").encode())
+        yield "what sessions hold", zlib.decompress(held) if payload.startswith(".") else held
+
+
+# ---- Redis -------------------------------------------------------------------------------------------------------
+
+
+def kept_in_redis(url: str) -> bytes:
+    """Every key with its value. Not by DUMP, which compresses."""
+    client = redis.Redis.from_url(url)
+    readers: Mapping[bytes, Any] = {
+        b"string": client.get,
+        b"list": lambda key: client.lrange(key, 0, -1),
+        b"set": client.smembers,
+        b"hash": client.hgetall,
+        b"zset": lambda key: client.zrange(key, 0, -1),
+    }
+    found = [key + b" " + _flat(readers[client.type(key)](key)) for key in client.scan_iter()]
+    client.close()
+    return b"\n".join(found)
+
+
+def _flat(value: Any) -> bytes:
+    if isinstance(value, Mapping):
+        value = [part for pair in value.items() for part in pair]
+    return b" ".join(value) if isinstance(value, Iterable) and not isinstance(value, bytes) else bytes(value or b"")
+
+
+class Sniffer:
+    """All that is sent to one database of Redis, messages to Celery among it, before anybody takes them."""
+
+    def __init__(self, url: str) -> None:
+        self.prefix = f" [{urlsplit(url).path.strip('/') or 0} ".encode()
+        self.lines: list[bytes] = []
+        self.connection = redis.Redis.from_url(url).connection_pool.get_connection()
+        self.connection.send_command("MONITOR")
+        assert self.connection.read_response() == b"OK"
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        with suppress(redis.RedisError, OSError, ValueError):
+            while line := self.connection.read_response():
+                if self.prefix in line[:60]:
+                    self.lines.append(codecs.escape_decode(line)[0])  # type: ignore[attr-defined]
+
+    def messages(self) -> list[bytes]:
+        """What was published for workers: envelopes and the bodies in them."""
+        found = []
+        for line in self.lines:
+            at = line.find(b'"LPUSH"')
+            if at < 0 or b'{"body"' not in line:
+                continue
+            envelope = json.loads(line[line.index(b'{"body"') : line.rindex(b'"')])
+            found += [json.dumps(envelope).encode(), base64.b64decode(envelope["body"])]
+        return found
+
+    def close(self) -> None:
+        self.connection._sock.shutdown(socket.SHUT_RDWR)  # what reads in the thread ends by it
+        self.thread.join(10)
+        self.connection.disconnect()
+
+
+@contextmanager
+def sniffed(url: str) -> Iterator[Sniffer]:
+    found = Sniffer(url)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+# ---- Kubernetes --------------------------------------------------------------------------------------------------
+
+
+def objects(admin: Api) -> Iterator[tuple[str, bytes]]:
+    """Every object of every kind that the API server serves, in all namespaces."""
+    versions = ["v1", *(group["preferredVersion"]["groupVersion"] for group in admin.request("GET", "/apis")["groups"])]
+    for version in versions:
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        for kind in admin.request("GET", root)["resources"]:
+            if "/" in kind["name"] or "list" not in kind["verbs"]:
+                continue
+            for item in admin.request("GET", f"{root}/{kind['name']}").get("items") or []:
+                metadata = item.get("metadata", {})
+                name = f"{kind['kind']} {metadata.get('namespace', '')}/{metadata.get('name', '')}"
+                yield name, json.dumps(item).encode()
+
+
+# ---- files -------------------------------------------------------------------------------------------------------
+
+
+def mails(folder: Path) -> list[bytes]:
+    """As sent, and decoded."""
+    raw = [path.read_bytes() for path in folder.glob("*")]
+    return [*raw, *(quopri.decodestring(text) for text in raw)]
+
+
+class Logs:
+    """What was written to files of logs since this was made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sizes = {path: path.stat().st_size for path in folder.glob("*.log")}
+
+    def since(self) -> Iterator[tuple[str, bytes]]:
+        for path in self.folder.glob("*.log"):
+            with path.open("rb") as file:
+                file.seek(self.sizes.get(path, 0))
+                yield f"log of {path.stem}", file.read()

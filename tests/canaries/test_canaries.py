@@ -1,0 +1,410 @@
+"""Secrets are planted through the doors that are meant for them, and through some that are not, in all of the portal's
+processes on a real control plane. Then everything that was left behind is searched for each of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+
+from accounts.models import User
+from catalog.models import GpuClass
+from cluster.models import AppliedObject
+from devcluster import ports
+from devcluster.api import Api
+from devcluster.portal import NAMES, Portal
+from devcluster.processes import Supervisor
+from portal import hints
+from tenants.models import ImagePrefix, Namespace, Tenant
+from tests import make
+from tests.canaries.searched import Haystack, Logs, Sniffer, database, kept_in_redis, mails, objects, sniffed
+from tests.plugin import process_environment
+from tests.waiting import wait_until
+from tests.workloads.conftest import granted, images, provisioned
+from workloads.models import Workload
+from workloads.notebook_token import notebook_token
+
+# Fixtures of others, by their names.
+__all__ = ["granted", "images", "provisioned"]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300), pytest.mark.usefixtures("images")]
+KEYS = ("SECRET_KEY", "NOTEBOOK_TOKEN_KEY", "SECRETS_PRIVATE_KEY", "SECOND_FACTOR_KEY")
+MARKED = (
+    "table workloads_run", "table accounts_event", "table accounts_delivery", "Redis", "messages to Celery",
+    "Job", "Pod", "Event", "log of web", "log of doors", "log of worker", "log of gateway", "log of postgres", "mails",
+    "POST /teams/team-a/secrets 422", "GET /api/v1/workloads", "stream /live",
+)  # fmt: skip
+API = "/api/v1"
+TEAM = {"tenant": "team-a"}
+
+
+def canary(what: str) -> str:
+    """Random where it counts, with what makes quoting in addresses, JSON and HTML differ from the plain text."""
+    return f"canary-{what}-{secrets.token_urlsafe(15)}<&\"'%+é"
+
+
+@dataclass
+class Grounds:
+    """`planted`: by what it is, the secret. `mark` is none: it stands beside each of them, and is to be found."""
+
+    portal: Portal
+    sniffer: Sniffer
+    browser: httpx.Client
+    namespace: str
+    mark: str
+    said: list[tuple[str, bytes]] = field(default_factory=list)
+    planted: dict[str, str] = field(default_factory=dict)
+
+    def plant(self, what: str, secret: str = "") -> str:
+        self.planted[what] = secret or canary(what.replace(" ", "-"))
+        return self.planted[what]
+
+    def get(self, path: str, expected: int = 200, **more: Any) -> httpx.Response:
+        return self.kept(self.browser.get(path, **more), expected)
+
+    def post(self, path: str, expected: int, **form: str) -> httpx.Response:
+        """A form of a page, as its browser sends it."""
+        headers = {"X-CSRFToken": self.browser.cookies["csrf"], "Origin": self.portal.url}
+        return self.kept(self.browser.post(path, data=form, headers=headers), expected)
+
+    def call(self, method: str, path: str, expected: int, **more: Any) -> httpx.Response:
+        """As a program does, with the personal token."""
+        headers = {"Authorization": f"Bearer {self.planted['personal token']}", **more.pop("headers", {})}
+        answer = httpx.request(method, f"{self.portal.url}{path}", headers=headers, timeout=90, **more)
+        return self.kept(answer, expected)
+
+    def log(self, process: str) -> Path:
+        return self.portal.state / "log" / f"{process}.log"
+
+    def kept(self, answer: httpx.Response, expected: int) -> httpx.Response:
+        """`expected`: the status, or its first digit."""
+        assert expected in (answer.status_code, answer.status_code // 100), (
+            f"{answer.request.url} {answer.status_code} {answer.text[-600:]}"
+        )
+        self.said.append((f"{answer.request.method} {answer.request.url.path} {expected}", answer.content))
+        return answer
+
+    def shown(self, answer: httpx.Response) -> str:
+        """The one answer that has a secret in it: it is none of those that are searched."""
+        self.said.pop()
+        return html.unescape(answer.text)
+
+
+@pytest.fixture
+def grounds(
+    provisioned: Tenant,
+    namespace_a: Namespace,
+    services: dict[str, Any],
+    olga: User,
+    unique: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Grounds]:
+    """All processes as the demo runs them, on the test's database."""
+    mark = f"mark-{unique}"
+    monkeypatch.setenv("LOG_LEVEL", "DEBUG")
+    Tenant.objects.filter(pk=provisioned.pk).update(name=f"Team {mark}")
+    ImagePrefix.objects.create(tenant=provisioned, prefix="registry.example.org/vision/")
+    environment = process_environment()
+    own = {**services, "database_url": environment["DATABASE_URL"], "redis_url": environment["REDIS_URL"]}
+    portal = Portal(tmp_path, own, ports.choose(tmp_path), Path(services["bin_dir"]) / "caddy", workers=1)
+    with Supervisor(tmp_path / "log") as supervisor, sniffed(environment["REDIS_URL"]) as sniffer:
+        for command in portal.commands():
+            supervisor.start(command)
+        supervisor.until_ready(*NAMES)
+        with httpx.Client(base_url=portal.url, timeout=60) as browser:
+            on = Grounds(portal, sniffer, browser, namespace_a.name, mark)
+            for process in ("web", "doors", "worker"):
+                for name, value in portal.environment(process, notebooks=process != "web").items():
+                    if name in KEYS:
+                        on.plant(name, value)
+            on.plant("password of the database", urlsplit(own["database_url"]).password or "")
+            on.plant("password of Redis", urlsplit(own["redis_url"]).password or "")
+            yield on
+
+
+# ---- planting ----------------------------------------------------------------------------------------------------
+
+
+def signs_in(on: Grounds, who: User) -> None:
+    """With the password in the wrong field, a wrong one, and the right one; then with a new one and a second factor."""
+    on.get("/login")
+    on.post("/login", 422, username=on.plant("password in the field of the address"), password="x" * 12)
+    on.post("/login", 422, username=who.email, password=on.plant("wrong password"))
+    on.post("/login", 302, username=who.email, password=make.PASSWORD)
+    new, wrong = on.plant("password"), on.plant("new password that is refused")
+    on.get("/account")
+    on.post("/account/password", 422, old_password=on.plant("old password that is wrong"), new_password1=wrong,
+            new_password2=wrong)  # fmt: skip
+    on.post("/account/password", 302, old_password=make.PASSWORD, new_password1=new, new_password2=new)
+    page = on.shown(on.get("/account/second-factor"))
+    found = re.search(r'<pre[^>]* id="seed"[^>]*>([A-Z2-7 ]+)</pre>', page)
+    assert found
+    seed = on.plant("seed of codes", found[1].replace(" ", ""))
+    on.shown(on.post("/account/second-factor", 422, password=on.plant("password beside a code"), code="000000"))
+    page = on.shown(on.post("/account/second-factor", 200, password=new, code=make.code(seed)))
+    found = re.search(r'<pre[^>]* id="codes"[^>]*>([^<]+)</pre>', page)
+    assert found
+    codes = found[1].split()
+    assert len(codes) > 5
+    for number, code in enumerate(codes):
+        on.plant(f"recovery code {number}", code)
+    on.plant("session", on.browser.cookies["session"])
+    on.plant("CSRF token", on.browser.cookies["csrf"])
+
+
+def makes_tokens(on: Grounds) -> None:
+    form = {"name": on.mark, "scopes": "read", "expires_in_days": "30"}
+    for what, path in (("personal token", "/tokens"), ("token of the team", "/teams/team-a/tokens")):
+        # httpx sends a list as the field several times.
+        scopes = ["read", "launch", "request", *(["admin"] if what == "personal token" else [])]
+        page = on.shown(on.post(path, 200, **{**form, "scopes": scopes}))  # type: ignore[arg-type]
+        found = re.search(r"gpt_[a-z0-9]{8}_[\w-]+", page)
+        assert found
+        on.plant(what, found[0])
+
+
+def keeps_secrets(on: Grounds) -> None:
+    """Once well, and in all ways that are refused."""
+    value, path = on.plant("secret of the team"), f"{API}/secrets/KEEP"
+    on.post("/teams/team-a/secrets", 302, name="KEEP", value=value)
+    on.post("/teams/team-a/secrets", 422, name="LD_PRELOAD", value=value)
+    on.post("/teams/team-a/secrets", 422, name=f"{on.mark} is no name", value=value)
+    key = {"Idempotency-Key": f"key-{on.mark}"}
+    on.call("PUT", path, 200, params=TEAM, json={"value": value}, headers=key)
+    refused = on.plant("secret that is refused")
+    bodies = [{"value": refused, "more": refused}, {"value": [refused]}, {"value": {"x": refused}}, [refused]]
+    for body in (*bodies, {"value": refused * 900}):
+        on.call("PUT", path, 4, params=TEAM, json=body, headers=key)
+    broken = f'{{"value": "{refused}", "value": "{refused}'.encode()
+    on.call("PUT", path, 4, params=TEAM, content=broken, headers={"Content-Type": "application/json"})
+    on.call("PUT", path, 4, params=TEAM, data={"value": refused})
+    on.call("PUT", f"{API}/secrets/LD_PRELOAD", 422, params=TEAM, json={"value": refused})
+    on.call("PUT", path, 404, params={"tenant": "team-z"}, json={"value": refused})
+    on.call("DELETE", f"{API}/secrets/NONE", 404, params=TEAM)
+    password = on.plant("password of a registry")
+    registry = f"{API}/registries/registry.example.org"
+    on.call("PUT", registry, 201, params=TEAM, json={"username": on.mark, "password": password})
+    on.call("PUT", registry, 4, params=TEAM, json={"username": "", "password": password})
+    on.call("PUT", f"{API}/registries/no-host", 422, params=TEAM, json={"username": "u", "password": password})
+
+
+def goes_astray(on: Grounds) -> None:
+    """Secrets where none belong: in queries, headers and cookies, of pages, the API and doors; and a made-up token."""
+    lost = on.plant("secret that went astray")
+    lost_token = on.plant("token that nobody made", f"gpt_abcdefgh_{secrets.token_urlsafe(32)}")
+    sent = {"X-Api-Key": lost.encode(), "Authorization": f"Basic {base64.b64encode(lost.encode()).decode()}".encode()}
+    cookie = {"Cookie": f"session={lost_token}; auth_token={lost_token}"}
+    for path in ("/login", f"/no-such-{on.mark}", f"{API}/me", f"/live/{on.namespace}", f"/live/no-such-{on.mark}",
+                 f"{API}/workloads/{on.mark}?tenant=team-a&wait=1", "/gateway/open"):  # fmt: skip
+        for headers in (sent, cookie, {"Authorization": f"Bearer {lost_token}"}):
+            query = {"password": lost, "access_token": lost_token, "ticket": lost_token, "next": "/"}
+            answer = httpx.get(f"{on.portal.url}{path}", params=query, headers=headers)
+            assert answer.status_code < 500, answer.text
+            on.said.append((f"{path} {answer.status_code}", answer.content + str(answer.headers).encode()))
+    on.get("/api/")
+    on.get(f"{API}/openapi.json")
+    pages = ("tokens", "secrets", "images", f"workloads/{on.mark}", f"workloads/{on.mark}/change")
+    for path in ("/account", "/tokens", "/history", *(f"/teams/team-a/{page}" for page in pages)):
+        on.get(path)
+
+
+def launches(on: Grounds, gpu_class: GpuClass, admin: Api) -> None:
+    """A notebook that is opened, and a job of a registry's."""
+    body = {"name": on.mark, "kind": "notebook", "gpu_class": gpu_class.slug, "units": 1, "image": "minimal",
+            "options": {"secrets": ["KEEP"], "env": {"MARK": on.mark}}}  # fmt: skip
+    on.call("POST", f"{API}/workloads", 201, params=TEAM, json=body)
+    until_ready(on)
+    on.call("POST", f"{API}/workloads", 201, params=TEAM, json=job(gpu_class, "train"))
+    workload = Workload.objects.get(name=on.mark)
+    key = json.loads((on.portal.state / "secrets.json").read_text())["notebook_token_key"]
+    token = on.plant("token of the notebook", notebook_token(key, workload_id=workload.pk, run_number=1))
+    wait_until(lambda: admin.find("v1/secrets", "train-1-pull", namespace=on.namespace), what="the registry's Secret")
+
+    answer = on.post(f"/teams/team-a/workloads/{on.mark}/open", 303)
+    address = urlsplit(answer.headers["Location"])
+    on.plant("one-time ticket", parse_qs(address.query)["ticket"][0])
+    gateway, host = f"http://127.0.0.1:{on.portal.ports['gateway']}", {"Host": address.netloc}
+    answer = httpx.get(f"{gateway}{address.path}?{address.query}", headers=host)
+    assert answer.status_code in (302, 303), answer.text
+    cookie = on.plant("session of the notebook", answer.cookies["notebook"])
+    again = httpx.get(f"{gateway}{address.path}?{address.query}", headers=host)
+    on.said.append(("a ticket that is spent", again.content))
+    asked = host | {"Cookie": f"notebook={cookie}"}
+    assert httpx.get(f"{gateway}/api/status", headers=asked).status_code == 200
+    for path in ("/lab", "/no-such-page", "/api/contents/none"):
+        on.said.append((f"notebook {path}", httpx.get(f"{gateway}{path}", headers=asked, timeout=60).content))
+    given = httpx.get(f"http://127.0.0.1:{on.portal.ports['doors']}/gateway/authorize", headers=asked)
+    assert token in given.headers["Authorization"], "the gateway's answer is the one that may tell it"
+
+
+def until_ready(on: Grounds) -> None:
+    answer = on.call("GET", f"{API}/workloads/{on.mark}", 200, params={**TEAM, "wait": "60", "until": "ready"})
+    assert answer.json()["status"]["phase"] == "ready", answer.text
+
+
+def watches(on: Grounds) -> None:
+    """What a page's stream and a log bring within moments."""
+    cookie = {"Cookie": f"session={on.planted['session']}"}
+    for path, word in (
+        (f"/live/{on.namespace}", b"event: state_running"),
+        (f"/live/logs/team-a/{on.mark}", b"Jupyter"),
+    ):
+        with httpx.stream("GET", f"{on.portal.url}{path}", headers=cookie, timeout=30) as answer:
+            received = b""
+            for part in answer.iter_bytes():
+                received += part
+                if word in received:
+                    break
+        assert word in received, received
+        on.said.append((f"stream {path}", received))
+
+
+def fails(on: Grounds, gpu_class: GpuClass) -> None:
+    """The database refuses rows, and says which: web answers 500, the worker's task ends, both with a traceback."""
+    raises = "BEGIN RAISE EXCEPTION 'no % here', NEW; END"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE FUNCTION loud() RETURNS trigger AS $${raises}$$ LANGUAGE plpgsql")
+        for table in ("workloads_teamsecret", "accounts_apitoken", "cluster_appliedobject"):
+            when = f"BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW"
+            cursor.execute(f"CREATE TRIGGER loud {when} EXECUTE FUNCTION loud()")
+    value = on.plant("secret of a call that failed")
+    answer = on.call("PUT", f"{API}/secrets/KEEP", 500, params=TEAM, json={"value": value})
+    assert answer.json()["code"] == "internal_error", answer.text
+    on.post("/teams/team-a/secrets", 500, name="OTHER", value=value)
+    on.post("/tokens", 500, name=on.mark, scopes="read", expires_in_days="30")
+    on.call("POST", f"{API}/workloads", 201, params=TEAM, json=job(gpu_class, f"f-{on.mark}"))
+    wait_until(lambda: is_in(on.log("worker"), "RaiseException", f"f-{on.mark}-1"), story=on.log("worker").read_text)
+    with connection.cursor() as cursor:
+        cursor.execute("DROP FUNCTION loud CASCADE")
+
+
+def is_refused(on: Grounds, gpu_class: GpuClass, admin: Api) -> None:
+    """The cluster refuses the Secret of a run, and tells what is in it; then warns with the same."""
+    name = f"{on.namespace}-tells"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}
+    tells = "'What it holds: ' + string(object.data['secret.KEEP'])"
+    policy = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+              "validations": [{"expression": "false", "message": "no", "messageExpression": tells}]}  # fmt: skip
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": on.namespace}}}
+    group = "admissionregistration.k8s.io/v1"
+    one = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tried"}, "stringData": {"secret.KEEP": on.mark}}
+    admin.create({"apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": policy})
+
+    def tried() -> bytes:
+        path = f"/api/v1/namespaces/{on.namespace}/secrets"
+        return admin.raw("POST", path, one, params={"dryRun": "All"})[1]
+
+    try:
+        for action in ("Deny", "Warn"):
+            binding = {"policyName": name, "validationActions": [action], "matchResources": here}
+            admin.apply({"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+                         "spec": binding})  # fmt: skip
+            wait_until(lambda: (b"What it holds" in tried()) is (action == "Deny"), what=action)  # noqa: B023
+            on.call("POST", f"{API}/workloads", 201, params=TEAM, json=job(gpu_class, action.lower()))
+            said = AppliedObject.objects.filter(
+                kind="Secret", name=f"{action.lower()}-1", text__contains="What it holds"
+            )
+            wait_until(said.exists, what=action, story=on.log("worker").read_text)
+    finally:
+        for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+            admin.delete(f"{group}/{kind}", name)
+
+
+def job(gpu_class: GpuClass, name: str) -> dict[str, Any]:
+    image, options = "registry.example.org/vision/train:7", {"secrets": ["KEEP"]}
+    return {
+        "name": name,
+        "kind": "job",
+        "gpu_class": gpu_class.slug,
+        "image": image,
+        "command": ["true"],
+        "options": options,
+    }
+
+
+def is_in(path: Path, *words: str) -> bool:
+    text = path.read_text()
+    return all(word in text for word in words)
+
+
+# ---- searching ---------------------------------------------------------------------------------------------------
+
+
+def everything(on: Grounds, admin: Api, logs: Logs) -> Haystack:
+    found = Haystack()
+    for place, text in database():
+        found.add(place, text)
+    found.add("Redis", kept_in_redis(settings.REDIS_URL), *on.sniffer.lines)
+    found.add("messages to Celery", *on.sniffer.messages())
+    for place, text in objects(admin):
+        found.add(place, text)
+    for path in (on.portal.state / "log").glob("*.log"):
+        found.add(f"log of {path.stem}", path.read_bytes())
+    for place, text in logs.since():
+        found.add(place, text)
+    found.add("mails", *mails(on.portal.state / "mail"))
+    for place, text in on.said:
+        found.add(place, text)
+    return found
+
+
+def tells_the_mark(on: Grounds) -> None:
+    """Where nothing else brings it."""
+    on.get("/teams/team-a/members")
+    on.post("/teams/team-a/members/add", 302, email="guest@example.org", role="viewer")
+    hints.sender().send_task(on.mark, args=[on.mark], queue=on.mark)
+    for path in ("/livez", f"/live/logs/team-a/{on.mark}"):
+        httpx.get(f"{on.portal.url}{path}", headers={"X-Request-ID": f"{on.mark}-asks"})
+    folder = on.portal.state / "mail"
+    wait_until(lambda: on.mark.encode() in b"".join(mails(folder)), what="a mail")
+
+
+def test_no_secret_is_anywhere_but_where_it_is_meant_to_be(
+    grounds: Grounds, a100: GpuClass, alice: User, admin: Api, services: dict[str, Any]
+) -> None:
+    logs, on = Logs(Path(services["log_dir"])), grounds
+    signs_in(on, alice)
+    makes_tokens(on)
+    keeps_secrets(on)
+    launches(on, a100, admin)
+    goes_astray(on)
+    watches(on)
+    fails(on, a100)
+    is_refused(on, a100, admin)
+    tells_the_mark(on)
+    found = everything(on, admin, logs)
+    redis.Redis.from_url(settings.REDIS_URL).delete(on.mark)
+
+    # Runs wait for the cluster, so which of them have theirs by now may differ; those of before have.
+    meant = {
+        "secret of the team": (f"{on.mark}-1", r"(train|warn|f-[\w-]+)-1"),
+        "token of the notebook": (f"{on.mark}-1", "-"),
+        "password of a registry": ("train-1-pull", r"[\w-]+-1-pull"),
+    }
+    astray = {}
+    for what, one in on.planted.items():
+        places = found.where(one)
+        if what in meant:
+            kept, others = meant[what]
+            assert f"Secret {on.namespace}/{kept}" in places
+            places = [at for at in places if not re.fullmatch(f"Secret {on.namespace}/({kept}|{others})", at)]
+        if places:
+            astray[what] = places
+    assert astray == {}
+    # What is searched for is found in each of the places.
+    marked = found.where(on.mark)
+    assert [place for place in MARKED if not any(one.startswith(place) for one in marked)] == []
