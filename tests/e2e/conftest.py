@@ -14,11 +14,11 @@ from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import User
 
-# Streams come from the doors process; here they are silent, and counted.
+# Streams come from the doors process; here they are counted, and say what a test has `window.stream` say.
 QUIET_STREAM = """
 window.openStreams = 0;
 window.EventSource = class extends EventTarget {
-  constructor() { super(); window.openStreams += 1; }
+  constructor() { super(); window.openStreams += 1; window.stream = this; }
   close() { window.openStreams -= 1; }
 };
 """

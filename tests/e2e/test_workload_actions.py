@@ -66,6 +66,29 @@ def test_a_press_outlasts_an_answer_that_changes_nothing(
     expect(page.get_by_text("Start again then")).to_have_count(1)
 
 
+def test_what_a_stream_says_again_is_left_alone(
+    open_page: Callable[..., Page], namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """Whoever selects text there, or reads it with a screen reader, is not thrown back by the first event."""
+    running.make_ready(running.workload(namespace_a, a100, by=alice))
+    running.known(namespace_a.cluster_id)
+    page = open_page("/teams/team-a/workloads/one", as_user=alice)
+    page.wait_for_function("window.openStreams === 1")
+    part = page.locator("[sse-swap=state_workload]")
+    part.evaluate("(part) => { part.firstElementChild.isOfThePage = true; }")
+    says = """async (part, more) => {
+        const page = new DOMParser().parseFromString(await (await fetch(location)).text(), "text/html");
+        const data = page.querySelector("[sse-swap=state_workload]").innerHTML + more;
+        window.stream.dispatchEvent(new MessageEvent("state_workload", { data }));
+        return part.firstElementChild.isOfThePage === true;
+    }"""
+    assert part.evaluate(says, "")
+    assert not part.evaluate(says, "<p>And one thing more.</p>")
+    expect(part.get_by_text("And one thing more.")).to_be_visible()
+    part.evaluate("(part) => { part.firstElementChild.isOfThePage = true; }")
+    assert part.evaluate(says, "<p>And one thing more.</p>")
+
+
 @pytest.fixture
 def idle_one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
     """A notebook that is ready, on a class with an idle rule."""
