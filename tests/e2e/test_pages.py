@@ -100,8 +100,9 @@ def test_a_call_is_found_by_its_address_and_by_the_keyboard(open_page: Callable[
     expect(page.get_by_role("heading", name="POST /api/v1/requests", exact=True)).to_be_in_viewport()
 
 
-def test_sign_in(open_page: Callable[..., Page]) -> None:
-    look_at(open_page("/login"))
+@pytest.mark.parametrize("path", ["/login", "/login/password"])
+def test_sign_in(open_page: Callable[..., Page], path: str) -> None:
+    look_at(open_page(path))
 
 
 def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie: User) -> None:
@@ -122,6 +123,7 @@ def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie:
         "/teams/team-a/requests/new",
         "/teams/team-a/members",
         "/teams/team-a/secrets",
+        "/teams/team-a/tokens",
         "/account",
         "/account/second-factor",
         "/tokens",
@@ -168,6 +170,18 @@ def test_inbox_and_request_of_an_approver(open_page: Callable[..., Page], house:
     look_at(page)
     page.get_by_role("link", name=re.compile("^Look")).click()
     expect(page.get_by_role("heading", name=re.compile("^Promised of"))).to_be_visible()
+    look_at(page)
+
+
+def test_accounts_for_administrators(open_page: Callable[..., Page], house: Tenant, olga: User, bob: User) -> None:
+    page = open_page("/people", as_user=olga)
+    look_at(page)
+    page.get_by_role("link", name="New account").click()
+    look_at(page)
+    page.goto(page.url.replace("/new", f"/{bob.pk}"))
+    look_at(page)
+    page.get_by_role("button", name="Make a code").click()
+    expect(page.get_by_role("heading", name="Code for Bob")).to_be_visible()
     look_at(page)
 
 
