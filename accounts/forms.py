@@ -9,6 +9,7 @@ import structlog
 from allauth.mfa.models import Authenticator
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordMixin
+from django.contrib.auth.password_validation import password_validators_help_texts
 from django.core.exceptions import ValidationError
 
 from accounts import signing, slow_down, welcome
@@ -110,6 +111,7 @@ class NewPasswordForm(PasswordChangeForm):
         super().__init__(user, data)
         self.address = address
         self.fields["old_password"].widget.attrs["autofocus"] = False
+        _explain(self, "new_password1", "new_password2")
 
     def clean_old_password(self) -> str:
         return right_password(self.user, self.cleaned_data["old_password"], self.address)
@@ -128,6 +130,7 @@ class PasswordCodeForm(SetPasswordMixin, forms.Form):
     def __init__(self, data: Any, *, address: str) -> None:
         super().__init__(data)
         self.address = address
+        _explain(self, "password1", "password2")
 
     def clean(self) -> dict[str, Any]:
         typed: dict[str, Any] = super().clean() or {}
@@ -144,6 +147,12 @@ class PasswordCodeForm(SetPasswordMixin, forms.Form):
         self.user = found
         self.validate_password_for_user(found, "password1")
         return typed
+
+
+def _explain(form: forms.Form, new: str, again: str) -> None:
+    """As one text instead of Django's list, and once."""
+    form.fields[new].help_text = " ".join(password_validators_help_texts())
+    form.fields[again].help_text = ""
 
 
 def right_password(user: User, typed: str, address: str) -> str:
