@@ -23,7 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import queries, signing, welcome
 from accounts.actor import Actor
-from accounts.edge import actor, client_address, showed_second_factor
+from accounts.edge import actor, client_address, showed_second_factor, signed_in_lately
 from accounts.forms import WRONG_PASSWORD_CODE, CodeForm, EnrolForm, NewPasswordForm, PasswordCodeForm, status_of
 from portal.errors import refusal_beside
 from portal.way_back import way_back
@@ -125,7 +125,13 @@ def _enrol(request: HttpRequest, go_on: str) -> HttpResponse:
     if not signing.can_seal():
         return render(request, "accounts/second_factor.html", {"has_key": False})
     seed = signing.pending_seed(by.person, request.session.session_key or "")
-    form = EnrolForm(request.POST or None, user=by.person, address=client_address(request), seed=seed)
+    form = EnrolForm(
+        request.POST or None,
+        user=by.person,
+        address=client_address(request),
+        seed=seed,
+        is_fresh=signed_in_lately(request),
+    )
     if request.method == "POST" and form.is_valid():
         with refusal_beside(form):
             factor, codes = signing.add_second_factor(seed, step=form.step, by=by)

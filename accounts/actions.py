@@ -158,9 +158,10 @@ def _reminder(token: ApiToken) -> tuple[str, str]:
 
 
 @transaction.atomic
-def signed_in(*, by: Actor, address: str = "", second_factor: str = "") -> Event:
+def signed_in(*, by: Actor, address: str = "", second_factor: str = "", issuer: str = "") -> Event:
     """Somebody proved to be `by.user`; Django keeps the session itself. Of the break-glass account all admins hear."""
-    after = {"address": address} | ({"second_factor": second_factor} if second_factor else {})
+    how = {"second_factor": second_factor, "issuer": issuer}
+    after = {"address": address} | {name: value for name, value in how.items() if value}
     if not by.person.is_superuser:
         return record(by, "account.signed_in", by.person, after=after)
     event = record(by, "account.glass_broken", by.person, after=after)
@@ -187,7 +188,9 @@ def set_roles(user_id: int, roles: Collection[str], *, by: Actor) -> User:
     refuse_if(policy.may_set_roles(by, target, roles, other_admins=other_admins))
     before, target.roles = target.roles, sorted(set(roles))
     if sorted(before) != target.roles:
-        target.save(update_fields=["roles"])
+        # Given again by hand, a role is no longer a group's to take.
+        target.group_roles = [role for role in target.group_roles if role in target.roles]
+        target.save(update_fields=["roles", "group_roles"])
         record(by, "account.roles_set", target, before={"roles": before}, after={"roles": target.roles})
     return target
 

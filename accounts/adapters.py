@@ -15,8 +15,11 @@ from django.http import HttpRequest, HttpResponse
 from nacl.secret import SecretBox
 
 from accounts import actions
-from accounts.edge import actor, client_address
+from accounts.edge import BY_ISSUER, actor, client_address
 from portal.way_back import way_back
+
+# A working day: then the issuer is asked again whether there is such a person, and in which groups.
+SESSION_BY_ISSUER_S = 12 * 3600
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -38,7 +41,15 @@ class AccountAdapter(DefaultAccountAdapter):
         response = super().post_login(request, user, **kwargs)
         records = get_authentication_records(request, user)
         shown = [record["type"] for record in records if record["method"] == "mfa"]
-        actions.signed_in(by=actor(request), address=client_address(request), second_factor=shown[-1] if shown else "")
+        by_issuer = any(record["method"] == BY_ISSUER for record in records)
+        if by_issuer:
+            request.session.set_expiry(SESSION_BY_ISSUER_S)
+        actions.signed_in(
+            by=actor(request),
+            address=client_address(request),
+            second_factor=shown[-1] if shown else "",
+            issuer=settings.OIDC.issuer if by_issuer and settings.OIDC else "",
+        )
         return response
 
     def add_message(self, *args: Any, **kwargs: Any) -> None:

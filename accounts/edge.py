@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 
 from allauth.account.authentication import get_authentication_records
 from django.conf import settings
@@ -13,6 +14,10 @@ from accounts import queries
 from accounts.actor import ALL_SCOPES, Actor, with_token
 from accounts.models import ApiToken, Role, User
 from portal.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
+
+# In allauth's list of what a session has shown: a sign-in by the issuer of single sign-on.
+BY_ISSUER = "oidc"
+LATELY_S = 15 * 60
 
 
 def actor(request: HttpRequest | Request) -> Actor:
@@ -51,6 +56,12 @@ def showed_second_factor(request: HttpRequest) -> bool:
     records = get_authentication_records(request, request.user)
     shown = [record["id"] for record in records if record["method"] == "mfa"]
     return queries.holds_any(request.user, shown)
+
+
+def signed_in_lately(request: HttpRequest) -> bool:
+    """By the issuer, in this session and a moment ago: what people without a password have to show instead of one."""
+    records = get_authentication_records(request, request.user) if isinstance(request.user, User) else []
+    return any(record["method"] == BY_ISSUER and record["at"] > time.time() - LATELY_S for record in records)
 
 
 def client_address(request: HttpRequest) -> str:

@@ -26,6 +26,7 @@ WRONG_PASSWORD_CODE = (
 WRONG_CODE = "This code is not right, or was used before. Type the one that your app shows now."
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 NO_ADDRESS = "This is no e-mail address. Type yours, for example alice@example.org."
+SIGN_IN_AGAIN = "Sign out and in again first: a second factor is added within 15 minutes after that."
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
 SCOPES = [(scope.value, scope.label.capitalize()) for scope in Scope]
 DAYS = [(30, "30 days"), (90, "90 days"), (365, "1 year")]
@@ -82,7 +83,9 @@ class CodeForm(forms.Form):
 
 
 class EnrolForm(forms.Form):
-    """`step`: of the code that shows that the app knows `seed`."""
+    """`step`: of the code that shows that the app knows `seed`. `is_fresh`: signed in a moment ago, which is asked of
+    who has no password.
+    """
 
     step: int
     password = forms.CharField(
@@ -90,9 +93,16 @@ class EnrolForm(forms.Form):
     )
     code = forms.CharField(max_length=40, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code in the app")
 
-    def __init__(self, data: Any, *, user: User, address: str, seed: str) -> None:
+    def __init__(self, data: Any, *, user: User, address: str, seed: str, is_fresh: bool) -> None:
         super().__init__(data)
-        self.user, self.address, self.seed = user, address, seed
+        self.user, self.address, self.seed, self.is_fresh = user, address, seed, is_fresh
+        if not user.has_usable_password():
+            del self.fields["password"]
+
+    def clean(self) -> dict[str, Any] | None:
+        if "password" not in self.fields and not self.is_fresh:
+            raise ValidationError(SIGN_IN_AGAIN)
+        return super().clean()
 
     def clean_password(self) -> str:
         return right_password(self.user, self.cleaned_data["password"], self.address)

@@ -62,6 +62,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     name = models.CharField(max_length=80)
     is_active = models.BooleanField(default=True)
     roles = ArrayField(models.CharField(max_length=10, choices=Role), default=list, blank=True)
+    # Those of `roles` that a group of the issuer gives, and takes; the others were given by hand.
+    group_roles = ArrayField(models.CharField(max_length=10, choices=Role), default=list, db_default=[], blank=True)
     joined_at = models.DateTimeField(db_default=Now(), editable=False)
 
     USERNAME_FIELD = "email"
@@ -95,6 +97,25 @@ class User(AbstractBaseUser, PermissionsMixin):
 constraint_sentence(
     "accounts_user_email_key", "email_taken", "Somebody already uses this e-mail address.", field="email"
 )
+
+
+class Identity(models.Model):
+    """Whom an issuer of single sign-on means by a subject, which never changes and is given once; addresses are not."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    since = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name_plural = "identities"
+        constraints = [
+            models.UniqueConstraint("issuer", "subject", name="identity_once"),
+            models.UniqueConstraint("user", "issuer", name="one_identity_of_an_issuer"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} at {self.issuer}"
 
 
 class ApiToken(models.Model):

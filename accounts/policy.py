@@ -234,6 +234,16 @@ def _clean_name(name: str, most: int, otherwise: str) -> str:
     return cleaned
 
 
+def may_connect(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
+    """With somebody at an issuer. `is_held`: the person here or the one there is connected already."""
+    if refusal := _opens_refusal(by, target, own="Another administrator connects you."):
+        return refusal
+    if is_held:
+        text = f"{target.name}, or this person at the issuer, is connected already; nothing was changed."
+        return Refusal("already_so", text, status=409)
+    return None
+
+
 def may_change_activity(target: User, *, to: bool) -> Refusal | None:
     if target.is_active is to:
         state = "active" if to else "suspended"

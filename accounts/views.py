@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import structlog
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login as SignIn
@@ -32,6 +34,9 @@ class Login(LoginView):
 
     def get_success_url_allowed_hosts(self, request: HttpRequest | None = None) -> set[str]:
         return own_hosts()
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, issuer_name=settings.OIDC.name if settings.OIDC else "")
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Signed in, or on to the second factor; accounts/adapters.py records it when all was proved."""

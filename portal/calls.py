@@ -66,6 +66,7 @@ NO_CALL = {
     "node": "not in the API: the cluster has one, kubectl",
     "nodes": "not in the API: the cluster has one, kubectl",
     "password-code": "the way to a session; calls have tokens",
+    "oidc-back": "the way to a session; calls have tokens",
     "open": "leads to a notebook in a browser",
     "readyz": "a probe",
     "second-factor": "about a session's own proof",

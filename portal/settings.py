@@ -16,7 +16,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from portal import logs
+from portal import logs, single_sign_on
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -179,6 +179,16 @@ MFA_ADAPTER = "accounts.adapters.SecondFactorAdapter"
 MFA_TOTP_ISSUER = "GPU portal"
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODE_DIGITS = 12
+
+OIDC = single_sign_on.configured(
+    issuer=env.str("OIDC_ISSUER", default=""),
+    client_id=env.str("OIDC_CLIENT_ID", default=""),
+    client_secret=secret("OIDC_CLIENT_SECRET", default=""),
+    name=env.str("OIDC_NAME", default="your organisation"),
+    groups_claim=env.str("OIDC_GROUPS_CLAIM", default="groups"),
+    groups=secret("OIDC_GROUPS", default=""),
+    http_on_loopback=DEBUG,
+)
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
@@ -360,6 +370,7 @@ LOGGING = logs.configured(
         NOTEBOOK_TOKEN_KEY,
         SECRETS_PRIVATE_KEY,
         SECOND_FACTOR_KEY,
+        OIDC.client_secret if OIDC else "",
         EMAIL_CONFIG.get("EMAIL_HOST_PASSWORD") or "",
         DATABASES["default"].get("PASSWORD") or "",
         urlsplit(REDIS_URL).password or "",

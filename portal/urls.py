@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 
 from accounts import account_views as account
 from accounts import api as accounts_api
+from accounts import oidc_views as oidc
 from accounts import views as accounts
 from accounts.actor import Actor
 from desk import api as desk_api
@@ -27,6 +28,7 @@ from tenants import (
     api_tokens,
     deputy_views,
     founding_api,
+    from_groups,
     grant_views,
     reclaim_views,
     token_views,
@@ -187,6 +189,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login", accounts.Login.as_view(), name="login"),
     path("login/code", account.sign_in_code, name="mfa_authenticate"),  # the name by which allauth sends people here
     path("login/password", account.password_code, name="password-code"),
+    path("login/oidc", oidc.begin, name="oidc-begin"),
+    path("login/oidc/back", oidc.back, {"settle": from_groups.settle}, name="oidc-back"),
     path("logout", accounts.logout, name="logout"),
     path("people", account_views.people, name="people"),
     path("people/new", account_views.person_new, name="person-new"),

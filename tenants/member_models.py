@@ -37,6 +37,8 @@ class Membership(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=Role)
     since = models.DateTimeField(db_default=Now(), editable=False)
+    # A group of the issuer gives this place, and takes it; the others were given by hand.
+    by_group = models.BooleanField(default=False, db_default=False)
 
     objects = MembershipQuerySet.as_manager()
 

@@ -44,11 +44,17 @@ def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Members
     if user is None:
         return _invite(tenant, email, role, by)
     refuse_if(policy.may_be_added(email, is_active=user.is_active))
-    membership = Membership.objects.create(tenant=tenant, user=user, role=role)
+    return _placed(tenant, user, role, by)
+
+
+def _placed(tenant: Tenant, user: User, role: str, by: Actor, *, by_group: bool = False) -> Membership:
+    membership = Membership.objects.create(tenant=tenant, user=user, role=role, by_group=by_group)
     event = record(by, "member.added", tenant, tenant=tenant.slug, after={"user": user.email, "role": role})
     # Who asked as well, or was invited before the account was made, has the answer.
-    _pending_joins(tenant, user).update(state=JoinRequest.State.ACCEPTED, decided_by=by.user, decided_at=timezone.now())
-    _pending_invitations(email).filter(tenant=tenant).update(state=Invitation.State.ACCEPTED, ended_at=timezone.now())
+    answer = {"state": JoinRequest.State.ACCEPTED, "decided_by": by.user, "decided_at": timezone.now()}
+    _pending_joins(tenant, user).update(**answer)
+    at_their_address = _pending_invitations(user.email).filter(tenant=tenant)
+    at_their_address.update(state=Invitation.State.ACCEPTED, ended_at=timezone.now())
     deliver(event, [user], subject=f"You are {role} of {tenant.name}", body=address(f"/teams/{tenant.slug}"))
     hint_pages(tenant)
     return membership
@@ -98,7 +104,8 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
         return member
     refuse_if(policy.may_take_role(by, standing, role=member.role, owners=_owners(members)))
     before, member.role = member.role, role
-    member.save(update_fields=["role"])
+    member.by_group = by.user is None and member.by_group
+    member.save(update_fields=["role", "by_group"])
     event = record(
         by,
         "member.changed",
@@ -111,6 +118,21 @@ def set_role(tenant_slug: str, *, user_id: int, role: str, by: Actor) -> Members
     hint_pages(tenant)
     _wake_work(tenant)
     return member
+
+
+@transaction.atomic
+def place_by_group(tenant_slug: str, user: User, *, role: str, by: Actor) -> None:
+    """A group of the issuer gives this role. Somebody who was let in by hand keeps what they were given.
+
+    Raises Refused: not_found (404), unknown_role (422), last_owner (409).
+    """
+    tenant, rows = _locked(tenant_slug, by)
+    held = next((row for row in rows if row.user_id == user.pk), None)
+    if held is None:
+        refuse_if(policy.may_give_role(by, queries.standing(by, tenant), role))
+        _placed(tenant, user, role, by, by_group=True)
+    elif held.by_group:
+        set_role(tenant_slug, user_id=user.pk, role=role, by=by)
 
 
 @transaction.atomic

@@ -168,6 +168,8 @@ def reaches_record(node: ast.FunctionDef, functions: dict[str, ast.FunctionDef],
 OPEN_TO_ALL = {
     "login": "the way in",
     "password-code": "the way to a password, with a code",
+    "oidc-begin": "the way in by an issuer, not there without one",
+    "oidc-back": "believes who began to sign in and brings what the issuer says, nobody else",
     "livez": "a load balancer asks",
     "readyz": "a load balancer asks",
     "logout": "ends the session of who asks, if there is one",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+import yaml
 
 from tests.deploy.shipped import PINNED, ROOT, compose, variables_of_settings
 
@@ -70,6 +71,17 @@ def test_only_who_needs_it_reaches_the_cluster() -> None:
     assert COMPOSE["networks"]["data"] == COMPOSE["networks"]["front"] == {"internal": True}
     assert {s for s in SERVICES if "ports" in SERVICES[s]} == {"gateway"}
     assert "data" not in SERVICES["gateway"]["networks"]
+
+
+def test_single_sign_on_is_web_alone_and_its_secret_a_file() -> None:
+    added = yaml.safe_load((ROOT / "docker-compose.issuer.yml").read_text())
+    [(service, body)] = added["services"].items()
+    assert (service, body["networks"]) == ("web", ["issuer"])
+    assert set(body["environment"]) <= variables_of_settings()
+    assert {f"/run/secrets/{name}" for name in body["secrets"]} == {
+        value for name, value in body["environment"].items() if name.endswith("_FILE")
+    }
+    assert not [name for service in SERVICES for name in environment(service) if name.startswith("OIDC")]
 
 
 def test_secrets_are_files_outside_the_repository() -> None:

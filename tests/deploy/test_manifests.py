@@ -129,6 +129,20 @@ def test_web_and_beat_have_no_way_to_the_api_server() -> None:
     assert {port["port"] for rule in policies["to-data"]["egress"] for port in rule["ports"]} == {5432, 6379}
 
 
+def test_single_sign_on_is_added_by_who_wants_it_and_reaches_what_they_name() -> None:
+    """Without it web has no way out; with it, one to addresses and not to all: the API server has the same port."""
+    assert "components" not in yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
+    [policy] = yaml.safe_load_all((DEPLOY / "issuer" / "network.yaml").read_text())
+    assert policy["spec"]["podSelector"] == {"matchLabels": {"app.kubernetes.io/component": "web"}}
+    [rule] = policy["spec"]["egress"]
+    assert [to["ipBlock"]["cidr"] for to in rule["to"]] == ["192.0.2.10/32"], "nobody's, until it is changed"
+    [patch] = yaml.safe_load_all((DEPLOY / "issuer" / "web.yaml").read_text())
+    [web] = patch["spec"]["template"]["spec"]["containers"]
+    written = {variable["name"]: variable["value"] for variable in web["env"]}
+    assert set(written) <= variables_of_settings()
+    assert not [name for name in written if "SECRET" in name and not name.endswith("_FILE")]
+
+
 def test_alerts_name_figures_that_exist() -> None:
     rules = [
         rule for group in yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"] for rule in group["rules"]

@@ -14,6 +14,8 @@ pytestmark = pytest.mark.django_db
 # Beside the table, and where they are looked at.
 ELSEWHERE = {
     "login": "the way in: tests/accounts/test_views.py",
+    "oidc-begin": "the way in by an issuer, not there without one: tests/identity",
+    "oidc-back": "the way back from there: tests/identity",
     "styleguide": "there while templates are written, and to nobody else: tests/portal/test_styleguide.py",
     "password-code": "the way in: tests/accounts/test_welcome.py",
     "mfa_authenticate": "the second step of the way in: tests/accounts",
