@@ -152,7 +152,7 @@ def second_factor_remove(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _account(request, code_form=form, status=status_of(form))
     signing.remove_second_factor(by=actor(request))
-    messages.success(request, "Your second factor was removed; the password alone signs you in.")
+    messages.success(request, "Your second factor was removed; signing in asks for no code any more.")
     return redirect("account")
 
 

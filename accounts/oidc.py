@@ -98,7 +98,8 @@ def endpoints(found: Mapping[str, Any], sso: SingleSignOn) -> Endpoints:
     if not all(isinstance(url, str) and sso.may_be_asked(url) for url in urls):
         raise Untrusted("discovery_without_safe_addresses")
     methods = found.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-    by_basic = not isinstance(methods, list) or "client_secret_basic" in methods
+    # Where it takes both: of an encoding within Basic some issuers know nothing.
+    by_basic = not isinstance(methods, list) or "client_secret_post" not in methods
     return Endpoints(str(urls[0]), str(urls[1]), str(urls[2]), by_basic=by_basic)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -21,6 +22,7 @@ from tenants.models import Invitation, Tenant
 from tests import make
 from tests.identity.conftest import Visitor
 from tests.identity.issuer import Issuer
+from tests.threads import in_threads
 from tests.visits import rows_of
 
 pytestmark = pytest.mark.django_db
@@ -103,7 +105,7 @@ def test_the_secret_goes_as_the_issuer_wants_it(visitor: Visitor, methods: list[
         visitor.issuer.discovery = {"token_endpoint_auth_methods_supported": methods}
     assert visitor.sign_in()["Location"] == "/tokens"
     [(headers, body)] = [(headers, body) for path, headers, body in visitor.issuer.asked if path == "/token"]
-    assert ("client_secret" in body) is ("authorization" not in headers) is (methods == ["client_secret_post"])
+    assert ("client_secret" in body) is ("authorization" not in headers) is ("client_secret_post" in (methods or []))
 
 
 def test_for_several_and_made_for_us(visitor: Visitor) -> None:
@@ -139,6 +141,27 @@ def test_who_is_in_already_stays_who_they_are(visitor: Visitor, alice: User) -> 
     assert visitor.client.post("/login/oidc")["Location"] == "/"
     assert visitor.client.get("/login/oidc/back", {"code": code, "state": state})["Location"] == "/"
     assert not Identity.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_first_sign_ins_at_once_make_one_account() -> None:
+    """A browser that was closed in between, or somebody impatient."""
+    claims, found = oidc.Claims("https://sso.example.org", "subject-1", "ada@example.org", "Ada", frozenset()), []
+    both = threading.Barrier(2)
+
+    def enter() -> None:
+        both.wait()
+        try:
+            found.append(str(identities.enter(claims).pk))
+        except oidc.Untrusted as error:
+            found.append(error.reason)
+
+    in_threads(2, enter)
+    user = User.objects.get()
+    assert str(user.pk) in found
+    assert set(found) <= {str(user.pk), "made_meanwhile", "subject_changed"}
+    assert Identity.objects.get().user == user
+    assert verbs() == ["account.made"]
 
 
 # ---- the session -------------------------------------------------------------------------------------------------
