@@ -14,7 +14,7 @@ from accounts.actor import Actor
 from accounts.models import Identity, User
 from accounts.oidc import Claims, Untrusted
 from accounts.signing import NOT_YOU
-from portal.errors import get_or_refuse, refuse_if
+from portal.errors import refuse_if
 
 RULE = Actor(user=None, via="rule oidc")
 
@@ -47,17 +47,17 @@ def _new(claims: Claims, by: Actor) -> User:
             Identity.objects.create(user=user, issuer=claims.issuer, subject=claims.subject)
     except IntegrityError as error:  # twice at once, and this is the second
         raise Untrusted("made_meanwhile") from error
-    record(by, "account.made", user, after={"email": user.email, "issuer": claims.issuer})
+    record(by, "account.added", user, after={"email": user.email, "issuer": claims.issuer})
     return user
 
 
 @transaction.atomic
-def connect(email: str, *, issuer: str, subject: str, by: Actor) -> Identity:
+def connect(user_id: int, *, issuer: str, subject: str, by: Actor) -> Identity:
     """Whom the issuer means by `subject` has this account: for accounts that were here before the issuer was.
 
-    Raises Refused: not_allowed (403), not_found (404), already_so (409).
+    Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
     """
-    user = get_or_refuse(User.objects.select_for_update(), email=email.lower())
+    by, user, _ = locked(by, user_id)
     held = Identity.objects.filter(Q(user=user) | Q(subject=subject), issuer=issuer)
     refuse_if(policy.may_connect(by, user, is_held=held.exists()))
     row = Identity.objects.create(user=user, issuer=issuer, subject=subject)

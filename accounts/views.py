@@ -35,9 +35,6 @@ class Login(LoginView):
     def get_success_url_allowed_hosts(self, request: HttpRequest | None = None) -> set[str]:
         return own_hosts()
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs, issuer_name=settings.OIDC.name if settings.OIDC else "")
-
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Signed in, or on to the second factor; accounts/adapters.py records it when all was proved."""
         slow_down.forget(form.cleaned_data["username"], client_address(self.request))
@@ -50,6 +47,9 @@ class Login(LoginView):
         response = super().form_invalid(form)
         response.status_code = status_of(form)
         return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, issuer_name=settings.OIDC.name if settings.OIDC else "")
 
 
 @require_POST

@@ -62,7 +62,7 @@ def verbs() -> list[str]:
 def test_a_group_gives_a_place_before_the_first_page(signs_in: Any, visitor: Visitor) -> None:
     assert signs_in("/gpu/vision", "/somebody/elses") == "member"
     # The place is there when the session begins.
-    assert verbs() == ["account.made", "member.added", "account.signed_in"]
+    assert verbs() == ["account.added", "member.added", "account.signed_in"]
     added = Event.objects.get(verb="member.added")
     assert (added.via, added.actor_id, added.tenant) == ("rule oidc", None, "team-a")
     assert Delivery.objects.get(event=added).user == ada()
@@ -144,7 +144,7 @@ def test_others_are_left_alone(signs_in: Any, bob: User, cluster: Cluster) -> No
 def test_a_group_gives_roles_of_staff_and_takes_them(signs_in: Any) -> None:
     signs_in("/gpu/operators")
     assert ada().roles == ["auditor", "operator"]
-    assert not ada().is_staff, "nobody opens the administration by a group alone"
+    assert ada().is_staff, "the role opens the administration, where a second factor is asked for"
     assert not ada().is_superuser
     given = Event.objects.get(verb="account.roles_set")
     assert (given.via, given.after) == (

@@ -63,7 +63,7 @@ def test_somebody_comes_in_with_their_groups(
     assert ada.roles == []
     assert not Membership.objects.filter(user=ada).exists()
     assert list(Event.objects.order_by("id").values_list("verb", flat=True)) == [
-        "account.made",
+        "account.added",
         "account.roles_set",
         "member.added",
         "account.signed_in",

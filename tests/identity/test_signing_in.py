@@ -16,7 +16,7 @@ from django.test import Client
 
 from accounts import identities, oidc, signing
 from accounts.actor import Actor, system
-from accounts.models import Delivery, Event, Identity, User
+from accounts.models import Delivery, Event, Identity, Role, User
 from portal.errors import Refused
 from tenants.models import Invitation, Tenant
 from tests import make
@@ -49,7 +49,7 @@ def test_who_comes_for_the_first_time_has_an_account(visitor: Visitor) -> None:
     identity = Identity.objects.get()
     assert (identity.user, identity.issuer, identity.subject) == (user, visitor.issuer.url, "subject-1")
     [made, entered] = Event.objects.order_by("id")
-    assert (made.verb, made.via, made.actor_id) == ("account.made", "rule oidc", None)
+    assert (made.verb, made.via, made.actor_id) == ("account.added", "rule oidc", None)
     assert (entered.verb, entered.actor_id) == ("account.signed_in", user.pk)
     assert entered.after == {"address": "127.0.0.1", "issuer": visitor.issuer.url}
 
@@ -161,7 +161,7 @@ def test_two_first_sign_ins_at_once_make_one_account() -> None:
     assert str(user.pk) in found
     assert set(found) <= {str(user.pk), "made_meanwhile", "subject_changed"}
     assert Identity.objects.get().user == user
-    assert verbs() == ["account.made"]
+    assert verbs() == ["account.added"]
 
 
 # ---- the session -------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_a_second_factor_of_ours_is_asked_for_after_it(visitor: Visitor) -> None
 
 def test_the_administration_asks_for_it_too(visitor: Visitor) -> None:
     visitor.sign_in()
-    User.objects.update(is_staff=True)
+    User.objects.update(roles=["operator"])
     assert visitor.client.get("/admin/")["Location"].startswith("/admin/login/")
     assert visitor.client.get("/admin/login/")["Location"].startswith("/account/second-factor")
 
@@ -288,7 +288,7 @@ def test_leeway_is_for_clocks_and_not_for_people(visitor: Visitor, monkeypatch: 
 
 
 def test_an_account_of_before_is_connected_by_who_administers(visitor: Visitor, alice: User) -> None:
-    identities.connect("Alice@example.org", issuer=visitor.issuer.url, subject="subject-1", by=system("test"))
+    identities.connect(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=system("test"))
     assert visitor.sign_in().status_code == 302
     assert visitor.client.session["_auth_user_id"] == str(alice.pk)
     [event, _] = Event.objects.order_by("id")
@@ -297,24 +297,34 @@ def test_an_account_of_before_is_connected_by_who_administers(visitor: Visitor, 
     assert alice.has_usable_password(), "and the password works on"
 
 
+ISSUER = "https://sso.example.org"
+
+
 @pytest.mark.parametrize(
     ("who", "subject", "code"),
     [
-        ("bob@example.org", "subject-1", "already_so"),
-        ("alice@example.org", "subject-2", "already_so"),
-        ("root@example.org", "subject-2", "not_allowed"),
-        ("nobody@example.org", "subject-2", "not_found"),
+        ("bob", "subject-1", "already_so"),
+        ("alice", "subject-2", "already_so"),
+        ("root", "subject-2", "break_glass"),
+        ("olga", "subject-2", "lacks_role"),
+        ("ada", "subject-2", "own_account"),
+        ("nobody", "subject-2", "not_found"),
     ],
 )
-def test_each_is_connected_once(alice: User, bob: User, who: str, subject: str, code: str) -> None:
-    User.objects.create_superuser(email="root@example.org", name="Root")
-    identities.connect(alice.email, issuer="https://sso.example.org", subject="subject-1", by=system("test"))
+def test_each_is_connected_once_and_nobody_comes_to_what_they_lack(
+    alice: User, bob: User, olga: User, who: str, subject: str, code: str
+) -> None:
+    ada = make.user("Ada", roles=[Role.ADMIN])
+    root = User.objects.create_superuser(email="root@example.org", name="Root")
+    keys = {"alice": alice.pk, "bob": bob.pk, "olga": olga.pk, "ada": ada.pk, "root": root.pk, "nobody": 0}
+    by = Actor(ada, "page")
+    identities.connect(alice.pk, issuer=ISSUER, subject="subject-1", by=by)
     with pytest.raises(Refused) as refused:
-        identities.connect(who, issuer="https://sso.example.org", subject=subject, by=system("test"))
+        identities.connect(keys[who], issuer=ISSUER, subject=subject, by=by)
     assert refused.value.code == code
     assert Identity.objects.count() == 1
 
 
-def test_nobody_connects_themselves(alice: User) -> None:
+def test_only_administrators_connect(alice: User, bob: User) -> None:
     with pytest.raises(Refused, match="administrators"):
-        identities.connect(alice.email, issuer="https://sso.example.org", subject="x", by=Actor(alice, "page"))
+        identities.connect(bob.pk, issuer=ISSUER, subject="x", by=Actor(alice, "page"))

@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0009_team_tokens'),
+        ('accounts', '0010_staff_by_role'),
     ]
 
     operations = [
