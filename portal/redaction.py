@@ -33,6 +33,7 @@ PATTERNS = [
     (re.compile(r"\b(Bearer|Basic)\s+[^\s\"',;]+", re.I), r"\1 ***"),
     (re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@]*:)[^\s/@]+@", re.I), r"\1***@"),
     (re.compile(rf"([?&]{_NAME}=)[^&\s\"'#]+", re.I), r"\1***"),
+    (re.compile(r"([?&]code=)[^&\s\"'#]+"), r"\1***"),  # what an issuer sends people back with
     (re.compile(rf"({_NAME}{_IS})[{{\[(].*", re.I), r"\1***"),
     (re.compile(rf"({_NAME}{_IS}\\*)([\"'])(?:\\.|(?!\2).)*", re.I), r"\1\2***"),
     (re.compile(rf"({_NAME}{_IS})(?![\"'\\{{\[(])[^\s,;&\"')}}\]]+", re.I), r"\1***"),

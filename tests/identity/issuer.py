@@ -83,7 +83,7 @@ class Issuer:
     def authorized(self, address: str) -> tuple[str, str]:
         """What the browser brings back from the page that asks who one is: code and state."""
         asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
-        code = f"code-{len(self.pending)}"
+        code = f"code-of-the-issuer-{len(self.pending)}"
         self.pending[code] = asked
         return code, asked["state"]
 

@@ -199,10 +199,13 @@ def test_without_redis(visitor: Visitor, settings: Any) -> None:
 
 def test_no_token_is_kept_and_none_is_logged(visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    visitor.sign_in()
+    code, state = visitor.issuer.authorized(visitor.leave())
+    begun = visitor.client.session["oidc"]
+    visitor.client.get("/login/oidc/back", {"code": code, "state": state})
     sessions = [str(row.get_decoded()) for row in Session.objects.all()]
     kept = rows_of(*(model for model in apps.get_models() if model._meta.managed)) + "".join(sessions)
-    for secret in (visitor.issuer.last_token, "an-access-token", "a secret of the client"):
+    of_the_issuer = (visitor.issuer.last_token, "an-access-token", "a secret of the client")
+    for secret in (*of_the_issuer, code, begun["nonce"], begun["verifier"]):
         assert secret not in kept
         assert secret not in caplog.text
 
