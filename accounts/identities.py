@@ -13,7 +13,7 @@ from accounts.actions import deliver, locked, record
 from accounts.actor import Actor
 from accounts.models import Identity, User
 from accounts.oidc import Claims, Untrusted
-from accounts.signing import NOT_YOU
+from accounts.signing import NOT_YOU, end_sessions
 from portal.errors import refuse_if
 
 RULE = Actor(user=None, via="rule oidc")
@@ -65,6 +65,21 @@ def connect(user_id: int, *, issuer: str, subject: str, by: Actor) -> Identity:
     text = f"From now on the person whom {issuer} knows by your name there may sign in to your account.\n\n{NOT_YOU}"
     deliver(event, [user], subject="Single sign-on was connected to your account", body=text)
     return row
+
+
+@transaction.atomic
+def disconnect(user_id: int, *, issuer: str, by: Actor) -> None:
+    """Whoever the issuer means signs in no more; all sessions of the account end. For a mistake, or to connect anew.
+
+    Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
+    """
+    by, user, _ = locked(by, user_id)
+    held = Identity.objects.filter(user=user, issuer=issuer)
+    refuse_if(policy.may_disconnect(by, user, is_held=held.exists()))
+    held.delete()
+    after = {"issuer": issuer, "sessions_ended": end_sessions(user)}
+    event = record(by, "account.disconnected", user, after=after)
+    deliver(event, [user], subject="Single sign-on was taken off your account", body=NOT_YOU)
 
 
 @transaction.atomic

@@ -244,6 +244,14 @@ def may_connect(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
     return None
 
 
+def may_disconnect(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
+    if refusal := _opens_refusal(by, target, own="Another administrator disconnects you."):
+        return refusal
+    if is_held:
+        return None
+    return Refusal("already_so", f"{target.name} is not connected with this issuer; nothing was changed.", status=409)
+
+
 def may_change_activity(target: User, *, to: bool) -> Refusal | None:
     if target.is_active is to:
         state = "active" if to else "suspended"

@@ -45,6 +45,7 @@ SENTENCES = {
     "account.roles_set": "set the roles of",
     "account.added": "made the account of",
     "account.connected": "connected to single sign-on",
+    "account.disconnected": "took off single sign-on",
     "account.password_code_made": "made a code for the password of",
     "account.password_set": "set the password, with a code",
     "account.suspended": "suspended",

@@ -331,3 +331,21 @@ def test_each_is_connected_once_and_nobody_comes_to_what_they_lack(
 def test_only_administrators_connect(alice: User, bob: User) -> None:
     with pytest.raises(Refused, match="administrators"):
         identities.connect(bob.pk, issuer=ISSUER, subject="x", by=Actor(alice, "page"))
+
+
+def test_who_is_disconnected_is_out_and_may_be_connected_anew(visitor: Visitor, alice: User, olga: User) -> None:
+    by = Actor(make.user("Ada", roles=[Role.ADMIN]), "page")
+    identities.connect(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
+    visitor.sign_in()
+    with pytest.raises(Refused, match="is operator and you are not"):
+        identities.disconnect(olga.pk, issuer=visitor.issuer.url, by=by)
+
+    identities.disconnect(alice.pk, issuer=visitor.issuer.url, by=by)
+
+    assert not visitor.is_in
+    assert Event.objects.latest("id").after == {"issuer": visitor.issuer.url, "sessions_ended": 1}
+    assert visitor.sign_in().status_code == 403
+    with pytest.raises(Refused, match="nothing was changed"):
+        identities.disconnect(alice.pk, issuer=visitor.issuer.url, by=by)
+    identities.connect(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
+    assert visitor.sign_in().status_code == 302
