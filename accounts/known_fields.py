@@ -36,7 +36,33 @@ class KnownFields(serializers.Serializer[Any]):
                 told = ErrorDetail(_fields_are(known, self), invalid.UNKNOWN)
                 # Not Refused: inside a list only DRF knows which item it is.
                 raise serializers.ValidationError({name[:NAME_LIMIT]: [told]})
+            for name, field in self.fields.items():
+                if name in data and (problem := _of_another_kind(field, data[name])):
+                    raise serializers.ValidationError({name: problem})
         return super().to_internal_value(data)
+
+
+# What the contract says, where DRF would take "5" for 5, 1 for true, and 5 for "5".
+KINDS: tuple[tuple[type[serializers.Field[Any, Any, Any, Any]], type, str], ...] = (
+    (serializers.BooleanField, bool, "true or false"),
+    (serializers.IntegerField, int, "a whole number"),
+    (serializers.CharField, str, "a text"),
+    (serializers.ChoiceField, str, "a text"),
+)
+
+
+def _of_another_kind(field: Any, value: Any) -> Any:
+    """A problem as DRF nests it, or None. null is the field's own question."""
+    if isinstance(field, serializers.ListField | serializers.DictField) and isinstance(value, list | dict):
+        items = enumerate(value) if isinstance(value, list) else value.items()
+        problems = ((name, _of_another_kind(field.child, one)) for name, one in items)
+        return next(({name: problem} for name, problem in problems if problem), None)
+    for kind_of_field, kind, said in KINDS:
+        if isinstance(field, kind_of_field):
+            is_whole = kind is int and isinstance(value, float) and value.is_integer()
+            is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+            return None if value is None or is_whole or is_kind else [ErrorDetail(f"It has to be {said}.", "invalid")]
+    return None
 
 
 def _fields_are(known: Collection[str], serializer: serializers.BaseSerializer[Any]) -> str:

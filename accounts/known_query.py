@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 NAME_LIMIT = 60
+# Whose views say by a code of their own that a value is none.
+OWN_CODES = frozenset({"limit", "wait", "until"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 READING = frozenset({"GET", "HEAD"})
 # Has the gateway bring a GET to the process that can wait; where nothing is waited for it is answered at once.
@@ -30,7 +32,7 @@ WAIT = "wait"
 
 
 def text(name: str, most: int, description: str) -> OpenApiParameter:
-    return OpenApiParameter(name, {"type": "string", "maxLength": most}, description=description)
+    return OpenApiParameter(name, {"type": "string", "minLength": 1, "maxLength": most}, description=description)
 
 
 def choice(name: str, choices: Sequence[str], description: str) -> OpenApiParameter:
@@ -46,7 +48,7 @@ def text_filter(most: int, help_text: str, **more: Any) -> CharFilter:
     from django_filters.filters import CharFilter
 
     found: Any = CharFilter(max_length=most, help_text=help_text, **more)
-    described: CharFilter = extend_schema_field({"type": "string", "maxLength": most})(found)
+    described: CharFilter = extend_schema_field({"type": "string", "minLength": 1, "maxLength": most})(found)
     return described
 
 
@@ -95,6 +97,8 @@ def _check_value(name: str, values: list[str], most: int | None) -> None:
         told = f"'{name}' stands {len(values)} times in the query; send it once."
         raise refuse("duplicate_key", told, field=name, status=400)
     said = ""
+    if not values[0] and name not in OWN_CODES:
+        raise refuse("invalid", f"'{name}' has no value; send one, or leave it out.", field=name)
     if most is not None and len(values[0]) > most:
         said = f"It has at most {most} characters."
     elif "\0" in values[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
@@ -62,7 +63,11 @@ class KnownFieldsExtension(OpenApiSerializerExtension):
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        from accounts.known_fields import KnownFields
+
         schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        if schema.get("description") == inspect.getdoc(KnownFields):
+            del schema["description"]  # what is said to who writes one, not to who sends one
         return {**schema, "additionalProperties": False}
 
 

@@ -244,10 +244,15 @@ def beyond(schema: Schema, value: Any, path: str = "") -> Iterator[tuple[str, An
             if found.get("minLength"):
                 yield path, "", False
             yield path, {"x": 1}, False
+            yield path, 5, False
+        case "boolean":
+            yield path, "true", False
+            yield path, 1, False
         case "integer":
             yield path, found["maximum"] + 1, True
             yield path, found["minimum"] - 1, True
-            yield path, "x", False
+            yield path, str(found["minimum"]), False
+            yield path, True, False
         case "array":
             one = value[0] if value else well(found["items"])
             many = range(found["maxItems"] + 1)
