@@ -15,7 +15,7 @@ PYTHON = "3.11"
 
 
 def main(arguments: list[str]) -> int:
-    for source in ("run", "dev", "go"):
+    for source in ("run", "dev", "go", "client"):
         command = [str(ROOT / ".venv/bin/uv"), "pip", "compile", "--quiet", "--universal", "--python-version", PYTHON]
         command += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-annotate", *arguments]
         command += ["--custom-compile-command", "python3 tools/lock.py"]

@@ -1,0 +1,50 @@
+"""A client as somebody makes one who has nothing but the contract: by openapi-python-client, in an environment of its
+own, which is kept per user and found again by its recipe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from devcluster.programs import REQUIREMENTS, cache_home
+
+LOCKED = REQUIREMENTS / "client.txt"
+BIN = Path(sys.executable).parent
+
+
+def generator() -> Path:
+    """The Python of that environment. A half-made one is never used: it gets its name when it is whole."""
+    recipe = hashlib.sha256(LOCKED.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    home = cache_home() / "client" / recipe
+    if not home.exists():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as folder:
+            made = Path(folder) / "made"
+            _run(BIN / "uv", "venv", "--quiet", "--python", sys.executable, made)
+            into = ("--quiet", "--python", made / "bin/python")
+            _run(BIN / "uv", "pip", "install", *into, "--require-hashes", "-r", LOCKED)
+            if not home.exists():
+                made.rename(home)
+    return home / "bin" / "python"
+
+
+def client(contract: bytes, folder: Path) -> Path:
+    """The package, in a folder to be imported from. Raises AssertionError when the generator says anything about it."""
+    document, out = folder / "openapi.json", folder / "client"
+    document.write_bytes(contract)
+    said = _run(
+        generator(), "-m", "openapi_python_client", "generate", "--path", document, "--output-path", out,
+        "--meta", "none", "--fail-on-warning",
+    )  # fmt: skip
+    assert said.strip() == f"Generating {out}", said
+    return out
+
+
+def _run(*command: object) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
