@@ -79,7 +79,9 @@ def operation_of(method: str, route: str) -> dict[str, Any] | None:
 
 
 def query_of(method: str, route: str, **values: str) -> str:
-    """`?` and those of the values that the call takes there, or nothing."""
+    """`?` and those of the values that the call takes there, or nothing. Other pages than the API's: nothing."""
+    if not route.startswith("api/v1/"):
+        return ""
     parameters = (operation_of(method, route) or {}).get("parameters", [])
     taken = {one["name"] for one in parameters if one["in"] == "query"} & values.keys()
     return f"?{urlencode({name: values[name] for name in sorted(taken)})}" if taken else ""

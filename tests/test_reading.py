@@ -28,6 +28,7 @@ from tenants import actions as tenants
 from tenants.models import Grant, Tenant
 from tenants.policy import Asked
 from tests import make, mirrored
+from tests.contract import query_of
 from tests.test_shape import filled
 from tests.visits import rows_of, signed_in_once, visit
 from workloads import actions as workloads
@@ -103,7 +104,7 @@ def address(route: str, house: dict[str, str]) -> str:
             return ""
         values["object_id"] = str(row.pk)
     path = filled(route, values)
-    return f"{path}?tenant={house['tenant']}" if path.startswith("/api/") else path
+    return path + query_of("GET", route, tenant=house["tenant"])
 
 
 def people(alice: User, dana: User, olga: User) -> dict[str, User]:
