@@ -61,6 +61,7 @@ EMPTY = {
     "POST api-workload-keep": "no rule stops it",
     "POST api-workload-runs": "the last run has not ended",
     "POST api-volume-keep": "nobody asked to delete it",
+    "POST api-person-second-factor-drop": "the account has none",
 }
 
 
@@ -156,6 +157,8 @@ def bodies(ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "PUT api-banner": {"text": "Hello.", "until": None},
         "POST api-deputies": {"email": "charlie@example.org", "ends_at": far},
         "POST api-joins": {"tenant": "team-d"},
+        "POST api-people": {"email": "new@example.org", "name": "New"},
+        "POST api-person-second-factor-drop": {"because": "x"},
         "PUT api-registry": {"username": "x", "password": "y"},
         "POST api-requests": {"tenant": "team-b", "justification": "x", "lines": lines},
         "POST api-request-comments": {"text": "x"},
