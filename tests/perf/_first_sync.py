@@ -16,8 +16,8 @@ import psycopg
 from devcluster.bench import Bar, Context, Figure
 from devcluster.faults import WRITES, ApiProxy
 from tests.perf._database import own_database
-from tests.perf._doors import status_kib
 from tests.perf._many_pods import many_pods
+from tests.perf._served import status_kib
 from tests.perf._watcher import until, watcher
 
 PODS = 50_000

@@ -19,8 +19,8 @@ from typing import Any
 from devcluster.api import Api, ApiError, Watch
 from devcluster.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
-from tests.perf._doors import served
 from tests.perf._redis import own_redis
+from tests.perf._served import served
 from tests.perf._viewers import Viewers, check_files
 from tests.perf._watcher import until, watcher
 

@@ -8,19 +8,16 @@ what HTTP itself takes here. Statements are counted on the wire, in a pass of th
 
 from __future__ import annotations
 
-import http.client
 import os
 import secrets
 import statistics
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import timedelta
 
 from devcluster.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
-from tests.perf._doors import served
+from tests.perf._pace import Asked, Pace, p99
+from tests.perf._served import served
 from tests.perf._wire import Wire, counted
 
 A_SECOND = 200
@@ -33,6 +30,7 @@ DOMAIN = "notebooks.localhost"
 AT_MOST_MS = 20
 PEER = "/livez of the same process"
 COUNTED_REQUESTS = 100
+GATEWAY = "/gateway/authorize"
 
 Headers = dict[str, str]
 
@@ -51,84 +49,36 @@ def open_(context: Context) -> Iterator[Figure]:
         ):
             statements = _count(doors.port, asked, wire)
     p50 = [(statistics.median(one), statistics.median(other)) for one, other in zip(ours, peer, strict=True)]
-    p99 = [(_p99(one), _p99(other)) for one, other in zip(ours, peer, strict=True)]
+    slowest = [(p99(one), p99(other)) for one, other in zip(ours, peer, strict=True)]
     yield Figure("open_p50", "ms", PEER, p50)
-    yield Figure("open_p99", "ms", PEER, p99, Bar("ours", AT_MOST_MS))
-    yield Figure("open_p99_over_peer", "ms", PEER, p99, Bar("delta", AT_MOST_MS))
+    yield Figure("open_p99", "ms", PEER, slowest, Bar("ours", AT_MOST_MS))
+    yield Figure("open_p99_over_peer", "ms", PEER, slowest, Bar("delta", AT_MOST_MS))
     yield Figure("open_statements", "a request", "one statement", statements, Bar("ours", 1))
-
-
-def _p99(values: list[float]) -> float:
-    return statistics.quantiles(values, n=100, method="inclusive")[98]
 
 
 def _measure(port: int, asked: list[Headers]) -> tuple[list[list[float]], list[list[float]]]:
     """Milliseconds of each round's requests, ours and the peer's."""
-    pace, ours, peer = _Pace(port), [], []
+    pace, ours, peer = Pace(port, CONNECTIONS), [], []
     for number in range(ROUNDS):
-        peer.append(pace.run("/livez", lambda _index: {}))
+        peer.append(pace.run(lambda _index: Asked("/livez"), A_SECOND, A_SECOND * ROUND_S))
         first = number * A_SECOND * ROUND_S
 
-        def cookie(index: int, first: int = first) -> Headers:
-            return asked[(first + index) % len(asked)]
+        def cookie(index: int, first: int = first) -> Asked:
+            return Asked(GATEWAY, asked[(first + index) % len(asked)])
 
-        ours.append(pace.run("/gateway/authorize", cookie))
+        ours.append(pace.run(cookie, A_SECOND, A_SECOND * ROUND_S))
     return ours, peer
 
 
 def _count(port: int, asked: list[Headers], wire: Wire) -> list[tuple[float, float]]:
     """Statements per request, of each round, beside one. Every request brings a cookie that was not seen before."""
-    found, one_at_a_time = [], _Pace(port, connections=1)
+    found, one_at_a_time = [], Pace(port, 1)
     for number in range(ROUNDS):
         before = wire.statements
         fresh = asked[number * COUNTED_REQUESTS :]
-        took = one_at_a_time.run("/gateway/authorize", fresh.__getitem__, requests=COUNTED_REQUESTS)
+        took = one_at_a_time.run(lambda index, fresh=fresh: Asked(GATEWAY, fresh[index]), A_SECOND, COUNTED_REQUESTS)
         found.append(((wire.statements - before) / len(took), 1.0))
     return found
-
-
-@dataclass
-class _Pace:
-    """Requests at fixed moments, whether or not earlier ones have been answered; timed from those moments."""
-
-    port: int
-    connections: int = CONNECTIONS
-    _took: list[float] = field(default_factory=list)
-    _wrong: list[str] = field(default_factory=list)
-
-    def run(self, path: str, headers: Callable[[int], Headers], *, requests: int = A_SECOND * ROUND_S) -> list[float]:
-        self._took, self._wrong = [], []
-        begins = time.perf_counter() + 0.2
-        threads = [
-            threading.Thread(target=self._send, args=(path, headers, range(first, requests, self.connections), begins))
-            for first in range(self.connections)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not self._wrong, f"{path}: {self._wrong[0]} ({len(self._wrong)} times)"
-        assert len(self._took) == requests, f"{path}: {len(self._took)} of {requests} were answered"
-        return self._took
-
-    def _send(self, path: str, headers: Callable[[int], Headers], indexes: Iterable[int], begins: float) -> None:
-        connection, pause = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10), threading.Event()
-        answered = 0.0
-        for index in indexes:
-            at = begins + index / A_SECOND
-            if (early := at - time.perf_counter()) > 0:
-                pause.wait(early)
-            began = time.perf_counter()
-            # What waited for the answer before it was due all the same; what this side began late was not.
-            since = at if answered > at else max(began, at)
-            connection.request("GET", path, headers=headers(index))
-            response = connection.getresponse()
-            response.read()
-            answered = time.perf_counter()
-            self._took.append((answered - since) * 1000)
-            if response.status != 200:
-                self._wrong.append(f"{response.status}")
-        connection.close()
 
 
 def _sessions() -> list[Headers]:

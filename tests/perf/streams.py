@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from devcluster.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
-from tests.perf._doors import DOORS, served
+from tests.perf._served import DOORS, served
 from tests.perf._viewers import Asked, Viewers, check_files
 
 BARE = "tests.perf._bare:application"

@@ -1,4 +1,6 @@
-"""An ASGI application under the server that the doors process runs under, as in production but for its address."""
+"""An application under the server that doors or web runs under, as in production but for its address, and as one
+process: what it takes is of one core.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from typing import Any
 from devcluster.processes import free_port
 from devcluster.stack import ROOT
 
-DOORS = "portal.asgi:application"
+DOORS, WEB = "portal.asgi:application", "portal.wsgi:application"
 STARTS_WITHIN_S = 30.0
 
 
@@ -28,17 +30,42 @@ class Served:
     pid: int
 
     @property
+    def cpu_s(self) -> float:
+        """Of the processor, until now."""
+        after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def resident_kib(self) -> int:
         return status_kib(self.pid, "VmRSS")
 
 
 @contextlib.contextmanager
 def served(application: str = DOORS, *, cores: Collection[int] = (), **own: str) -> Iterator[Served]:
-    """Answers /livez. `own`: of its environment. Held to `cores`, if any."""
+    """By uvicorn, as doors. Answers /livez. `own`: of its environment. Held to `cores`, if any."""
+    command = ["-m", "uvicorn", application, "--no-access-log", "--timeout-keep-alive", "75"]
+    command += ["--timeout-graceful-shutdown", "3", "--log-level", "warning", "--port"]
+    with _running(command, "", cores, own) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def served_by_gunicorn(application: str = WEB, *, cores: Collection[int] = (), **own: str) -> Iterator[Served]:
+    """The same, as web, with the threads of one of its processes. `pid` is its worker's."""
+    command = ["-m", "gunicorn", application, "--workers", "1", "--threads", "4", "--keep-alive", "75"]
+    # What the portal's own configuration does after a fork is Django's.
+    config = "gunicorn.conf.py" if application == WEB else os.devnull
+    command += ["--config", config, "--no-control-socket", "--log-level", "warning", "--bind"]
+    with _running(command, "127.0.0.1:", cores, own) as found:
+        (worker,) = Path(f"/proc/{found.pid}/task/{found.pid}/children").read_text().split()
+        yield Served(found.port, int(worker))
+
+
+@contextlib.contextmanager
+def _running(command: list[str], host: str, cores: Collection[int], own: Mapping[str, str]) -> Iterator[Served]:
     port = free_port()
-    environment: Mapping[str, str] = {**os.environ, "DATABASE_POOL": "true", "LOG_LEVEL": "WARNING", **own}
-    command = [sys.executable, "-m", "uvicorn", application, "--port", str(port), "--no-access-log"]
-    command += ["--timeout-keep-alive", "75", "--timeout-graceful-shutdown", "3", "--log-level", "warning"]
+    environment = {**os.environ, "DATABASE_POOL": "true", "LOG_LEVEL": "WARNING", **own}
+    command = [sys.executable, *command, f"{host}{port}"]
     with tempfile.TemporaryFile() as log:
         process: subprocess.Popen[Any] = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         if cores:
