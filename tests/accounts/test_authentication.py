@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import redis
 from django.conf import LazySettings
 from django.db import connection
 from django.db.models.functions import Now
@@ -16,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts import actions, slow_down, throttles
 from accounts.actor import Actor
 from accounts.models import ApiToken, Event, Scope, User
+from portal import hints
 from tests import make
 
 ME = "/api/v1/me"
@@ -210,12 +212,10 @@ def test_one_token_is_slowed_down_and_others_are_not(
 
 
 def test_without_redis_all_pass_and_only_one_request_waits_for_it(
-    client: Client, token: str, settings: LazySettings
+    client: Client, token: str, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.API_REQUESTS_PER_MINUTE = 1
-    settings.CACHES = {
-        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
-    }
+    monkeypatch.setattr(hints, "connection", lambda: redis.Redis.from_url("redis://127.0.0.1:1/0"))
 
     statuses = [client.get(ME, headers=bearer(token)).status_code for _ in range(3)]
 
