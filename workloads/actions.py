@@ -79,6 +79,9 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
         record(by, "workload.declared", workload, tenant=tenant, after=_wanted_summary(workload))
         page_hint(namespace.name)
         return workload, True
+    known.namespace = namespace
+    if known.gpu_class_id == target.gpu_class.pk:
+        known.gpu_class = target.gpu_class
     refuse_if(policy.may_change(by, team, queries.run_facts(known, None), kind=known.kind, wanted=wanted))
     before = _wanted_summary(known)
     _fill(known, target, wanted)

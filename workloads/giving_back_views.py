@@ -8,7 +8,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.edge import actor
-from portal.errors import get_or_refuse
 from workloads import idle, queries, run_time, shown
 from workloads.giving_back import giving_back
 
@@ -19,7 +18,7 @@ def giving_back_part(request: HttpRequest, tenant: str, name: str) -> HttpRespon
     """Fetched again whenever the state changes."""
     by = actor(request)
     _namespace, team = queries.team(by, tenant)
-    found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+    found = queries.named(by, tenant, name)
     [row] = queries.rows([found])
     context = {"state": shown.workload_state(row), "giving_back": giving_back(by, team, row)}
     return render(request, "workloads/_giving_back.html", context)

@@ -8,7 +8,6 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from accounts.edge import actor
-from portal.errors import get_or_refuse
 from workloads import queries, shown
 from workloads.models import Workload
 from workloads.next_steps_shown import helps
@@ -20,7 +19,7 @@ from workloads.queries.helping import advices
 def of_workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     by = actor(request)
     namespace, team = queries.team(by, tenant)
-    [row] = queries.rows([get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)])
+    [row] = queries.rows([queries.named(by, tenant, name)])
     found = advices(by, namespace, team, [row]).get(name)
     context = {"state": shown.workload_state(row), "helps": helps(name, found, tenant) if found else None}
     return render(request, "workloads/_next_steps.html", context)

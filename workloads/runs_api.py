@@ -22,7 +22,6 @@ from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import takes_no_fields
 from accounts.known_query import text_filter
 from accounts.models import Scope
-from portal.errors import get_or_refuse
 from workloads import actions, following, pushing, queries
 from workloads.api import (
     TENANT,
@@ -179,7 +178,7 @@ def _address(request: Request, tenant: str, name: str, number: int) -> str:
 
 
 def _workload(by: Actor, tenant: str, name: str) -> Workload:
-    return get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+    return queries.named(by, tenant, name)
 
 
 def _body(row: RunRow, by: Actor) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def workload_actions(request: HttpRequest, tenant: str, name: str) -> HttpRespon
 
 
 def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:
-    found = get_or_refuse(queries.with_names(queries.of_tenant(by, tenant)), name=name)
+    found = queries.named(by, tenant, name)
     return queries.rows([found])[0]
 
 

@@ -4,7 +4,8 @@ to compose such statements than PostgreSQL to answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -13,6 +14,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from portal.sql import columns, instance, instance_or_none
 from tenants.models import Namespace
+from tenants.queries.placed import COLUMNS, FROM, placed
 from workloads.models import NotebookWatch, Run, Volume, Workload
 
 
@@ -25,24 +27,50 @@ def latest(namespace: Namespace, at_most: int) -> list[Workload]:
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, [namespace.pk, at_most])
         rows = cursor.fetchall()
-    found = []
-    for row in rows:
-        values = iter(row)
-        one = instance(Workload, values)
-        one.namespace, one.tenant = namespace, namespace.tenant
-        one.gpu_class, one.created_by = instance(GpuClass, values), instance(User, values)
-        one.volume = instance_or_none(Volume, values)
-        found.append(one)
+    return within(namespace, [pointing(iter(row)) for row in rows])
+
+
+def read(keys: Sequence[int]) -> list[Workload]:
+    """Of one namespace, in this order and `with_names`. One query, none of nothing."""
+    if not keys:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, [list(keys)])
+        rows = [iter(row) for row in cursor.fetchall()]
+    found = {one.pk: one for one in map(pointing, rows)}
+    return within(placed(rows[0]), [found[key] for key in keys if key in found]) if found else []
+
+
+# To be selected FROM workloads with these joins, and taken with `pointing`.
+POINTING = ", ".join(
+    [columns(Workload, "workload"), columns(GpuClass, "gpu_class"), columns(User, "person"), columns(Volume, "volume")]
+)
+JOINS = f"""
+  JOIN {GpuClass._meta.db_table} gpu_class ON gpu_class.id = workload.gpu_class_id
+  JOIN {User._meta.db_table} person ON person.id = workload.created_by_id
+  LEFT JOIN {Volume._meta.db_table} volume ON volume.id = workload.volume_id"""
+
+
+def pointing(values: Iterator[Any]) -> Workload:
+    """Without its namespace."""
+    found = instance(Workload, values)
+    found.gpu_class, found.created_by = instance(GpuClass, values), instance(User, values)
+    found.volume = instance_or_none(Volume, values)
     return found
 
 
+def within(namespace: Namespace, found: list[Workload]) -> list[Workload]:
+    for one in found:
+        one.namespace, one.tenant = namespace, namespace.tenant
+    return found
+
+
+_READ = f"""
+SELECT {POINTING}, {COLUMNS}
+  FROM {FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {JOINS}
+ WHERE workload.id = ANY(%s)"""
 _LATEST = f"""
-SELECT {columns(Workload, "workload")}, {columns(GpuClass, "gpu_class")}, {columns(User, "person")},
-       {columns(Volume, "volume")}
-  FROM {Workload._meta.db_table} workload
-  JOIN {GpuClass._meta.db_table} gpu_class ON gpu_class.id = workload.gpu_class_id
-  JOIN {User._meta.db_table} person ON person.id = workload.created_by_id
-  LEFT JOIN {Volume._meta.db_table} volume ON volume.id = workload.volume_id
+SELECT {POINTING} FROM {Workload._meta.db_table} workload {JOINS}
  WHERE workload.namespace_id = %s AND workload.deleted_at IS NULL ORDER BY workload.id DESC LIMIT %s"""
 
 

@@ -18,6 +18,7 @@ from cluster.observed import Job, Pod, Warning
 from cluster.observed import Workload as Queued
 from cluster.records import image_key
 from portal.due import label
+from portal.sql import select
 from tenants.models import Namespace
 from workloads.models import Run, Workload
 from workloads.queries.alike import as_said_of_alike
@@ -102,7 +103,7 @@ def _troubles(cluster_id: int, nodes: set[str]) -> dict[str, NodeTrouble]:
     wanted = nodes - {""}
     if not wanted:
         return {}
-    rows = MirrorNode.objects.filter(cluster_id=cluster_id, name__in=sorted(wanted), ready=False)
+    rows = select(MirrorNode, "cluster_id = %s AND name = ANY(%s) AND NOT ready", [cluster_id, sorted(wanted)])
     return {
         row.name: NodeTrouble(
             row.name,
