@@ -1,0 +1,145 @@
+"""A payload in every text field of the API: as much of it as the field's rule lets in."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.apps import apps
+from django.db import IntegrityError, connection, models, transaction
+from django.db.models import Model
+from django.db.models.functions import Now
+
+from tests.markers.payload import CANDIDATES, LONG, MIDDLE, SHORT
+from tests.test_bodies import Call, Schema, answer_of, bodies, kind_of, whole
+from tests.visits import undone
+
+Way = tuple[str, ...]
+# What others need to be as it is: they come last.
+LAST = ("withdraw", "end", "delete", "stop", "decline", "namespace", "revoke")
+
+
+def texts(schema: Schema, way: Way = ()) -> Iterator[Way]:
+    """The way to each text that somebody may choose; "[]" is in a list, "{}" under a key of one's own."""
+    found = whole(schema)
+    match kind_of(found) if "enum" not in found else "enum":
+        case "string":
+            if "format" not in found:
+                yield way
+        case "array":
+            yield from texts(found["items"], (*way, "[]"))
+        case "object":
+            if isinstance(more := found.get("additionalProperties"), dict):
+                yield from texts(more, (*way, "{}"))
+            for name, one in found.get("properties", {}).items():
+                yield from texts(one, (*way, name))
+
+
+def put(body: Any, way: Way, text: str) -> Any:
+    """A copy with the text there."""
+    step, *rest = way
+    if step == "[]":
+        item = put(body[0] if body else {}, tuple(rest), text) if rest else text
+        return [item]
+    if step == "{}":
+        return {**(body or {}), "MARKED": text}
+    inner = put((body or {}).get(step), tuple(rest), text) if rest else text
+    return {**(body or {}), step: inner}
+
+
+def mark(calls: dict[str, Call]) -> tuple[set[str], set[str]]:
+    """Each operation is done once. Fields that took a payload, and those whose rule lets none in."""
+    took, refused = set(), set()
+    for operation in sorted(calls, key=lambda name: any(word in name for word in LAST)):
+        call = calls[operation]
+        body = copy.deepcopy(call.body)
+        for way in texts(bodies()[operation][2]):
+            name = f"{operation} {'.'.join(way)}"
+            for text in CANDIDATES:
+                tried = put(body, way, text)
+                with undone():
+                    answer = answer_of(call.who, operation, call, tried)
+                assert answer["Content-Type"] == "application/json" or not answer.content, name
+                if answer.status_code < 300:
+                    body = tried
+                    took.add(name)
+                    break
+            else:
+                refused.add(f"{name}: {answer.status_code} {json.loads(answer.content)['code']}")
+        answer_of(call.who, operation, call, body)
+    return took, refused
+
+
+# Texts that come from elsewhere: the administration, the catalog's file, identity providers, the cluster.
+FROM_ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "accounts.User": ("name",),
+    "accounts.ApiToken": ("name",),
+    "accounts.Delivery": ("error_text",),
+    "accounts.Event": ("actor",),
+    "accounts.Identity": ("issuer",),
+    "catalog.Banner": ("text",),
+    "catalog.GpuClass": ("name", "summary", "vendor", "product", "partition", "interconnect_note", "eligibility",
+                         "terms", "retiring_message", "held_reason"),
+    "catalog.DismissedProposal": ("reason",),
+    "catalog.Image": ("version", "contents", "vendor"),
+    "catalog.Pool": ("error_text",),
+    "cluster.AppliedObject": ("code", "text"),
+    "cluster.MirrorKind": ("problem",),
+    "cluster.MirrorWarning": ("object_name", "reason", "message", "source"),
+    "tenants.Bundle": ("summary",),
+    "tenants.TeamRequest": ("name", "purpose", "reason"),
+    "tenants.JoinRequest": ("message", "reason"),
+    "tenants.Tenant": ("name", "purpose"),
+    "tenants.Namespace": ("error_text",),
+    "tenants.QuotaRequest": ("justification",),
+    "tenants.QuotaLine": ("rule", "reason"),
+    "tenants.RequestComment": ("text",),
+    "tenants.Plan": ("error_text",),
+    "workloads.Volume": ("error_text",),
+    "workloads.Workload": ("error_text",),
+    "workloads.Run": ("group", "message", "stop_message"),
+    "workloads.NotebookWatch": ("error_text", "problem", "kept_reason"),
+}  # fmt: skip
+# Of which the database or an address knows what they may be.
+WORDS = (
+    "actor_kind", "address", "api_version", "basis", "body", "call", "code", "cohort", "device_class",
+    "device_selector", "digest", "email", "error_code", "format", "gpu_class", "image", "job_uid", "key", "kind",
+    "location", "manifest_hash", "min_cuda", "name", "namespace", "node", "notebooks_domain", "object_kind",
+    "object_name", "object_uid", "origin", "owner", "password", "phase", "prefix", "priority", "queue", "reason",
+    "reference", "registry", "request_id", "resource", "resource_version", "row", "run", "session_key", "slug",
+    "stop_reason", "subject", "tenant", "uid", "verb", "via",
+)  # fmt: skip
+
+# What the database wants to be there with it.
+BESIDE: dict[str, dict[str, Any]] = {"terms": {"terms_version": 1}, "held_reason": {"held_since": Now()}}
+
+
+def text_columns() -> Iterator[tuple[type[Model], str]]:
+    for app in ("accounts", "catalog", "cluster", "tenants", "workloads"):
+        for model in apps.get_app_config(app).get_models():
+            for column in model._meta.fields:
+                if isinstance(column, models.CharField | models.TextField) and not column.choices:
+                    yield model, column.name
+
+
+def mark_rows() -> list[str]:
+    """A payload in every column that is no word of the portal's own. Left out: those that nobody has a reason for."""
+    unknown = []
+    with connection.cursor() as cursor:
+        # Events are for ever, and the database insists.
+        cursor.execute("ALTER TABLE accounts_event DISABLE TRIGGER USER")
+        for model, name in text_columns():
+            if name in FROM_ELSEWHERE.get(model._meta.label, ()):
+                length = model._meta.get_field(name).max_length or 300
+                text = next(one for one in (LONG, MIDDLE, SHORT) if len(one) <= length)
+                try:
+                    with transaction.atomic():
+                        model._default_manager.update(**{name: text}, **BESIDE.get(name, {}))
+                except IntegrityError:
+                    unknown.append(f"{model._meta.label}.{name} is judged by the database")
+            elif name not in WORDS:
+                unknown.append(f"{model._meta.label}.{name}")
+        cursor.execute("ALTER TABLE accounts_event ENABLE TRIGGER USER")
+    return unknown

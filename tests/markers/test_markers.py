@@ -1,0 +1,215 @@
+"""Whatever somebody types is text for everybody else: a payload in every field and every column, then all pages, their
+forms, mails, the catalog's file and streams are looked at, as bytes and in a browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+from django.test import Client
+from playwright.sync_api import ConsoleMessage, Dialog, Page
+
+from accounts.models import Delivery, User
+from accounts.reconcile import message_for
+from catalog.models import GpuClass
+from tenants.models import Namespace, QuotaRequest, TeamRequest
+from tests import mirrored
+from tests.e2e.conftest import browser_type_launch_args, open_page
+from tests.markers.marked import mark, mark_rows
+from tests.markers.payload import CANDIDATES, LONG, forms_of, unescaped
+from tests.test_bodies import Call, calls
+from tests.test_shape import all_routes, filled
+from tests.visits import undone
+from tests.waiting import wait_until
+from tests.workloads.conftest import doors, running_doors
+from tests.workloads.doors_process import Doors
+from tests.workloads.test_doors import Stream, session_of
+
+# Fixtures of others, by their names.
+__all__ = ["browser_type_launch_args", "calls", "doors", "open_page", "running_doors"]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+# No rule for text lets any of it in: names, addresses, choices. Each answers with a sentence.
+REFUSED = {
+    "image_prefixes_allow prefix: 422 bad_prefix",
+    "joins_ask tenant: 404 not_found",
+    "members_add email: 422 bad_address",
+    "people_add email: 422 bad_address",
+    "people_change roles.[]: 422 invalid",
+    "people_second_factor_drop because: 409 no_second_factor",
+    "requests_file lines.[].gpu_class: 422 unknown_class",
+    "requests_file tenant: 404 not_found",
+    "team_requests_ask bundle: 422 unknown_bundle",
+    "team_requests_ask slug: 422 bad_name",
+    "team_requests_decide slug: 422 bad_name",
+    "team_tokens_create scopes.[]: 422 invalid",
+    "tokens_create scopes.[]: 422 invalid",
+    "workloads_declare gpu_class: 422 unknown_class",
+    "workloads_declare image: 422 unknown_image",
+    "workloads_declare options.mount_path: 422 no_volume",
+    "workloads_declare options.reference: 422 no_repository",
+    "workloads_declare options.repository: 422 bad_repository",
+    "workloads_declare options.script: 422 command_and_script",
+    "workloads_declare options.secrets.[]: 422 bad_variable",
+    "workloads_declare volume: 422 bad_volume",
+    "workloads_launch gpu_class: 422 unknown_class",
+    "workloads_launch image: 422 unknown_image",
+    "workloads_launch name: 422 bad_name",
+    "workloads_launch options.mount_path: 422 no_volume",
+    "workloads_launch options.reference: 422 no_repository",
+    "workloads_launch options.repository: 422 bad_repository",
+    "workloads_launch options.script: 422 command_and_script",
+    "workloads_launch options.secrets.[]: 422 bad_variable",
+    "workloads_launch volume: 422 bad_volume",
+    "workloads_start group: 409 still_running",
+}
+
+
+def paths(pk: dict[str, int], name: str, slug: str) -> list[str]:
+    """Every page of the URL map, about rows that are there."""
+    found = []
+    for route, _pattern in all_routes():
+        if route.startswith(("api/v1", "live/", "static", "admin", "logout", "livez", "readyz", "open/", "nodes/<")):
+            continue
+        number = next((str(pk[start]) for start in pk if route.startswith(start)), "1")
+        found.append(filled(route, {"tenant": "team-a", "name": name, "slug": slug, "pk": number}))
+    return found
+
+
+# What a script of it left, and how many elements it made.
+OWN = "[window.marked ?? null, document.querySelectorAll('[data-marked], [onerror]').length]"
+
+
+@pytest.fixture
+def numbers(calls: dict[str, Call], bob: User) -> dict[str, int]:
+    """Of rows that pages are about, by how their addresses begin."""
+    request, founded = (rows.order_by("pk")[0].pk for rows in (QuotaRequest.objects, TeamRequest.objects))
+    return {"requests/": request, "team-requests/": founded, "people/": bob.pk}
+
+
+@dataclass
+class Looked:
+    """`shown`: who sees a payload where, each page once. `forms`: each field that was sent, by its form's address."""
+
+    shown: list[tuple[User, str]] = field(default_factory=list)
+    forms: set[tuple[str, str]] = field(default_factory=set)
+    wrong: list[Any] = field(default_factory=list)
+
+
+def walk(pages: list[str], people: list[User]) -> Looked:
+    """Every page, and every form of it, once; what it is refused with as well: a field shows again what was typed."""
+    looked = Looked()
+    shown, forms, wrong = looked.shown, looked.forms, looked.wrong
+    for who in people:
+        client = Client(raise_request_exception=False)
+        client.force_login(who)
+        for path in pages:
+            answer = client.get(path)
+            if answer.status_code >= 500:
+                wrong.append((who.email, path, answer.status_code))
+            if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
+                continue
+            if b"data-marked" in answer.content and path not in {seen for _who, seen in shown}:
+                shown.append((who, path))
+            wrong += [(who.email, path, found) for found in unescaped(answer.content)]
+            for form in forms_of(answer.content.decode()):
+                action = form.action or path
+                for name in form.texts:
+                    if (action, name) in forms:
+                        continue
+                    forms.add((action, name))
+                    for text in (CANDIDATES[0], CANDIDATES[-1]):
+                        with undone():
+                            said = client.post(action, {**form.fields, name: text}, follow=True)
+                        if said.status_code >= 500:
+                            wrong.append((action, name, said.status_code))
+                        wrong += [(action, name, found) for found in unescaped(said.content)]
+    return looked
+
+
+def check_mails() -> None:
+    """Plain text, whose headers nobody adds to."""
+    deliveries = list(Delivery.objects.all())
+    assert any("data-marked" in one.body for one in deliveries)
+    for delivery in deliveries:
+        sent = message_for(delivery).message()
+        assert (sent.get_content_type(), sent.is_multipart()) == ("text/plain", False)
+        assert sent["Bcc"] is None
+        assert sent["To"].count("@") == 1
+        assert "\n" not in delivery.subject
+
+
+def check_file(path: Path) -> None:
+    """The catalog's, which a site keeps in git: what was written is read again as the same."""
+    call_command("catalog", "export", str(path))
+    text = path.read_text()
+    assert "data-marked" in text
+    assert LONG in {one["summary"] for one in yaml.safe_load(text)["classes"].values()}
+
+
+def check_stream(doors: Doors, namespace: str, who: User) -> None:
+    stream = Stream(doors, f"/live/{namespace}", session_of(who))
+    try:
+        wait_until(lambda: stream.has("data-marked"), what="the stream of the team")
+    finally:
+        stream.close()
+    assert unescaped(stream.received) == []
+
+
+def check_browser(shown: list[tuple[User, str]], open_page: Callable[..., Page]) -> None:
+    """No dialog, no script, no element of the payload's own, and nothing that the policy had to stop."""
+    said: list[str] = []
+    wrong: list[Any] = []
+    browsers: dict[int, Page] = {}
+
+    def dismiss(dialog: Dialog) -> None:
+        said.append(dialog.message)
+        dialog.dismiss()
+
+    def note(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            said.append(message.text)
+
+    for who, path in shown:
+        if who.pk not in browsers:
+            page = browsers[who.pk] = open_page("/account", as_user=who)
+            page.on("dialog", dismiss)
+            page.on("console", note)
+        page = browsers[who.pk]
+        page.goto(path, wait_until="load")
+        own = page.evaluate(OWN)
+        if own != [None, 0] or said:
+            wrong.append((who.email, path, own, [*said]))
+            said.clear()
+    assert wrong == []
+    # Where it is not escaped, it is seen.
+    page = next(iter(browsers.values()))
+    page.evaluate("text => document.body.insertAdjacentHTML('beforeend', text)", LONG)
+    wait_until(lambda: page.evaluate(OWN) == [None, 1] and said, what="what the policy stopped")
+
+
+def test_whatever_is_typed_is_text_for_everybody(
+    calls: dict[str, Call], numbers: dict[str, int], a100: GpuClass, namespace_a: Namespace, alice: User, dana: User,
+    olga: User, doors: Doors, open_page: Callable[..., Page], tmp_path: Path,
+) -> None:  # fmt: skip
+    """One long test: to plant them takes longer than to look at one kind of place."""
+    mirrored.hardware_seen(a100.cluster)
+    took, refused = mark(calls)
+    assert refused == REFUSED, "of a new field: whether it takes a payload, or why not"
+    assert len(took) >= 25
+    assert mark_rows() == []
+
+    pages = sorted({path for name in ("one", "two") for path in paths(numbers, name, a100.slug)})
+    looked = walk(pages, [alice, dana, olga])
+    assert looked.wrong == []
+    assert len(looked.forms) >= 45
+    assert len(looked.shown) >= 40
+    check_mails()
+    check_file(tmp_path / "catalog.yaml")
+    check_stream(doors, namespace_a.name, alice)
+    check_browser(looked.shown, open_page)
