@@ -39,10 +39,10 @@ class TokenThrottle(BaseThrottle):
             return True
         key = f"throttle:{_who(request)}:{int(now // WINDOW_S)}"
         try:
-            # One trip, but for the first of a window.
-            count = int(hints.connection().incr(key))
-            if count == 1:
-                hints.connection().expire(key, 2 * WINDOW_S)
+            with hints.connection().pipeline() as trip:  # counted with its end or not at all
+                trip.incr(key)
+                trip.expire(key, 2 * WINDOW_S)
+                count = int(trip.execute()[0])
         except RedisError as error:
             TokenThrottle._away_until = now + PAUSE_S
             log.warning("throttle_away", error=type(error).__name__)
