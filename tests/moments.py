@@ -196,12 +196,15 @@ def states(said: Said, listed: Listed) -> Iterator[str]:
 
 
 def positions(said: Said, order: list[str]) -> Iterator[str]:
-    """What is about to be stopped may have none any more, and still has its place in the line."""
+    """What is about to be stopped may have none any more, and still has its place in the line; so may what left with an
+    error as it was interrupted, until Kueue hears of it.
+    """
     for name, run in said.runs.items():
         job = run_name(name, run.number) if run else ""
         place = said.workloads[name]["status"]["facts"].get("position")
         expected = order.index(job) + 1 if job in order else None
-        is_leaving = run is not None and (run.stop_requested_at is not None or name in said.deleting)
+        has_ended = said.workloads[name]["status"]["phase"] in ("failed", "succeeded")  # as `states` has compared
+        is_leaving = has_ended or (run is not None and (run.stop_requested_at is not None or name in said.deleting))
         if place != expected and not (place is None and is_leaving):
             yield f"{name}: the portal says {place}, Kueue {expected} of {order}"
 
