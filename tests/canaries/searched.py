@@ -102,7 +102,8 @@ class Sniffer:
     def __init__(self, url: str) -> None:
         self.prefix = f" [{urlsplit(url).path.strip('/') or 0} ".encode()
         self.lines: list[bytes] = []
-        self.connection = redis.Redis.from_url(url).connection_pool.get_connection()
+        # Without an end: nothing may be sent for a while.
+        self.connection = redis.Redis.from_url(url, socket_timeout=None).connection_pool.get_connection()
         self.connection.send_command("MONITOR")
         assert self.connection.read_response() == b"OK"
         self.thread = threading.Thread(target=self._read, daemon=True)

@@ -21,6 +21,7 @@ import redis
 from django.conf import settings
 from django.db import connection
 
+import devcluster.portal
 from accounts import slow_down
 from accounts.models import User
 from catalog.models import GpuClass
@@ -32,6 +33,7 @@ from devcluster.processes import Supervisor
 from portal import hints
 from tenants.models import ImagePrefix, Namespace, Tenant
 from tests import make
+from tests.calling import bearer
 from tests.canaries.searched import Haystack, Logs, Sniffer, database, kept_in_redis, mails, objects, sniffed
 from tests.plugin import process_environment
 from tests.waiting import wait_until
@@ -117,6 +119,12 @@ def grounds(
     """All processes as the demo runs them, on the test's database."""
     mark = f"mark-{unique}"
     monkeypatch.setenv("LOG_LEVEL", "DEBUG")
+    of_issuer = {"ISSUER": "https://127.0.0.1:1", "CLIENT_ID": "portal", "CLIENT_SECRET": canary("client-secret")}
+    for name, value in of_issuer.items():
+        monkeypatch.setenv(f"OIDC_{name}", value)
+    monkeypatch.setattr(
+        devcluster.portal, "PASSED_ON", (*devcluster.portal.PASSED_ON, *(f"OIDC_{name}" for name in of_issuer))
+    )
     Tenant.objects.filter(pk=provisioned.pk).update(name=f"Team {mark}")
     ImagePrefix.objects.create(tenant=provisioned, prefix="registry.example.org/vision/")
     environment = process_environment()
@@ -132,6 +140,7 @@ def grounds(
                 for name, value in portal.environment(process, notebooks=process != "web").items():
                     if name in KEYS:
                         on.plant(name, value)
+            on.plant("secret at the issuer", of_issuer["CLIENT_SECRET"])
             on.plant("password of the database", urlsplit(own["database_url"]).password or "")
             on.plant("password of Redis", urlsplit(own["redis_url"]).password or "")
             yield on
@@ -179,6 +188,31 @@ def makes_tokens(on: Grounds) -> None:
         found = re.search(r"gpt_[a-z0-9]{8}_[\w-]+", page)
         assert found
         on.plant(what, found[0])
+
+
+def sets_a_password(on: Grounds, administrator: User) -> None:
+    """Of a new account: its code is shown to who made it, and in the form of who typed it beside something wrong."""
+    email = f"{on.mark}@example.org"
+    made = httpx.post(
+        f"{on.portal.url}{API}/people", headers=bearer(administrator), json={"email": email, "name": on.mark}
+    )
+    assert made.status_code == 201, made.text
+    code, password = on.plant("code for a password", made.json()["password_code"]), on.plant("password by a code")
+    typed = {"email": email, "code": code, "password1": password, "password2": password}
+    with httpx.Client(base_url=on.portal.url, timeout=60) as browser:
+        browser.get("/login/password")
+        headers = {"X-CSRFToken": browser.cookies["csrf"], "Origin": on.portal.url}
+        for expected, wrong in ((422, {"password2": "another"}), (422, {"email": code}), (302, {}), (422, {})):
+            answer = browser.post("/login/password", data=typed | wrong, headers=headers)
+            assert answer.status_code == expected, answer.text
+            assert password not in html.unescape(answer.text)
+
+
+def comes_back_from_the_issuer(on: Grounds) -> None:
+    """Which is not there: what it would have said to the browser stands in the address."""
+    on.get("/login")
+    on.post("/login/oidc", 403)
+    on.get("/login/oidc/back", 403, params={"code": on.plant("code of the issuer"), "state": on.mark})
 
 
 def keeps_secrets(on: Grounds) -> None:
@@ -378,11 +412,13 @@ def tells_the_mark(on: Grounds) -> None:
 
 
 def test_no_secret_is_anywhere_but_where_it_is_meant_to_be(
-    grounds: Grounds, a100: GpuClass, alice: User, admin: Api, services: dict[str, Any]
+    grounds: Grounds, a100: GpuClass, alice: User, olga: User, admin: Api, services: dict[str, Any]
 ) -> None:
     logs, on = Logs(Path(services["log_dir"])), grounds
+    comes_back_from_the_issuer(on)
     signs_in(on, alice)
     makes_tokens(on)
+    sets_a_password(on, olga)
     keeps_secrets(on)
     launches(on, a100, admin)
     goes_astray(on)
