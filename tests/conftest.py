@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from accounts import slow_down
 from accounts.models import Role, User
 from catalog.models import GpuClass
 from cluster.kube import Kube
@@ -88,6 +89,12 @@ def kube_watcher(services: dict[str, Any]) -> Kube:
 def unique(request: pytest.FixtureRequest) -> str:
     """Eight characters that no other test, now or in a process beside this one, has: for names in the cluster."""
     return hashlib.sha256(f"{request.node.nodeid} {os.getpid()}".encode()).hexdigest()[:8]
+
+
+@pytest.fixture(autouse=True)
+def guesses_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
+    """Redis outlives a test: what was guessed as Alice in one does not slow her down in the next."""
+    monkeypatch.setattr(slow_down, "PREFIX", f"sign-in:{unique}")
 
 
 @pytest.fixture

@@ -187,10 +187,9 @@ def test_a_token_needs_none(alice: User, token: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def counters_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
-    """Redis outlives a test: neither its pause nor its guesses are the next one's."""
+def no_pause() -> None:
+    """That Redis was away is not the next test's."""
     throttles.TokenThrottle._away_until = 0.0
-    monkeypatch.setattr(slow_down, "PREFIX", f"sign-in:{unique}")
 
 
 def test_one_token_is_slowed_down_and_others_are_not(

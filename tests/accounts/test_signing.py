@@ -30,11 +30,6 @@ pytestmark = pytest.mark.django_db
 NEXT = {"next": "/tokens"}
 
 
-@pytest.fixture(autouse=True)
-def counters_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
-    monkeypatch.setattr(slow_down, "PREFIX", f"sign-in:{unique}")
-
-
 def by_password(who: User, client: Client | None = None, **extra: Any) -> tuple[Client, Any]:
     client = client or Client()
     return client, client.post("/login", {"username": who.email, "password": make.PASSWORD, **NEXT}, **extra)

@@ -22,11 +22,6 @@ NEW = "a new and long passphrase"
 PEOPLE = "/people"
 
 
-@pytest.fixture(autouse=True)
-def counters_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
-    monkeypatch.setattr(slow_down, "PREFIX", f"sign-in:{unique}")
-
-
 @pytest.fixture
 def ada(db: None) -> User:
     return make.user("Ada", roles=[Role.ADMIN])

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.actor import system
-from accounts.models import Role, User
+from accounts.models import User
 from catalog import actions, queries
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorEpoch, MirrorNode
@@ -76,13 +76,6 @@ def test_hints_make_nothing_unwell(cluster: Cluster, olga: User) -> None:
     page = section(signed_in(olga))
     assert "1 hint" in page
     assert "note-good" in page
-
-
-def test_whoever_may_not_open_the_administration_gets_no_link_to_it(gone: GpuClass) -> None:
-    omar = make.user("Omar", roles=[Role.OPERATOR])
-    page = section(signed_in(omar))
-    assert "No node provides class Gone" in page
-    assert "/admin/" not in page
 
 
 def test_the_part_alone_is_for_operators_too(gone: GpuClass, alice: User) -> None:

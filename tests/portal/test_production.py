@@ -57,7 +57,10 @@ def production(**more: str) -> dict[str, str]:
     shipped = yaml.safe_load((DEPLOY / "portal" / "settings.yaml").read_text())["data"]
     plain = {name: value for name, value in shipped.items() if not name.endswith("_FILE") and name != "INTERNAL_PORT"}
     key = "".join(chr(33 + index) for index in range(64))
-    return {**process_environment(), **plain, "SECRET_KEY": key, "LOG_LEVEL": "INFO", **more}
+    found = {**process_environment(), **plain, "SECRET_KEY": key, "LOG_LEVEL": "INFO", **more}
+    # Of tests with a browser in this process.
+    found.pop("DJANGO_ALLOW_ASYNC_UNSAFE", None)
+    return found
 
 
 @dataclass

@@ -49,6 +49,13 @@ CANARY = "kanari"
 MARKS = (CANARY, "team-b", "team-c", '"named"', '"works"')
 OURS = ("accounts", "catalog", "tenants", "workloads")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+OF_PERSON = (
+    "api-person",
+    "api-person-password-code",
+    "api-person-second-factor-drop",
+    "api-approver-for-all",
+    "api-approver-for",
+)
 # Calls that have nothing to find here, also for the person: why.
 EMPTY = {
     "GET api-bundles": "what new teams begin with is for everybody",
@@ -138,7 +145,7 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
         "api-team-decide": str(asked.pk),
         "api-team-drop": str(own.pk),
         "api-deputy-end": str(deputy.pk),
-        **dict.fromkeys(("api-person", "api-approver-for-all", "api-approver-for"), str(deputy.approver_id)),
+        **dict.fromkeys(OF_PERSON, str(deputy.approver_id)),
         "api-tenant-token": other.prefix,
         "api-token": personal.prefix,
         "request": str(filed.pk),

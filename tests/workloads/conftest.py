@@ -27,7 +27,7 @@ from tests import make
 from tests.plugin import process_environment
 from tests.preloaded import watch
 from tests.waiting import wait_until
-from tests.workloads.doors_process import NOTEBOOKS, Doors
+from tests.workloads.doors_process import IN_DATABASE, NOTEBOOKS, Doors
 from workloads import queries
 from workloads.following import reconcile
 from workloads.models import Workload
@@ -153,6 +153,7 @@ def running_doors(
         "NOTEBOOKS_DOMAIN": NOTEBOOKS,
         "PORTAL_URL": "http://portal.localhost:8000",
         "ALLOWED_HOSTS": "*",
+        "PGAPPNAME": IN_DATABASE,
     }
     command = [
         sys.executable,

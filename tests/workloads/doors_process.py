@@ -6,6 +6,8 @@ import http.client
 from dataclasses import dataclass
 
 NOTEBOOKS = "notebooks.localhost:8000"
+# How PostgreSQL knows its connections.
+IN_DATABASE = "doors"
 
 
 @dataclass
