@@ -6,6 +6,8 @@ import json
 
 from tests.perf._pace import Asked
 
+# PostgreSQL takes 65,535 parameters in one statement.
+IN_ONE = 1_000
 BODY = {"kind": "job", "gpu_class": "a100", "units": 1, "image": "python", "command": ["python", "train.py"]}
 
 
@@ -65,10 +67,13 @@ class Ground:
         from tenants.models import Grant, Membership, Namespace, Tenant
 
         new = [f"team-{number}" for number in range(Tenant.objects.count(), teams)]
-        made = Tenant.objects.bulk_create([Tenant(slug=slug, name=slug) for slug in new])
+        made = Tenant.objects.bulk_create([Tenant(slug=slug, name=slug) for slug in new], batch_size=IN_ONE)
         Namespace.objects.bulk_create(
-            [Namespace(tenant=one, cluster=self.cluster, name=one.slug, due_at=None) for one in made]
+            [Namespace(tenant=one, cluster=self.cluster, name=one.slug, due_at=None) for one in made], batch_size=IN_ONE
         )
-        Membership.objects.bulk_create([Membership(tenant=one, user=self.other, role="owner") for one in made])
+        Membership.objects.bulk_create(
+            [Membership(tenant=one, user=self.other, role="owner") for one in made], batch_size=IN_ONE
+        )
         period = Grant.objects.get(tenant__slug="team-0").period
-        Grant.objects.bulk_create([Grant(tenant=one, gpu_class=self.gpu_class, units=1, period=period) for one in made])
+        grants = [Grant(tenant=one, gpu_class=self.gpu_class, units=1, period=period) for one in made]
+        Grant.objects.bulk_create(grants, batch_size=IN_ONE)
