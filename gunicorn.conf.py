@@ -7,6 +7,9 @@ from typing import Any
 
 # Loaded once and forked: processes share what stays as it is, and a start costs one import.
 preload_app = True
+# Longer than the gateway keeps a connection that nobody uses (deploy/Caddyfile): who sends next closes first, and no
+# POST meets a connection that is being closed.
+keepalive = 75
 # What a request may be before anybody looks at it: its line, how many headers, and each of them. The gateway says no
 # to a little less of line and cookies, in words that help.
 limit_request_line = 4094

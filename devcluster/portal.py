@@ -58,8 +58,7 @@ class Portal:
         uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
         # One open stream would otherwise block the shutdown for ever.
         uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
-        # The gateway lets go of an idle connection first: it sends no request into one that is being closed.
-        gunicorn += ["--keep-alive", "75"]
+        # As gunicorn.conf.py has it for web: the gateway lets go of an idle connection first.
         uvicorn += ["--timeout-keep-alive", "75"]
         celery = [python, "-m", "celery", "-A", "portal"]
         worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "--concurrency", str(self.workers)]

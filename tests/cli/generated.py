@@ -5,6 +5,7 @@ own, which is kept per user and found again by its recipe.
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,11 @@ def client(contract: bytes, folder: Path) -> Path:
 
 
 def _run(*command: object) -> str:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, check=False)
+    # The generator calls the ruff of its own environment by name.
+    program, *arguments = map(str, command)
+    environment = os.environ | {"PATH": f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [program, *arguments], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -155,7 +155,9 @@ def test_the_examples_as_they_stand(
 
     codes = {name: one.code for name, one in told.items()}
     lines_of = {"ends": 0, "fails": 1, "refused": 2, "waits": 3, "never": 2}
-    assert codes == {**lines_of, "github": 1, "gitlab": 0, "gitlab-waits": 3, "push": 1, "newer": 0}, told
+    assert codes == {**lines_of, "github": 1, "gitlab": 0, "gitlab-waits": 3, "push": 1, "newer": 0}, "\n\n".join(
+        f"{name}: {one.code}\n{one.out}\n{one.err}" for name, one in told.items()
+    )
     last = {name: told[name].out.splitlines()[-1] for name in ("ends", "fails", "waits")}
     assert last == {"ends": "exit code 0", "fails": "exit code 3", "waits": "exit code None"}
     assert "succeeded: " in told["ends"].err

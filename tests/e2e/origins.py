@@ -146,6 +146,7 @@ def _portal(portal: str, notebooks_domain: str, ports: dict[str, int]) -> list[C
     }
     web = ["-m", "gunicorn", "portal.wsgi:application", "--bind", f"127.0.0.1:{ports['web']}", "--no-control-socket"]
     doors = ["-m", "uvicorn", "portal.asgi:application", "--port", str(ports["doors"]), "--no-access-log"]
+    doors += ["--timeout-keep-alive", "75"]
     return [
         Command(
             name,

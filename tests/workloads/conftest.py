@@ -17,7 +17,7 @@ from accounts.models import User
 from catalog.models import GpuClass, Image, Pool
 from cluster import queries as mirror
 from cluster.kube import Kube
-from cluster.models import AppliedObject, Cluster
+from cluster.models import AppliedObject, Cluster, MirrorKind
 from devcluster.processes import free_port
 from portal import due
 from portal.due import Deadline, TryLater
@@ -162,6 +162,8 @@ def running_doors(
         "portal.asgi:application",
         "--port",
         str(port),
+        "--timeout-keep-alive",
+        "75",
         "--log-level",
         "warning",
     ]
@@ -184,7 +186,7 @@ def running_doors(
 
 
 @pytest.fixture
-def worker(kube_worker: Kube) -> Worker:
+def worker(kube_worker: Kube, tmp_path: Path) -> Worker:
     """`worker(until)`: does what workers do, in this process, until the condition holds."""
 
     def drain() -> None:
@@ -196,13 +198,13 @@ def worker(kube_worker: Kube) -> Worker:
             drain()
             return bool(until())
 
-        wait_until(step, within_s=within_s, story=_told)
+        wait_until(step, within_s=within_s, story=partial(_told, tmp_path / "watcher.log"))
 
     return work
 
 
-def _told() -> str:
-    """What the portal says of every workload: the reason why a test waited in vain."""
+def _told(watcher_log: Path) -> str:
+    """What the portal says of every workload, and the watcher of itself: the reason why a test waited in vain."""
     lines = []
     for row in queries.rows(queries.with_names(Workload.objects.all())):
         workload = row.workload
@@ -210,4 +212,6 @@ def _told() -> str:
             f"{workload.name}: {row.status}; {workload.error_code} {workload.error_text}; due {workload.due_at}"
         )
     sent = AppliedObject.objects.exclude(result="applied").values_list("kind", "name", "result", "code", "text")
-    return "\n".join([*lines, *map(str, sent)])
+    known = [str(one) for one in MirrorKind.objects.values_list("kind", "heard_at", "resource_version", "problem")]
+    log = watcher_log.read_text().splitlines()[-40:] if watcher_log.exists() else []
+    return "\n".join([*lines, *map(str, sent), *known, *log])
