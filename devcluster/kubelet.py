@@ -10,7 +10,7 @@
 Claimed pods carry the annotation `devcluster/scripted: "true"` before a node has them, so kwok and the notebook runner
 leave them alone until the claim ends. A claim of a whole namespace gives it to pods as they are bound, which the
 portal's fence for pods does not see; one with labels as they are created, which is for namespaces without that fence.
-A claimed pod that is deleted ends as Failed (137) and goes, unless the claim says `stuck=True`.
+A claimed pod that is deleted ends as Failed (137) and goes, unless the claim says `stuck=True` or `is_silent=True`.
 Texts are those of kubelet 1.36.
 """
 
@@ -41,6 +41,7 @@ class Claim:
     labels: dict[str, str] = field(default_factory=dict)
     script: Script | None = None
     stuck: bool = False  # deleted pods stay Terminating, as on a node that does not answer
+    is_silent: bool = False  # deleted pods go without an exit code, by which their Job might fail
 
     @property
     def selector(self) -> str:
@@ -59,9 +60,10 @@ class Kubelet:
         labels: dict[str, str] | None = None,
         script: Script | None = None,
         stuck: bool = False,
+        is_silent: bool = False,
     ) -> Iterator[Claim]:
         """`script(kubelet, pod)` runs in a thread of its own for each pod as it is bound."""
-        claim = Claim(namespace, labels or {}, script, stuck)
+        claim = Claim(namespace, labels or {}, script, stuck, is_silent)
         policy = claims.bind(self.api, claim.namespace, claim.labels)
         pods = Follow(self.api, "v1/pods", namespace=namespace, labels=claim.selector)
         thread = threading.Thread(target=self._follow, args=(claim, pods), daemon=True)
@@ -292,7 +294,10 @@ class Kubelet:
         ours = pod["metadata"].get("annotations", {}).get(SCRIPTED) == "true"
         if ours and "deletionTimestamp" in pod["metadata"] and not claim.stuck:
             with suppress(ApiError):  # gone meanwhile
-                self.deleted(pod)
+                if claim.is_silent:
+                    podstatus.remove(self.api, pod)
+                else:
+                    self.deleted(pod)
 
 
 # scripts

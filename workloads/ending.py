@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from catalog.life_cycle import date_and_time
+from cluster.observed import Job
 from workloads import workers
 from workloads.explain import Explained
 from workloads.phase import ended_badly, ended_of
@@ -70,16 +71,21 @@ def of(seen: Seen, *, kind: str) -> Ending | None:
         count = seen.job.completions or 1
         text = "It ended with exit code 0." if count == 1 else f"All {count} workers ended with exit code 0."
         return Ending(SUCCEEDED, "completed", text, 0, at)
-    if seen.job.is_true("Failed"):
-        return _failed(seen)
-    return None
+    return _failed(seen, seen.job) if has_failed(seen.job) else None
 
 
-def _failed(seen: Seen) -> Ending:
-    condition = seen.job.condition("Failed") if seen.job else None
+def has_failed(job: Job) -> bool:
+    """Of a Job that is suspended the controller decides it, and says it no sooner than the queue lets it start again:
+    nothing of it would run then.
+    """
+    return job.is_true("Failed") or (job.suspend and job.is_true("FailureTarget"))
+
+
+def _failed(seen: Seen, job: Job) -> Ending:
+    condition = job.condition("Failed") or job.condition("FailureTarget")
     at = condition.since if condition else None
     pod = workers.culprit(seen.pods)
-    if seen.job is not None and seen.job.suspend:
+    if job.suspend or _was_decided_before_it_started(job):
         # The queue suspended it, its pod left with what its process says to that, and the Job failed by it. Of the Job
         # alone: what the queue says of it is heard by another watch, maybe later.
         return Ending(STOPPED, TAKEN_BACK, UNITS_TAKEN_BACK, None if pod is None else ended_of(pod).exit_code, at)
@@ -92,5 +98,16 @@ def _failed(seen: Seen) -> Ending:
     theirs = workers.by_worker(seen.pods)[workers.index_of(pod)]
     is_tried_again = len(theirs) > 1 and (ended.comes_back or workers.crashes(theirs) > 1)
     tries = f" It was tried {len(theirs)} times." if is_tried_again else ""
-    whose = f"Worker {workers.index_of(pod)}: " if ((seen.job and seen.job.completions) or 1) > 1 else ""
+    whose = f"Worker {workers.index_of(pod)}: " if (job.completions or 1) > 1 else ""
     return Ending(FAILED, told.reason, f"{whose}{told.sentence}{tries}", ended.exit_code, at, told)
+
+
+def _was_decided_before_it_started(job: Job) -> bool:
+    """While it was suspended: a Job starts anew each time that the queue lets it."""
+    decided = job.condition("FailureTarget")
+    return (
+        decided is not None
+        and decided.since is not None
+        and job.started_at is not None
+        and decided.since < job.started_at
+    )

@@ -18,7 +18,7 @@ from accounts.models import Event
 from catalog.life_cycle import date_and_time
 from cluster.observed import Workload as Queued
 from cluster.run_spec import NOTEBOOK
-from workloads import interruption, queries, workers
+from workloads import ending, interruption, queries, workers
 from workloads.estimate import CannotTell, Wait
 from workloads.models import Run, Workload
 from workloads.phase import WAITING
@@ -58,18 +58,38 @@ def _interrupted(run: Run, seen: Seen) -> bool:
     queue = seen.queue
     if queue is None or queue.preemptions <= run.preemptions:
         return False
-    if seen.job is not None and (seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")):
+    if seen.job is not None and ending.has_failed(seen.job):
         # Another run takes its place, and who brings that back tells it.
         return bool(_count(run, queue.preemptions))
+    if _may_fail(seen) and not _has_settled(queue):
+        return False
     row = queries.rows(queries.with_names(Workload.objects.filter(pk=run.workload_id)))[0]
     return _is_settled(run, queue, row) and _tell(run, queue, row)
+
+
+def settles_at(run: Run, seen: Seen) -> datetime | None:
+    """When the worker has to look again, of an interruption that was not told yet: nothing may happen until then."""
+    condition = seen.queue.condition("Preempted") if seen.queue is not None else None
+    if seen.queue is None or seen.queue.preemptions <= run.preemptions or condition is None or condition.since is None:
+        return None
+    return condition.since + SETTLES
+
+
+def _has_settled(queue: Queued) -> bool:
+    condition = queue.condition("Preempted")
+    return condition is not None and condition.since is not None and timezone.now() >= condition.since + SETTLES
+
+
+def _may_fail(seen: Seen) -> bool:
+    """Its pod left as a crash does: either the Job fails by it, or it is heard in a moment that it is suspended."""
+    return seen.job is not None and seen.job.is_true("FailureTarget")
 
 
 def _is_settled(run: Run, queue: Queued, row: WorkloadRow) -> bool:
     condition = queue.condition("Preempted")
     if condition is None or not condition.is_true or run.stop_requested_at is not None:
         return True
-    if condition.since is not None and timezone.now() - condition.since > SETTLES:
+    if _has_settled(queue):
         return True
     return wait_of(row.status) not in (None, Wait.UNSEEN)
 

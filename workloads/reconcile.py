@@ -164,7 +164,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
     if end is None:
         run_secret.keep(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
         priority.carry_out(run, job, seen, kube=work.kube)
-        return Outcome(again_in_s=ALIVE_AGAIN_S)
+        return Outcome(again_in_s=ALIVE_AGAIN_S, clock=interrupting.settles_at(run, seen))
     is_back = end.reason in ending.INTERRUPTED and coming_back.comes_back(run, end.reason)
     if end.reason in ending.INTERRUPTED:
         end = replace(end, message=f"{end.message} {ending.COMES_BACK if is_back else ending.STAYS_AWAY}")

@@ -72,7 +72,8 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
     client.force_login(alice)
     kubelet = Kubelet(admin)
     wanted = replace(job, gpu_class=four.slug, options=Options(checkpoints=True, run_hours=8))
-    with kubelet.claim(namespace_a.name), kubelet.claim(namespace_b.name):
+    # By an exit code the Job might fail, as its controller happens to hear of it, and another run would follow.
+    with kubelet.claim(namespace_a.name, is_silent=True), kubelet.claim(namespace_b.name, is_silent=True):
         actions.launch("team-a", replace(wanted, name="borrows", units=4), by=by_alice)
         play(kubelet, worker, namespace_a.name, "borrows")
         worker(lambda: of_team(team_a) == {"borrows": ("running", "running")})

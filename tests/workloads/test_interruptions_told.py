@@ -16,7 +16,9 @@ from django.utils import timezone
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from catalog.queries import flavor_name
-from cluster.models import Cluster, MirrorJob, MirrorPod, MirrorWorkload
+from cluster.kube import Kube
+from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod, MirrorWorkload
+from portal.due import Deadline
 from tenants.models import Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
@@ -25,6 +27,7 @@ from workloads import coming_back, ending, interrupting, queries
 from workloads.models import Run, Workload
 from workloads.queries import WorkloadRow
 from workloads.queries.seeing import see
+from workloads.reconcile import reconcile
 from workloads.seen import Seen
 
 pytestmark = pytest.mark.django_db
@@ -140,6 +143,41 @@ def test_it_is_told_when_the_queue_has_said_what_it_waits_for_or_after_a_while(
     assert "Nobody can tell when it starts again, because the queue has not said yet" in Delivery.objects.get().body
 
 
+def test_a_job_that_may_fail_by_it_is_told_of_when_it_has_not(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """Were it counted as the end of a run that another one follows, nobody would hear of it when none does."""
+    run = asked(namespace_a, a100, alice)
+    out(run)
+    fail(run, "FailureTarget", suspend=False)
+    assert not follow(run)
+    assert (told(), Run.objects.get().preemptions) == ([], 0)
+    out(run, at=timezone.now() - timedelta(seconds=31))
+    assert follow(run)
+    assert Delivery.objects.count() == 1
+
+
+def test_the_worker_looks_again_when_an_interruption_has_settled(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, kube_worker: Kube
+) -> None:
+    run, at = asked(namespace_a, a100, alice), timezone.now().replace(microsecond=0)
+    sent = {"owner": f"workloads.workload.{run.workload_id}", "namespace": namespace_a.name, "name": "train-1"}
+    uid = f"job-{run.workload_id}"
+    AppliedObject.objects.create(cluster_id=a100.cluster_id, kind="Job", uid=uid, result="applied", **sent)
+    Workload.objects.update(observed_generation=1)
+
+    def look() -> datetime | None:
+        return reconcile(Workload.objects.get(), Deadline(), kube=kube_worker).clock
+
+    assert look() is None
+    out(run, waits=TAKEN, at=at)
+    assert look() == at + timedelta(seconds=30)
+    assert told() == []
+    out(run, at=at)
+    assert look() is None
+    assert len(told()) == 1
+
+
 def test_who_looks_too_late_tells_what_the_queue_has_counted(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
@@ -184,9 +222,9 @@ def test_more_urgent_work_of_the_own_team_is_another_rule(
 # ---- a Job that failed by it -----------------------------------------------------------------------------------------
 
 
-def fail(run: Run) -> None:
+def fail(run: Run, type: str = "Failed", **more: Any) -> None:
     job = MirrorJob.objects.get(uid=f"job-{run.workload_id}")
-    job.record = {**job.record, "conditions": [condition("Failed", "True")]}
+    job.record = {**job.record, "conditions": [condition(type, "True")], **more}
     job.save()
 
 
@@ -200,15 +238,16 @@ def end(run: Run) -> Run:
     return coming_back.start_again(run, found, seen(run))
 
 
+@pytest.mark.parametrize("failed", ["Failed", "FailureTarget"])
 @pytest.mark.parametrize("is_told_before", [True, False])
 def test_what_comes_back_as_another_run_is_told_once(
-    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, is_told_before: bool
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, is_told_before: bool, failed: str
 ) -> None:
     run = asked(namespace_a, a100, alice)
     out(run)
     if is_told_before:
         follow(run)
-    fail(run)
+    fail(run, failed)
     follow(run)
     again = end(run)
 

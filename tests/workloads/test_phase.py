@@ -35,11 +35,14 @@ def condition(kind: str, *, true: bool = True, reason: str = "", message: str = 
     return Condition(kind, "True" if true else "False", reason, message, since)
 
 
-def job(*conditions: Condition, suspend: bool = False, created_at: datetime = AGO) -> Job:
+def job(
+    *conditions: Condition, suspend: bool = False, created_at: datetime = AGO, started_at: datetime | None = None
+) -> Job:
     return Job(
         namespace="team-a", name="one-1", uid="job", owner="workloads.workload.1", created_at=created_at,
         deleting_since=None, run="one-1", labels={}, conditions=conditions, suspend=suspend, parallelism=1,
-        completions=1, active=1, ready=0, succeeded=0, failed=0, terminating=0, started_at=None, completed_at=None,
+        completions=1, active=1, ready=0, succeeded=0, failed=0, terminating=0, started_at=started_at,
+        completed_at=None,
     )  # fmt: skip
 
 
@@ -375,6 +378,16 @@ KILLED = pod(phase="Failed", state="terminated", reason="Error", exit_code=137)
         ("job", Seen(job(condition("Failed"), suspend=True), pods=(KILLED,)), "stopped", "units_taken_back", 137),
         ("job", Seen(job(condition("Failed"), suspend=True)), "stopped", "units_taken_back", None),
         ("job", Seen(job(condition("Failed")), pods=(KILLED,)), "failed", "killed", 137),
+        # Decided while it was suspended, and said when the queue let it start again, or not yet.
+        ("job", Seen(job(condition("FailureTarget"), suspend=True)), "stopped", "units_taken_back", None),
+        (
+            "job",
+            Seen(job(condition("Failed"), condition("FailureTarget"), started_at=AGO + timedelta(seconds=1))),
+            "stopped",
+            "units_taken_back",
+            None,
+        ),
+        ("job", Seen(job(condition("Failed"), condition("FailureTarget"), started_at=AGO)), "failed", "failed", None),
     ],
 )
 def test_endings(kind: str, seen: Seen, outcome: str, reason: str, exit_code: int | None) -> None:
@@ -385,6 +398,7 @@ def test_endings(kind: str, seen: Seen, outcome: str, reason: str, exit_code: in
 
 def test_what_runs_has_no_ending() -> None:
     assert ending.of(Seen(job(), ADMITTED, (READY,)), kind="notebook") is None
+    assert ending.of(Seen(job(condition("FailureTarget")), ADMITTED, (KILLED,)), kind="job") is None
     assert ending.of(Seen(), kind="notebook") is None
 
 
