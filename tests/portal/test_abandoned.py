@@ -8,7 +8,8 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.asyncio
 MUCH = 8 << 20
 # Descriptors and tasks that come and go by themselves: a pooled Redis connection, a closing transport.
 SLACK = 3
+THREADS = 4
 
 
 @dataclass
@@ -58,6 +60,7 @@ class Served:
 @pytest_asyncio.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     monkeypatch.setattr(live, "KEEPALIVE_S", 0.2)
+    await _all_threads()
     desk = Desk()
     streams = desk.live()
     await streams.start()
@@ -71,6 +74,13 @@ async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     server.should_exit = True
     async with asyncio.timeout(PATIENCE_S):
         await task
+
+
+async def _all_threads() -> None:
+    """An executor begins another thread whenever none has said yet that it is idle: all are there before one counts."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+    together = threading.Barrier(THREADS)
+    await asyncio.gather(*(asyncio.to_thread(together.wait) for _ in range(THREADS)))
 
 
 def by_fin(one: socket.socket) -> None:
@@ -88,8 +98,11 @@ def held() -> tuple[int, int, int]:
     return len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), threading.active_count()
 
 
-def is_back(before: tuple[int, int, int]) -> Callable[[], bool]:
-    return lambda: all(now <= then + SLACK for now, then in zip(held(), before, strict=True))
+async def until_back(before: tuple[int, int, int]) -> None:
+    try:
+        await until(lambda: all(now <= then + SLACK for now, then in zip(held(), before, strict=True)))
+    except TimeoutError:
+        pytest.fail(f"descriptors, tasks, threads: {before} before, {held()} now")
 
 
 async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> None:
@@ -119,7 +132,7 @@ async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> No
             leave(one)
         await until(lambda: not served.streams._viewers)
 
-    await until(is_back(before))
+    await until_back(before)
     await until(lambda: (served.streams._topics, served.streams._viewers, served.streams._waiting) == ({}, set(), {}))
     assert await asyncio.to_thread(subscriptions, os.getpid()) == patterns == 1, "one, whoever watches"
 
@@ -146,7 +159,7 @@ async def test_who_never_reads_is_cut_off(served: Served, monkeypatch: pytest.Mo
     for one in deaf:
         one.close()
     await until(lambda: not served.streams._viewers)
-    await until(is_back(before))
+    await until_back(before)
 
 
 async def test_the_kernel_ends_what_confirms_nothing(served: Served) -> None:

@@ -13,11 +13,11 @@ import pytest
 from django.db import connection
 
 from accounts.actor import Actor
-from accounts.models import User
+from accounts.models import Event, User
 from catalog.models import GpuClass, Image, Pool
 from cluster import queries as mirror
 from cluster.kube import Kube
-from cluster.models import AppliedObject, Cluster, MirrorKind
+from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorKind, MirrorWorkload
 from devcluster.processes import free_port
 from portal import due
 from portal.due import Deadline, TryLater
@@ -30,7 +30,7 @@ from tests.waiting import wait_until
 from tests.workloads.doors_process import IN_DATABASE, NOTEBOOKS, Doors
 from workloads import queries
 from workloads.following import reconcile
-from workloads.models import Workload
+from workloads.models import Run, Workload
 from workloads.policy import Wanted
 
 ROOT = Path(__file__).parent.parent.parent
@@ -205,12 +205,18 @@ def worker(kube_worker: Kube, tmp_path: Path) -> Worker:
 
 def _told(watcher_log: Path) -> str:
     """What the portal says of every workload, and the watcher of itself: the reason why a test waited in vain."""
-    lines = []
-    for row in queries.rows(queries.with_names(Workload.objects.all())):
-        workload = row.workload
-        lines.append(
-            f"{workload.name}: {row.status}; {workload.error_code} {workload.error_text}; due {workload.due_at}"
-        )
+    lines, ours = [], list(Namespace.objects.all())
+    for namespace in ours:
+        for row in queries.rows(queries.with_names(Workload.objects.filter(namespace=namespace))):
+            workload = row.workload
+            lines.append(
+                f"{workload.name}: due {workload.due_at}; {workload.error_code} {workload.error_text}; {row.status}"
+            )
+    lines += map(str, Event.objects.values_list("at", "verb", "after"))
+    lines += map(str, Run.objects.values_list("workload__name", "number", "outcome", "reason", "preemptions"))
+    for model in (MirrorJob, MirrorWorkload):
+        there = model._base_manager.filter(namespace__in=[one.name for one in ours])
+        lines += map(str, there.values_list("name", "resource_version", "record"))
     sent = AppliedObject.objects.exclude(result="applied").values_list("kind", "name", "result", "code", "text")
     known = [str(one) for one in MirrorKind.objects.values_list("kind", "heard_at", "resource_version", "problem")]
     log = watcher_log.read_text().splitlines()[-40:] if watcher_log.exists() else []
