@@ -6,8 +6,8 @@ Ask `is_known` before you conclude anything from absence: no mirror means "unkno
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import timedelta
-from typing import Any, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
 from django.utils import timezone
@@ -54,9 +54,19 @@ SELECT kind.kind FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.d
  WHERE cluster_id = %s AND kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch"""
 
 
+class _Heard(NamedTuple):
+    kind: str
+    heard_at: datetime
+    problem: str
+    beat_at: datetime
+    is_listed: bool
+
+
 def as_of(cluster_id: int, *kinds: str) -> AsOf:
     """How current the mirror is for these kinds (default: all that are followed). One query."""
-    rows: Sequence[Any] = list(MirrorKind.objects.raw(_HEARD, [cluster_id, list(kinds), list(kinds)]))
+    with connection.cursor() as cursor:
+        cursor.execute(_HEARD, [cluster_id, list(kinds), list(kinds)])
+        rows = [_Heard(*row) for row in cursor.fetchall()]
     is_complete = bool(rows) and set(kinds) <= {row.kind for row in rows}
     if not is_complete or not all(row.is_listed for row in rows):
         problem = next((row.problem for row in rows if row.problem), "")
@@ -82,8 +92,7 @@ def versions(cluster_id: int, *kinds: str) -> dict[str, str | None]:
 
 # As text: every page and every fragment of a stream asks this.
 _HEARD = f"""
-SELECT {columns(MirrorKind, "kind")}, epoch.beat_at,
-       kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch AS is_listed
+SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch
   FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
  WHERE cluster_id = %s AND (%s::text[] = '{{}}' OR kind.kind = ANY(%s))"""
 
