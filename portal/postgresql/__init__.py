@@ -1,0 +1,1 @@
+"""Django's PostgreSQL, with one thing less on the way."""
