@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -45,6 +45,8 @@ PAGING = (
     ),
 )
 Row = TypeVar("Row", bound=Model)
+# (id that they are before, at most so many) → rows, newest first.
+Read = Callable[[int | None, int], list[Row]]
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,12 @@ def page_of(
     """
     if cursor:
         rows = rows.filter(_after(keys, _decode(rows.model, keys, cursor)))
-    found = list(rows.order_by(*keys)[: limit + 1])
-    more = len(found) > limit
+    return _page(list(rows.order_by(*keys)[: limit + 1]), keys, limit)
+
+
+def _page(found: list[Row], keys: Sequence[str], limit: int) -> Page[Row]:
     items = found[:limit]
-    return Page(items, _encode(keys, items[-1]) if more else None)
+    return Page(items, _encode(keys, items[-1]) if len(found) > limit else None)
 
 
 def parse_limit(text: str | None) -> int:
@@ -80,9 +84,20 @@ class KeysetPagination(BasePagination):
     """Answers {"items": […], "next": url or null}. A view may say `keyset = ("-at", "-id")`; default: newest first."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
-        limit = parse_limit(request.query_params.get("limit"))
+        limit, cursor = _asked(request)
         keys = getattr(view, "keyset", ("-id",))
-        page = page_of(queryset, keys=keys, limit=limit, cursor=request.query_params.get("cursor"))
+        return self._answer(page_of(queryset, keys=keys, limit=limit, cursor=cursor), request)
+
+    def paginate_read(
+        self, model: type[Row], read: Callable[[int | None, int], list[Row]], request: Request
+    ) -> list[Row]:
+        """Newest first, by `read(id that they are before, at most so many)`: a statement as text."""
+        keys = ("-id",)
+        limit, cursor = _asked(request)
+        before = _decode(model, keys, cursor)[0] if cursor else None
+        return self._answer(_page(read(before, limit + 1), keys, limit), request)
+
+    def _answer(self, page: Page[Row], request: Request) -> list[Row]:
         address = request.build_absolute_uri()
         self.next = replace_query_param(address, "cursor", page.next_cursor) if page.next_cursor else None
         return page.items
@@ -108,6 +123,10 @@ class KeysetPagination(BasePagination):
         return [
             {"name": one.name, "in": one.location, "description": one.description, "schema": one.type} for one in PAGING
         ]
+
+
+def _asked(request: Request) -> tuple[int, str | None]:
+    return parse_limit(request.query_params.get("limit")), request.query_params.get("cursor")
 
 
 def _after(keys: Sequence[str], values: list[Any]) -> Q:

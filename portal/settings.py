@@ -316,7 +316,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["accounts.parsers.ObjectParser"],
     "DEFAULT_PAGINATION_CLASS": "accounts.paging.KeysetPagination",
     "DEFAULT_THROTTLE_CLASSES": ["accounts.throttles.TokenThrottle"],
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_FILTER_BACKENDS": ["accounts.filters.Filters"],
     "DEFAULT_SCHEMA_CLASS": "accounts.openapi.Schema",
     "EXCEPTION_HANDLER": "portal.errors.api_exception_handler",
     "UNAUTHENTICATED_USER": None,

@@ -72,7 +72,7 @@ def declare(tenant: str, wanted: policy.Wanted, *, by: Actor) -> tuple[Workload,
     refuse_if(policy.may_declare(by, team, target.facts, wanted))
     _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
     refuse_if(team_secrets.unknown(namespace, wanted.options.secrets))
-    known = Workload.objects.select_for_update().filter(namespace=namespace, name=wanted.name, deleted_at=None).first()
+    known = queries.locked(namespace, wanted.name)
     if known is None:
         refuse_if(policy.may_add(team))
         workload = _create(namespace, target, wanted, by)

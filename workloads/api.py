@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from django.db.models import QuerySet
 from django_filters.filters import ChoiceFilter
 from django_filters.rest_framework.filterset import FilterSet
 from drf_spectacular.utils import extend_schema
@@ -17,13 +17,16 @@ from rest_framework.views import APIView
 from accounts.actor import Actor
 from accounts.edge import actor
 from accounts.etag import ETAG, IF_MATCH, if_match, tag
+from accounts.filters import is_filtered
 from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import KnownFields, takes_no_fields
 from accounts.known_query import choice, text, text_filter, whole
 from accounts.models import Scope
+from accounts.paging import KeysetPagination
 from catalog.references import unknown_fit
 from cluster.run_spec import JOB
 from portal.errors import NOT_FOUND, Refused, refuse
+from portal.written import writer
 from tenants.member_models import in_teams_of
 from tenants.models import Tenant
 from workloads import actions, queries
@@ -126,14 +129,13 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     interruption = InterruptionSerializer(allow_null=True, help_text="null: nothing of it runs or waits.")
 
 
-# One for all: a serializer copies its eighty fields when it is first used, which takes longer than to write a row.
-_WRITTEN = WorkloadSerializer()
+_written = writer(WorkloadSerializer())
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
 
 
-def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> dict[str, Any]:
+def body_of(row: WorkloadRow, helps: Mapping[str, Advice]) -> Any:
     workload = row.workload
-    return _WRITTEN.to_representation(
+    return _written(
         {
             **{name: getattr(workload, name) for name in _PLAIN},
             "tenant": workload.tenant.slug,
@@ -205,9 +207,12 @@ class Workloads(generics.GenericAPIView[Workload]):
     filterset_class = WorkloadFilter
     queryset = Workload.objects.none()  # for the schema
 
-    def get_queryset(self) -> QuerySet[Workload]:
-        by = actor(self.request)
-        return queries.of_tenant(by, tenant_of(self.request, by)).only("pk")
+    def _page(self, by: Actor, tenant: str) -> list[Workload]:
+        if is_filtered(self.request, self):
+            found = self.filter_queryset(queries.of_tenant(by, tenant).only("pk"))
+            return queries.read([one.pk for one in self.paginate_queryset(found) or ()])
+        assert isinstance(self.paginator, KeysetPagination)
+        return self.paginator.paginate_read(Workload, partial(queries.newest, by, tenant), self.request)
 
     @extend_schema(
         operation_id="workloads_list",
@@ -215,9 +220,9 @@ class Workloads(generics.GenericAPIView[Workload]):
         responses=WorkloadSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
-        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        rows = queries.rows(queries.read([one.pk for one in page]))
-        helps = advices_for(actor(request), rows)
+        by = actor(request)
+        rows = queries.rows(self._page(by, tenant_of(request, by)))
+        helps = advices_for(by, rows)
         return self.get_paginated_response([body_of(row, helps) for row in rows])
 
     @extend_schema(

@@ -22,6 +22,7 @@ from accounts.idempotency import IDEMPOTENCY_KEY, once
 from accounts.known_fields import takes_no_fields
 from accounts.known_query import text_filter
 from accounts.models import Scope
+from portal.written import writer
 from workloads import actions, following, pushing, queries
 from workloads.api import (
     TENANT,
@@ -60,6 +61,7 @@ class OneRunSerializer(RunSerializer):
     )
 
 
+_written, _status_written = writer(RunSerializer()), writer(StatusSerializer())
 LOCATION = OpenApiParameter(
     "Location", str, location=OpenApiParameter.HEADER, response=[201, 202], description="Address of the run."
 )
@@ -94,7 +96,7 @@ class Runs(generics.GenericAPIView[Run]):
     )
     def get(self, request: Request, name: str) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        return self.get_paginated_response(RunSerializer(page, many=True).data)
+        return self.get_paginated_response([_written(run) for run in page])
 
     @extend_schema(
         operation_id="workloads_start",
@@ -187,13 +189,12 @@ def _body(row: RunRow, by: Actor) -> dict[str, Any]:
     told = status_of(row.status, help_, tenant)
     if row.of_last is None and row.status.phase is Phase.FAILED:
         told["verdict"] = OVER
-    body = RunSerializer(row.run).data
     return {
-        **body,
+        **_written(row.run),
         "workload": workload.name,
         "tenant": tenant,
         "namespace": workload.namespace.name,
         "url": page_of(workload),
-        "status": StatusSerializer(told).data,
+        "status": _status_written(told),
         "followed_by": row.followed_by,
     }

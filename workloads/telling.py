@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django.urls import reverse
 
 from accounts.models import User
@@ -20,7 +22,12 @@ def people_of(run: Run) -> list[User]:
 
 
 def page_of(workload: Workload) -> str:
-    return address(reverse("workload", args=[workload.tenant.slug, workload.name]))
+    return address(_path(workload.tenant.slug, workload.name))
+
+
+@lru_cache(4096)
+def _path(tenant: str, name: str) -> str:
+    return reverse("workload", args=[tenant, name])
 
 
 def files_of(run: Run) -> str:

@@ -37,7 +37,9 @@ from workloads.queries.latest import last_runs
 from workloads.queries.latest import latest as latest
 from workloads.queries.latest import read as read
 from workloads.queries.latest import with_names as with_names
+from workloads.queries.membership import locked as locked
 from workloads.queries.membership import named as named
+from workloads.queries.membership import newest as newest
 from workloads.queries.membership import team as team
 from workloads.queries.nodes import with_nodes
 from workloads.queries.reaching import has_reached as has_reached

@@ -27,7 +27,8 @@ def latest(namespace: Namespace, at_most: int) -> list[Workload]:
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, [namespace.pk, at_most])
         rows = cursor.fetchall()
-    return within(namespace, [pointing(iter(row)) for row in rows])
+    known: dict[Any, Any] = {}
+    return within(namespace, [pointing(iter(row), known) for row in rows])
 
 
 def read(keys: Sequence[int]) -> list[Workload]:
@@ -37,7 +38,8 @@ def read(keys: Sequence[int]) -> list[Workload]:
     with connection.cursor() as cursor:
         cursor.execute(_READ, [list(keys)])
         rows = [iter(row) for row in cursor.fetchall()]
-    found = {one.pk: one for one in map(pointing, rows)}
+    known: dict[Any, Any] = {}
+    found = {one.pk: one for one in (pointing(row, known) for row in rows)}
     return within(placed(rows[0]), [found[key] for key in keys if key in found]) if found else []
 
 
@@ -51,10 +53,10 @@ JOINS = f"""
   LEFT JOIN {Volume._meta.db_table} volume ON volume.id = workload.volume_id"""
 
 
-def pointing(values: Iterator[Any]) -> Workload:
-    """Without its namespace."""
+def pointing(values: Iterator[Any], known: dict[Any, Any] | None = None) -> Workload:
+    """Without its namespace. `known`: classes and people of rows before it, which a team has few of."""
     found = instance(Workload, values)
-    found.gpu_class, found.created_by = instance(GpuClass, values), instance(User, values)
+    found.gpu_class, found.created_by = instance(GpuClass, values, known), instance(User, values, known)
     found.volume = instance_or_none(Volume, values)
     return found
 

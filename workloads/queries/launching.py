@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
+from django.db import connection
 from django.db.models import Sum
 from django.db.models.fields.json import KT
 from django.utils import timezone
@@ -16,7 +16,7 @@ from catalog import queries as catalog
 from catalog.models import GpuClass, Image
 from catalog.queries.hardware import LEAST_CUDA
 from portal.errors import Refusal
-from portal.sql import columns
+from portal.sql import columns, instance
 from tenants.models import ClassAccess, Grant, Namespace, TermsAccepted
 from tenants.promises import Promise
 from tenants.queries.image_prefixes import prefixes
@@ -58,20 +58,23 @@ def target(namespace: Namespace, wanted: policy.Wanted, *, by: Actor) -> Target 
     """
     tenant_id, user_id = namespace.tenant_id, by.user_id
     named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
-    found: Any = next(iter(GpuClass.objects.raw(_TARGET, named)), None)
-    if found is None:
+    with connection.cursor() as cursor:
+        cursor.execute(_TARGET, named)
+        row = cursor.fetchone()
+    if row is None:
         return None
+    values = iter(row)
+    found = instance(GpuClass, values)
+    promised, terms_accepted, image_name, reference, digest, vendor, min_cuda, cuda = values
     theirs = [
-        Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end))
-        for units, start, end in found.promised
+        Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end)) for units, start, end in promised
     ]
     facts = facts_of(found, peak(theirs, timezone.now()), wanted.units)
-    facts = replace(facts, terms_accepted=found.terms_accepted)
-    if found.image_name is None:
+    facts = replace(facts, terms_accepted=terms_accepted)
+    if image_name is None:
         return Target(found, facts, _own(namespace, wanted.image), "")
-    reference = images.pinned(found.image_reference, found.image_digest)
-    image = NamedImage(found.image_name, reference, found.image_vendor, found.image_min_cuda)
-    hardware = images.HardwareFacts(found.name, found.vendor, found.cuda)
+    image = NamedImage(image_name, images.pinned(reference, digest), vendor, min_cuda)
+    hardware = images.HardwareFacts(found.name, found.vendor, cuda)
     return Target(found, facts, image, images.compatibility(image, hardware))
 
 

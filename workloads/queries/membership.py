@@ -9,6 +9,7 @@ from django.db import DataError, connection
 
 from accounts.actor import Actor
 from portal.errors import NOT_FOUND, Refused
+from portal.sql import select
 from tenants.models import Membership, Namespace
 from tenants.queries.placed import COLUMNS, FROM, placed
 from workloads import policy
@@ -33,6 +34,26 @@ def named(by: Actor, slug: str, name: str) -> Workload:
     values = _one(_NAMED, by, slug, name)
     namespace = placed(values)
     return within(namespace, [pointing(values)])[0]
+
+
+def newest(by: Actor, slug: str, before: int | None, at_most: int) -> list[Workload]:
+    """Those of a team that are not deleted, newest first and `with_names`, from before the one of that id; a stranger's
+    list is empty. One query.
+    """
+    if by.confined_to not in ("", slug):
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_NEWEST, [by.user_id, slug, by.user is None or by.sees_all, before, before, at_most])
+        rows = [iter(row) for row in cursor.fetchall()]
+    known: dict[Any, Any] = {}
+    found = [pointing(row, known) for row in rows]
+    return within(placed(rows[0]), found) if found else []
+
+
+def locked(namespace: Namespace, name: str) -> Workload | None:
+    """The workload of this name that is not deleted, for a change. As text: CI declares the same at every push."""
+    found = select(Workload, "namespace_id = %s AND name = %s AND deleted_at IS NULL FOR UPDATE", [namespace.pk, name])
+    return found[0] if found else None
 
 
 def _one(statement: str, by: Actor, slug: str, *more: str) -> Iterator[Any]:
@@ -62,3 +83,8 @@ _NAMED = f"""
 SELECT {COLUMNS}, {POINTING}
   FROM {FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {JOINS} {_KNOWN}
    AND workload.name = %s AND workload.deleted_at IS NULL"""
+_NEWEST = f"""
+SELECT {POINTING}, {COLUMNS}
+  FROM {FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {JOINS} {_KNOWN}
+   AND workload.deleted_at IS NULL AND (%s::bigint IS NULL OR workload.id < %s)
+ ORDER BY workload.id DESC LIMIT %s"""
