@@ -23,6 +23,8 @@ from tests.perf._served import Served, served_by_gunicorn
 CONNECTIONS = 4
 ROUNDS = 7
 A_ROUND = 200
+# The slowest hundredth of them is what is asked for: of 200 it would be two, which any hiccup of the machine makes.
+PACED = 600
 LOAD = 0.7
 # At least 0.4 of the peer's rate.
 SLOWER = 1 / 0.4
@@ -79,4 +81,4 @@ def _took(server: Served, asked: Asked) -> tuple[float, float]:
 
 
 def _slowest(server: Served, asked: Asked, a_second: float) -> float:
-    return p99(Pace(server.port, 2 * CONNECTIONS).run(lambda _index: asked, a_second, A_ROUND))
+    return p99(Pace(server.port, 2 * CONNECTIONS).run(lambda _index: asked, a_second, PACED))
