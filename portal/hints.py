@@ -8,6 +8,9 @@ comparison of the doors process find the same work a few seconds later.
 from __future__ import annotations
 
 import functools
+import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import redis
 import structlog
@@ -16,6 +19,7 @@ from django.conf import settings
 from django.db import transaction
 
 log = structlog.get_logger(__name__)
+Made = TypeVar("Made")
 
 # Tables whose work a person waits for; everything else is background.
 PEOPLE = "people"
@@ -50,7 +54,21 @@ def channel_name(channel: str) -> str:
     return f"page:{channel}"
 
 
-@functools.cache
+def once(make: Callable[[], Made]) -> Callable[[], Made]:
+    """Of each process, for all its threads. `functools.cache` alone gives those that come together one each, and keeps
+    one: another client closes its connections as it goes, while a pipeline made of it is still waiting for its answer.
+    """
+    known, lock = functools.cache(make), threading.Lock()
+
+    @functools.wraps(make)
+    def made() -> Made:
+        with lock:
+            return known()
+
+    return made
+
+
+@once
 def sender() -> Celery:
     """Sends by task name only; portal.celery is the app of workers, and knows all tasks."""
     app = Celery("hints", set_as_current=False)
@@ -60,7 +78,7 @@ def sender() -> Celery:
     return app
 
 
-@functools.cache
+@once
 def connection() -> redis.Redis:
     """One pool per process. Time-outs of 1 s: a silent Redis must not hold a page."""
     return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.conf import LazySettings
@@ -38,3 +40,26 @@ def test_a_hint_that_cannot_be_sent_costs_a_second_at_most(proxy: TcpProxy, how:
         costs.append(time.monotonic() - started)
 
     assert max(costs) < 2
+
+
+def test_threads_that_come_together_get_the_same_one() -> None:
+    """A web process that has just begun is asked by several at once: a client of their own would close under them."""
+    threads = 8
+    together, made = threading.Barrier(threads), []
+
+    @hints.once
+    def one() -> object:
+        # Long enough for every other thread to come in, were nothing in its way.
+        threading.Event().wait(0.05)
+        made.append(object())
+        return made[-1]
+
+    def ask(_number: int) -> object:
+        together.wait()
+        return one()
+
+    with ThreadPoolExecutor(threads) as executor:
+        got = set(executor.map(ask, range(threads)))
+
+    assert got == set(made)
+    assert len(made) == 1
