@@ -55,7 +55,7 @@ def test_workloads_by_kind_class_and_person(other: GpuClass, a100: GpuClass, ali
     assert (refused.status_code, refused.json()["field"]) == (422, "kind")
 
 
-def test_a_filter_costs_no_query_more(other: GpuClass, alice: User) -> None:
+def test_a_filter_costs_one_query_more(other: GpuClass, alice: User) -> None:
     client = caller(alice)
     client.get("/api/v1/workloads")
     counts = []
@@ -63,8 +63,9 @@ def test_a_filter_costs_no_query_more(other: GpuClass, alice: User) -> None:
         with CaptureQueriesContext(connection) as captured:
             assert client.get(f"/api/v1/workloads{query}").status_code == 200
         counts.append(len(captured))
-    assert counts[1] <= counts[0]
-    assert counts[2] <= counts[0]
+    # What nobody filters is read by one statement as text.
+    assert counts[1] <= counts[0] + 1
+    assert counts[2] <= counts[0] + 1
 
 
 def test_runs_by_group_and_outcome(other: GpuClass, alice: User, bob: User) -> None:
