@@ -88,10 +88,8 @@ class KeysetPagination(BasePagination):
         keys = getattr(view, "keyset", ("-id",))
         return self._answer(page_of(queryset, keys=keys, limit=limit, cursor=cursor), request)
 
-    def paginate_read(
-        self, model: type[Row], read: Callable[[int | None, int], list[Row]], request: Request
-    ) -> list[Row]:
-        """Newest first, by `read(id that they are before, at most so many)`: a statement as text."""
+    def paginate_read(self, model: type[Row], read: Read[Row], request: Request) -> list[Row]:
+        """Newest first, where a statement is text."""
         keys = ("-id",)
         limit, cursor = _asked(request)
         before = _decode(model, keys, cursor)[0] if cursor else None
