@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 from django.db.backends.postgresql import base
-from django.utils.asyncio import async_unsafe
 from psycopg.adapt import AdaptersMap
 from psycopg.types.datetime import TimestamptzLoader
 
@@ -19,9 +18,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         found = super().get_connection_params()
         return {**found, "context": _in_utc(found["context"])}
 
-    @async_unsafe
     def create_cursor(self, name: str | None = None) -> Any:
-        """Django would look at each cursor whether its loader is of another zone."""
+        """Django would look at each cursor whether its loader is of another zone, and a second time whether a loop
+        runs: `cursor` has asked.
+        """
         if name:
             return self.connection.cursor(name, scrollable=False, withhold=self.connection.autocommit)
         return self.connection.cursor()
