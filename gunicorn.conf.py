@@ -1,6 +1,5 @@
 """gunicorn reads this file by its name from the directory it starts in. Addresses and numbers: command line."""
 
-import gc
 import os
 import shutil
 import tempfile
@@ -21,20 +20,6 @@ _counters = ""
 if os.environ.get("INTERNAL_PORT", "0") != "0" and "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
     _counters = tempfile.mkdtemp(prefix="gpu-portal-counters-")
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = _counters
-
-
-def when_ready(server: Any) -> None:
-    """Before the first fork. In what is loaded the collector has nothing to find, and a request would wait for a tenth
-    of a second each time that it looked through it; each worker would get a copy of that memory by it.
-    """
-    from django.urls import get_resolver
-
-    # Otherwise the first visitor of each worker waits for every page's module.
-    _ = get_resolver().url_patterns
-    gc.collect()
-    gc.freeze()
-    # A list makes some fifty thousand objects: it is not looked at seventy times while it does.
-    gc.set_threshold(10_000, 10, 10)
 
 
 def post_worker_init(worker: Any) -> None:

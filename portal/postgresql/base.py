@@ -1,4 +1,4 @@
-"""Times are read by psycopg's own loader, in C where it has one. Django's is Python, and a list has hundreds of times.
+"""Times are read by psycopg's own loader, in C where it has one. Django's is Python, and every row has several times.
 
 Every connection is in UTC (`USE_TZ`, and no `TIME_ZONE` of the database), which is what both then give.
 """

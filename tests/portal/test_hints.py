@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from django.conf import LazySettings
@@ -45,12 +46,12 @@ def test_a_hint_that_cannot_be_sent_costs_a_second_at_most(proxy: TcpProxy, how:
 def test_threads_that_come_together_get_the_same_one() -> None:
     """A web process that has just begun is asked by several at once: a client of their own would close under them."""
     threads = 8
-    together, made = threading.Barrier(threads), []
+    together, inside, made = threading.Barrier(threads), threading.Barrier(2), []
 
     @hints.once
     def one() -> object:
-        # Long enough for every other thread to come in, were nothing in its way.
-        threading.Event().wait(0.05)
+        with suppress(threading.BrokenBarrierError):
+            inside.wait(0.5)  # for another one that comes in; none does
         made.append(object())
         return made[-1]
 

@@ -4,7 +4,7 @@ to compose such statements than PostgreSQL to answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django.db import connection
@@ -27,8 +27,7 @@ def latest(namespace: Namespace, at_most: int) -> list[Workload]:
     with connection.cursor() as cursor:
         cursor.execute(_LATEST, [namespace.pk, at_most])
         rows = cursor.fetchall()
-    known: dict[Any, Any] = {}
-    return within(namespace, [pointing(iter(row), known) for row in rows])
+    return within(namespace, all_pointing(map(iter, rows)))
 
 
 def read(keys: Sequence[int]) -> list[Workload]:
@@ -38,8 +37,7 @@ def read(keys: Sequence[int]) -> list[Workload]:
     with connection.cursor() as cursor:
         cursor.execute(_READ, [list(keys)])
         rows = [iter(row) for row in cursor.fetchall()]
-    known: dict[Any, Any] = {}
-    found = {one.pk: one for one in (pointing(row, known) for row in rows)}
+    found = {one.pk: one for one in all_pointing(rows)}
     return within(placed(rows[0]), [found[key] for key in keys if key in found]) if found else []
 
 
@@ -61,6 +59,11 @@ def pointing(values: Iterator[Any], known: dict[Any, Any] | None = None) -> Work
     there["gpu_class"], there["created_by"] = instance(GpuClass, values, known), instance(User, values, known)
     there["volume"] = instance_or_none(Volume, values)
     return found
+
+
+def all_pointing(rows: Iterable[Iterator[Any]]) -> list[Workload]:
+    known: dict[Any, Any] = {}
+    return [pointing(row, known) for row in rows]
 
 
 def within(namespace: Namespace, found: list[Workload]) -> list[Workload]:

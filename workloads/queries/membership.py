@@ -14,7 +14,7 @@ from tenants.models import Membership, Namespace
 from tenants.queries.placed import COLUMNS, FROM, placed
 from workloads import policy
 from workloads.models import Workload
-from workloads.queries.latest import JOINS, POINTING, pointing, within
+from workloads.queries.latest import JOINS, POINTING, all_pointing, pointing, within
 
 
 def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
@@ -45,8 +45,7 @@ def newest(by: Actor, slug: str, before: int | None, at_most: int) -> list[Workl
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, [by.user_id, slug, by.user is None or by.sees_all, before, before, at_most])
         rows = [iter(row) for row in cursor.fetchall()]
-    known: dict[Any, Any] = {}
-    found = [pointing(row, known) for row in rows]
+    found = all_pointing(rows)
     return within(placed(rows[0]), found) if found else []
 
 
