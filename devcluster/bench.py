@@ -3,18 +3,22 @@
     @benchmark("click", "the cost of a launch over a raw request")
     def click(context: Context) -> Iterator[Figure]: ...
 
+What is of rows alone says `@benchmark(..., cluster=False)` and has PostgreSQL and Redis alone beside it: of the
+processor, a control plane and a portal take a part that no two rounds have in common.
+
 Ours and the limit are measured interleaved, in one call, over at least six rounds; the first is dropped.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +26,7 @@ from typing import Any, Literal
 from devcluster import say
 from devcluster.api import Api
 from devcluster.say import Problem, note
-from devcluster.stack import ROOT, Options
+from devcluster.stack import ROOT, Options, Stack
 
 FOLDER = ROOT / "tests" / "perf"
 ROUNDS_AT_LEAST = 6
@@ -52,10 +56,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Context:
-    """What a benchmark works on: a portal of its own with demo data, as demo.json describes it."""
+    """What a benchmark works on: a portal of its own with demo data, as demo.json describes it, if it asks for one."""
 
-    demo: dict[str, Any]
     services: dict[str, Any]
+    demo: dict[str, Any] = field(default_factory=dict)
 
     @property
     def admin(self) -> Api:
@@ -68,17 +72,24 @@ class Context:
 Run = Callable[[Context], Iterable[Figure]]
 
 
+@dataclass(frozen=True)
+class Benchmark:
+    text: str
+    run: Run
+    cluster: bool
+
+
 @dataclass
 class _Table:
-    runs: dict[str, tuple[str, Run]] = field(default_factory=dict)
+    runs: dict[str, Benchmark] = field(default_factory=dict)
 
 
 _table = _Table()
 
 
-def benchmark(name: str, text: str) -> Callable[[Run], Run]:
+def benchmark(name: str, text: str, *, cluster: bool = True) -> Callable[[Run], Run]:
     def register(run: Run) -> Run:
-        _table.runs[name] = (text, run)
+        _table.runs[name] = Benchmark(text, run, cluster)
         return run
 
     return register
@@ -89,28 +100,45 @@ def bench(arguments: argparse.Namespace) -> int:
     say.speak_on(sys.stderr)
     _find()
     if arguments.list:
-        for name, (text, _) in sorted(_table.runs.items()):
-            print(f"{name:20} {text}")
+        for name, one in sorted(_table.runs.items()):
+            print(f"{name:20} {one.text}")
         return 0
     if arguments.name and arguments.name not in _table.runs:
         raise Problem(
             f"There is no benchmark {arguments.name}.", f"Known: {', '.join(sorted(_table.runs)) or 'none yet'}."
         )
-    from devcluster import demo
-
     names = [arguments.name] if arguments.name else sorted(_table.runs)
+    held = True
+    for cluster in (False, True):
+        if chosen := [name for name in names if _table.runs[name].cluster is cluster]:
+            held = _run(chosen, arguments, cluster=cluster) and held
+    return 0 if held else 1
+
+
+def _run(names: Iterable[str], arguments: argparse.Namespace, *, cluster: bool) -> bool:
     held = True
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
-        with demo.started(options) as (stack, _, _):
-            context = Context(json.loads((stack.state / "demo.json").read_text()), stack.services)
+        with _ground(options, cluster=cluster) as context:
             for name in names:
                 note(f"benchmark {name}")
-                for figure in _table.runs[name][1](context):
+                for figure in _table.runs[name].run(context):
                     line = summary(figure)
                     held = held and line["holds"] is not False
                     print(json.dumps(line), flush=True)
-    return 0 if held else 1
+    return held
+
+
+@contextlib.contextmanager
+def _ground(options: Options, *, cluster: bool) -> Iterator[Context]:
+    if not cluster:
+        with Stack(options) as stack:
+            yield Context(stack.start_stores())
+        return
+    from devcluster import demo
+
+    with demo.started(options) as (stack, _, _):
+        yield Context(stack.services, json.loads((stack.state / "demo.json").read_text()))
 
 
 def summary(figure: Figure) -> dict[str, Any]:

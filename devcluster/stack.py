@@ -88,10 +88,7 @@ class Stack:
         """Everything up and usable; returns what services.json says. `meanwhile` is called once the stores are ready:
         what it starts runs beside the start of the cluster, which waits more than it works.
         """
-        _ = self.programs
-        with step("PostgreSQL and Redis are ready"):
-            database_url, redis_url = self._start_stores()
-        self.services = {"database_url": database_url, "redis_url": redis_url, "state_dir": str(self.state)}
+        self.start_stores()
         self.services |= {"log_dir": str(self.log_dir), "bin_dir": str(self.programs.bin), "notebooks": False}
         if meanwhile is not None:
             meanwhile()
@@ -112,6 +109,14 @@ class Stack:
     def write(self) -> None:
         self.services["pids"] = {**self.supervisor.pids(), "supervisor": os.getpid()}
         pki.write_private(self.state / "services.json", json.dumps(self.services, indent=1))
+
+    def start_stores(self) -> dict[str, Any]:
+        """PostgreSQL and Redis alone, and where they are."""
+        _ = self.programs
+        with step("PostgreSQL and Redis are ready"):
+            database_url, redis_url = self._start_stores()
+        self.services = {"database_url": database_url, "redis_url": redis_url, "state_dir": str(self.state)}
+        return self.services
 
     def _start_stores(self) -> tuple[str, str]:
         options, started = self.options, []

@@ -27,7 +27,7 @@ PATHS = {
 }
 
 
-@benchmark("catalog", f"the catalog with {MANY} nodes over the catalog with {FEW}")
+@benchmark("catalog", f"the catalog with {MANY} nodes over the catalog with {FEW}", cluster=False)
 def catalog(context: Context) -> Iterator[Figure]:
     services = context.services
     with own_database("catalog", database_url=services["database_url"], redis_url=services["redis_url"]):

@@ -23,7 +23,7 @@ A_ROUND = 40
 SLOWER = 1 / 0.3
 
 
-@benchmark("decide", "decisions over conditional updates, on one hot class and on 1,000 teams")
+@benchmark("decide", "decisions over conditional updates, on one hot class and on 1,000 teams", cluster=False)
 def decide(context: Context) -> Iterator[Figure]:
     services = context.services
     with own_database("decide", database_url=services["database_url"], redis_url=services["redis_url"]):

@@ -35,7 +35,7 @@ GATEWAY = "/gateway/authorize"
 Headers = dict[str, str]
 
 
-@benchmark("open", f"the gateway's question at {A_SECOND} requests/s on one core, over a plain answer")
+@benchmark("open", f"the gateway's question at {A_SECOND} requests/s on one core, over a plain answer", cluster=False)
 def open_(context: Context) -> Iterator[Figure]:
     services = context.services
     with own_database("open", database_url=services["database_url"], redis_url=services["redis_url"]):

@@ -28,7 +28,7 @@ PAGES = {
 }
 
 
-@benchmark("pages", f"inbox, team and history with {MANY:,} teams over those with {FEW}")
+@benchmark("pages", f"inbox, team and history with {MANY:,} teams over those with {FEW}", cluster=False)
 def pages(context: Context) -> Iterator[Figure]:
     services = context.services
     sides: dict[int, _Side] = {}

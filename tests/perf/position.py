@@ -24,7 +24,7 @@ AT_MOST_MS = 10
 PEER = "one row by its key"
 
 
-@benchmark("position", f"a place in the queue while {WAITING:,} pieces of work wait")
+@benchmark("position", f"a place in the queue while {WAITING:,} pieces of work wait", cluster=False)
 def position(context: Context) -> Iterator[Figure]:
     services = context.services
     with own_database("position", database_url=services["database_url"], redis_url=services["redis_url"]):

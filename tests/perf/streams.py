@@ -24,7 +24,7 @@ SETTLES_S = 6.0
 RATIO = 2
 
 
-@benchmark("streams", f"memory of each of {STREAMS:,} idle streams over a bare ASGI application")
+@benchmark("streams", f"memory of each of {STREAMS:,} idle streams over a bare ASGI application", cluster=False)
 def streams(context: Context) -> Iterator[Figure]:
     services = context.services
     check_files(STREAMS)
