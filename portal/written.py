@@ -15,19 +15,35 @@ from rest_framework import serializers
 from rest_framework.fields import SkipField, _UnvalidatedField, empty
 
 Write = Callable[[Any], Any]
-# In place of a value that is to be left out.
+# In place of a value that is to be left out, or that is not there.
 _LEFT_OUT = object()
 
 
 def writer(serializer: serializers.BaseSerializer[Any]) -> Write:
     """What `serializer.to_representation` does to one row, a dict or an object. Raises what DRF raises."""
     assert isinstance(serializer, serializers.Serializer)
-    fields = [(name, _read(one), _write(one)) for name, one in serializer.fields.items() if not one.write_only]
+    fields = [
+        (name, _key(one), _plain(one), _read(one), _write(one))
+        for name, one in serializer.fields.items()
+        if not one.write_only
+    ]
 
     def write(row: Any) -> dict[str, Any]:
         found = {}
-        for name, read, written in fields:
-            value = read(row)
+        is_dict = isinstance(row, dict)
+        for name, key, plain, read, written in fields:
+            try:
+                value = row.get(key, _LEFT_OUT) if is_dict else getattr(row, key)
+            except ObjectDoesNotExist:
+                value = None
+            except AttributeError:
+                value = _LEFT_OUT
+            # Nearly all of them: found where it is looked for first, and written as it is.
+            if type(value) is plain or value is None:
+                found[name] = value
+                continue
+            if value is _LEFT_OUT or callable(value):
+                value = read(row)
             if value is not _LEFT_OUT:
                 found[name] = None if value is None else written(value)
         return found
@@ -35,32 +51,51 @@ def writer(serializer: serializers.BaseSerializer[Any]) -> Write:
     return write
 
 
+def _key(field: Any) -> str:
+    """Empty, which nothing is called, where it takes more than one."""
+    return field.source_attrs[0] if len(field.source_attrs) == 1 else ""
+
+
+def _plain(field: Any) -> type | None:
+    """Of values of this very type the field makes nothing else."""
+    if isinstance(field, serializers.ChoiceField) and not all(type(one) is str for one in field.choices):
+        return None
+    return next((plain for kind, plain in _PLAIN.items() if _is_as_in(kind, field)), None)
+
+
 def _read(field: Any) -> Callable[[Any], Any]:
+    """Of what is further in, to be called, or missing."""
     path = tuple(field.source_attrs)
+    missing = _missing(field)
 
     def read(row: Any) -> Any:
         value = row
         try:
             for key in path:
-                value = value.get(key, _LEFT_OUT) if isinstance(value, dict) else getattr(value, key)
-                if value is _LEFT_OUT or callable(value):
-                    return missing(row)
-        except (AttributeError, ObjectDoesNotExist):
+                value = value[key] if isinstance(value, dict) else getattr(value, key)
+                if callable(value):
+                    return field.get_attribute(row)
+        except ObjectDoesNotExist:
+            return None
+        except SkipField:
+            return _LEFT_OUT
+        except (AttributeError, KeyError):
             return missing(row)
         return value
 
-    def missing(row: Any) -> Any:
-        """It knows what stands for a value that is missing, and what to call."""
-        try:
-            return field.get_attribute(row)
-        except SkipField:
-            return _LEFT_OUT
+    return read
 
-    is_left_out = field.default is empty and not field.allow_null and not field.required
-    (only,) = path if len(path) == 1 else ("",)
-    if not is_left_out or not only:
-        return read
-    return lambda row: row.get(only, _LEFT_OUT) if isinstance(row, dict) else read(row)
+
+def _missing(field: Any) -> Callable[[Any], Any]:
+    """What stands for it."""
+    if field.default is not empty and not callable(field.default):
+        return lambda _row: field.default
+    if field.default is empty and field.allow_null:
+        return lambda _row: None
+    if field.default is empty and not field.required:
+        return lambda _row: _LEFT_OUT
+    found: Callable[[Any], Any] = field.get_attribute
+    return found
 
 
 def _write(field: Any) -> Write:
@@ -78,9 +113,12 @@ def _write(field: Any) -> Write:
         return lambda values: {str(key): None if one is None else entry(one) for key, one in values.items()}
     if isinstance(field, serializers.DateTimeField) and _is_as_in(serializers.DateTimeField, field):
         return _time(field)
-    for kind, plain in _PLAIN.items():
-        if _is_as_in(kind, field):
-            return plain
+    if _is_as_in(serializers.CharField, field):
+        return str
+    if _is_as_in(serializers.IntegerField, field):
+        return int
+    if _is_as_in(_UnvalidatedField, field):
+        return _as_it_is
     own: Write = field.to_representation
     return own
 
@@ -105,8 +143,10 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-_PLAIN: dict[Any, Write] = {
+_PLAIN: dict[Any, type] = {
     serializers.CharField: str,
+    serializers.ChoiceField: str,
     serializers.IntegerField: int,
-    _UnvalidatedField: _as_it_is,
+    serializers.FloatField: float,
+    serializers.BooleanField: bool,
 }
