@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar, cast
@@ -12,6 +13,8 @@ from django.db import DEFAULT_DB_ALIAS, connection, models
 from django.db.models.base import ModelState
 
 Row = TypeVar("Row", bound=models.Model)
+# As PostgreSQL writes it nothing stands before it and nothing after.
+_of_json = json.JSONDecoder().raw_decode
 
 
 def columns(model: type[models.Model], of: str = "") -> str:
@@ -60,13 +63,16 @@ def instance(model: type[Row], values: Iterator[Any], known: dict[Any, Any] | No
 
 def instance_or_none(model: type[Row], values: Iterator[Any], known: dict[Any, Any] | None = None) -> Row | None:
     """None where the primary key is null, as that of an outer join without a match."""
-    names, pk, converters = _fields(model)
+    names, pk, jsons, converters = _fields(model)
     taken = list(islice(values, len(names)))
     key = taken[pk]
     if key is None:
         return None
     if known is not None and (before := known.get((model, key))) is not None:
         return cast(Row, before)
+    for place in jsons:
+        if (text := taken[place]) is not None:
+            taken[place] = _of_json(text)[0]
     for place, convert in converters:
         taken[place] = convert(taken[place], None, connection)
     # What `Model.from_db` makes, without a call for each value and two signals that nobody listens to.
@@ -80,8 +86,11 @@ def instance_or_none(model: type[Row], values: Iterator[Any], known: dict[Any, A
 
 
 @functools.cache
-def _fields(model: type[models.Model]) -> tuple[list[str], int, list[tuple[int, Any]]]:
-    """Attributes in the order of `columns`, the place of the primary key, and what makes a value of what is stored."""
-    fields = model._meta.concrete_fields
-    converters = [(at, one.from_db_value) for at, one in enumerate(fields) if hasattr(one, "from_db_value")]
-    return [one.attname for one in fields], next(at for at, one in enumerate(fields) if one.primary_key), converters
+def _fields(model: type[models.Model]) -> tuple[list[str], int, list[int], list[tuple[int, Any]]]:
+    """Attributes in the order of `columns`; the places of the primary key, of JSON, and of what else is made of what is
+    stored, and by what.
+    """
+    fields = list(enumerate(model._meta.concrete_fields))
+    jsons = [at for at, one in fields if type(one) is models.JSONField and one.decoder is None]
+    converters = [(at, one.from_db_value) for at, one in fields if hasattr(one, "from_db_value") and at not in jsons]
+    return [one.attname for _, one in fields], next(at for at, one in fields if one.primary_key), jsons, converters
