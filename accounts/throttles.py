@@ -1,9 +1,16 @@
-"""So many requests a minute for each token (or session), counted in Redis. Redis away: all pass, nobody waits."""
+"""So many requests a minute for each token (or session), counted in Redis. Redis away: all pass, nobody waits.
+
+Redis is told of the first request of a minute at once, and of what follows in bundles of a hundredth of the limit: to
+tell it of each takes a twentieth of a whole call. So each process may let one bundle more through, less one request.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
@@ -26,6 +33,7 @@ WINDOW_S = 60
 COUNTED = "portal.counted"
 # After a failure Redis is left alone this long: each attempt may cost the time-out of one second.
 PAUSE_S = 5.0
+BUNDLES = 100
 
 
 class TokenThrottle(BaseThrottle):
@@ -37,20 +45,49 @@ class TokenThrottle(BaseThrottle):
         now = time.time()
         if now < TokenThrottle._away_until:
             return True
-        key = f"throttle:{_who(request)}:{int(now // WINDOW_S)}"
+        limit = settings.API_REQUESTS_PER_MINUTE
         try:
-            with hints.connection().pipeline() as trip:  # counted with its end or not at all
-                trip.incr(key)
-                trip.expire(key, 2 * WINDOW_S)
-                count = int(trip.execute()[0])
+            return _counted(_who(request), int(now // WINDOW_S), limit // BUNDLES) <= limit
         except RedisError as error:
             TokenThrottle._away_until = now + PAUSE_S
             log.warning("throttle_away", error=type(error).__name__)
             return True
-        return count <= settings.API_REQUESTS_PER_MINUTE
 
     def wait(self) -> float:
         return WINDOW_S - math.fmod(time.time(), WINDOW_S)
+
+
+@dataclass
+class _Minute:
+    """By who asks: how many Redis knew of when it was last told, and how many have come here since."""
+
+    number: int = 0
+    told: dict[str, int] = field(default_factory=dict)
+    untold: Counter[str] = field(default_factory=Counter)
+
+
+_now, _lock = _Minute(), threading.Lock()
+
+
+def _counted(who: str, minute: int, bundle: int) -> int:
+    """In this minute, this one included, by all processes. Raises RedisError."""
+    with _lock:
+        if _now.number != minute:
+            _now.number, _now.told, _now.untold = minute, {}, Counter()
+        _now.untold[who] += 1
+        new = _now.untold[who]
+        if who in _now.told and new < bundle:
+            return _now.told[who] + new
+        del _now.untold[who]
+    key = f"throttle:{who}:{minute}"
+    with hints.connection().pipeline() as trip:  # counted with its end or not at all
+        trip.incrby(key, new)
+        trip.expire(key, 2 * WINDOW_S)
+        count = int(trip.execute()[0])
+    with _lock:
+        if _now.number == minute:
+            _now.told[who] = max(count, _now.told.get(who, 0))
+    return count
 
 
 def _who(request: Request) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -208,6 +210,31 @@ def test_one_token_is_slowed_down_and_others_are_not(
         assert refused.json()["code"] == "too_many_requests"
         assert 1 <= int(refused["Retry-After"]) <= 61
     assert client.get(ME, headers=bearer(of_bob)).status_code == 200
+
+
+def test_all_are_counted_though_redis_is_told_in_bundles(
+    client: Client, token: str, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 300
+    now = time.time()
+    monkeypatch.setattr(throttles, "time", SimpleNamespace(time=lambda: now))
+    key = f"throttle:token:{ApiToken.objects.get().pk}:{int(now // 60)}"
+
+    def call(times: int) -> set[int]:
+        return {client.get(ME, headers=bearer(token)).status_code for _ in range(times)}
+
+    known = []
+    for _ in range(7):
+        assert call(1) == {200}
+        known.append(int(hints.connection().get(key) or 0))  # type: ignore[arg-type]
+    assert known == [1, 1, 1, 4, 4, 4, 7]
+
+    another_process = 290
+    hints.connection().incrby(key, another_process)
+    assert call(3) == {200}
+    assert int(hints.connection().get(key) or 0) == 300  # type: ignore[arg-type]
+    assert call(4) == {429}
+    assert 0 < int(hints.connection().ttl(key)) <= 120  # type: ignore[arg-type]
 
 
 def test_without_redis_all_pass_and_only_one_request_waits_for_it(
