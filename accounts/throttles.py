@@ -1,7 +1,8 @@
 """So many requests a minute for each token (or session), counted in Redis. Redis away: all pass, nobody waits.
 
 Redis is told of the first request of a minute at once, and of what follows in bundles of a hundredth of the limit: to
-tell it of each takes a twentieth of a whole call. So each process may let one bundle more through, less one request.
+tell it of each takes a twentieth of a whole call. Of several processes each may let a bundle less one request through
+above the limit.
 """
 
 from __future__ import annotations
