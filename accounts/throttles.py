@@ -1,8 +1,7 @@
 """So many requests a minute for each token (or session), counted in Redis. Redis away: all pass, nobody waits.
 
-Redis is told of the first request of a minute at once, and of what follows in bundles of a hundredth of the limit: to
-tell it of each takes a twentieth of a whole call. Of several processes each may let a bundle less one request through
-above the limit.
+Redis is told of the first request of a minute at once, and of what follows in bundles: to tell it of each takes a
+twentieth of a whole call. Of several processes each may let a bundle less one request through above the limit.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ WINDOW_S = 60
 COUNTED = "portal.counted"
 # After a failure Redis is left alone this long: each attempt may cost the time-out of one second.
 PAUSE_S = 5.0
-BUNDLES = 100
+# Requests in a bundle: a hundredth of the limit as shipped, and of any lower one.
+BUNDLE, BUNDLES = 6, 100
 
 
 class TokenThrottle(BaseThrottle):
@@ -48,7 +48,7 @@ class TokenThrottle(BaseThrottle):
             return True
         limit = settings.API_REQUESTS_PER_MINUTE
         try:
-            return _counted(_who(request), int(now // WINDOW_S), limit // BUNDLES) <= limit
+            return _counted(_who(request), int(now // WINDOW_S), min(BUNDLE, limit // BUNDLES)) <= limit
         except RedisError as error:
             TokenThrottle._away_until = now + PAUSE_S
             log.warning("throttle_away", error=type(error).__name__)
