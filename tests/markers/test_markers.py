@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 from playwright.sync_api import ConsoleMessage, Dialog, Page
@@ -18,11 +19,13 @@ from playwright.sync_api import ConsoleMessage, Dialog, Page
 from accounts.models import Delivery, User
 from accounts.reconcile import message_for
 from catalog.models import GpuClass
+from cluster.models import MirrorNode
 from tenants.models import Namespace, QuotaRequest, TeamRequest
-from tests import mirrored
+from tests import make, mirrored
 from tests.e2e.conftest import browser_type_launch_args, open_page
 from tests.markers.marked import mark, mark_rows
-from tests.markers.payload import CANDIDATES, LONG, forms_of, unescaped
+from tests.markers.payload import CANDIDATES, LONG, SHORT, forms_of, unescaped
+from tests.matrix.test_admin import addresses
 from tests.test_bodies import Call, calls
 from tests.test_shape import all_routes, filled
 from tests.visits import undone
@@ -74,7 +77,10 @@ def paths(pk: dict[str, int], name: str, slug: str) -> list[str]:
     """Every page of the URL map, about rows that are there."""
     found = []
     for route, _pattern in all_routes():
-        if route.startswith(("api/v1", "live/", "static", "admin", "logout", "livez", "readyz", "open/", "nodes/<")):
+        if route.startswith(("api/v1", "live/", "static", "admin", "logout", "livez", "readyz", "open/")):
+            continue
+        if route.startswith("nodes/<"):
+            found += [filled(route, {"name": node.name}) for node in MirrorNode.objects.order_by("name")]
             continue
         number = next((str(pk[start]) for start in pk if route.startswith(start)), "1")
         found.append(filled(route, {"tenant": "team-a", "name": name, "slug": slug, "pk": number}))
@@ -96,27 +102,31 @@ def numbers(calls: dict[str, Call], bob: User) -> dict[str, int]:
 class Looked:
     """`shown`: who sees a payload where, each page once. `forms`: each field that was sent, by its form's address."""
 
-    shown: list[tuple[User, str]] = field(default_factory=list)
+    shown: list[tuple[Client, str]] = field(default_factory=list)
     forms: set[tuple[str, str]] = field(default_factory=set)
     wrong: list[Any] = field(default_factory=list)
 
 
-def walk(pages: list[str], people: list[User]) -> Looked:
+def signed_in(who: User) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(who)
+    return client
+
+
+def walk(pages: list[str], clients: list[Client]) -> Looked:
     """Every page, and every form of it, once; what it is refused with as well: a field shows again what was typed."""
     looked = Looked()
     shown, forms, wrong = looked.shown, looked.forms, looked.wrong
-    for who in people:
-        client = Client(raise_request_exception=False)
-        client.force_login(who)
+    for client in clients:
         for path in pages:
             answer = client.get(path)
             if answer.status_code >= 500:
-                wrong.append((who.email, path, answer.status_code))
+                wrong.append((path, answer.status_code))
             if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
                 continue
-            if b"data-marked" in answer.content and path not in {seen for _who, seen in shown}:
-                shown.append((who, path))
-            wrong += [(who.email, path, found) for found in unescaped(answer.content)]
+            if b"data-marked" in answer.content and path not in {seen for _client, seen in shown}:
+                shown.append((client, path))
+            wrong += [(path, found) for found in unescaped(answer.content)]
             for form in forms_of(answer.content.decode()):
                 action = form.action or path
                 for name in form.texts:
@@ -161,7 +171,7 @@ def check_stream(doors: Doors, namespace: str, who: User) -> None:
     assert unescaped(stream.received) == []
 
 
-def check_browser(shown: list[tuple[User, str]], open_page: Callable[..., Page]) -> None:
+def check_browser(shown: list[tuple[Client, str]], open_page: Callable[..., Page]) -> None:
     """No dialog, no script, no element of the payload's own, and nothing that the policy had to stop."""
     said: list[str] = []
     wrong: list[Any] = []
@@ -175,16 +185,18 @@ def check_browser(shown: list[tuple[User, str]], open_page: Callable[..., Page])
         if "Content Security Policy" in message.text:
             said.append(message.text)
 
-    for who, path in shown:
-        if who.pk not in browsers:
-            page = browsers[who.pk] = open_page("/account", as_user=who)
+    for client, path in shown:
+        if id(client) not in browsers:
+            page = browsers[id(client)] = open_page("/login")
+            session = client.cookies[settings.SESSION_COOKIE_NAME].value
+            page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": page.url}])
             page.on("dialog", dismiss)
             page.on("console", note)
-        page = browsers[who.pk]
+        page = browsers[id(client)]
         page.goto(path, wait_until="load")
         own = page.evaluate(OWN)
         if own != [None, 0] or said:
-            wrong.append((who.email, path, own, [*said]))
+            wrong.append((path, own, [*said]))
             said.clear()
     assert wrong == []
     # Where it is not escaped, it is seen.
@@ -199,17 +211,25 @@ def test_whatever_is_typed_is_text_for_everybody(
 ) -> None:  # fmt: skip
     """One long test: to plant them takes longer than to look at one kind of place."""
     mirrored.hardware_seen(a100.cluster)
+    silent = MirrorNode.objects.order_by("name")[0]
+    silent.ready, silent.record = False, {**silent.record, "ready_reason": SHORT, "ready_message": LONG}
+    silent.save()
     took, refused = mark(calls)
     assert refused == REFUSED, "of a new field: whether it takes a payload, or why not"
     assert len(took) >= 25
     assert mark_rows() == []
 
     pages = sorted({path for name in ("one", "two") for path in paths(numbers, name, a100.slug)})
-    looked = walk(pages, [alice, dana, olga])
+    looked = walk(pages, [signed_in(who) for who in (alice, dana, olga)])
     assert looked.wrong == []
     assert len(looked.forms) >= 45
     assert len(looked.shown) >= 40
+    assert f"/nodes/{silent.name}" in [path for _client, path in looked.shown]
+    administration = walk([*addresses()], [make.administrator(signed_in(olga), olga)])
+    assert administration.wrong == []
+    assert len(administration.forms) >= 10
+    assert len(administration.shown) >= 10
     check_mails()
     check_file(tmp_path / "catalog.yaml")
     check_stream(doors, namespace_a.name, alice)
-    check_browser(looked.shown, open_page)
+    check_browser(looked.shown + administration.shown, open_page)
