@@ -28,7 +28,7 @@ from tests.waiting import wait_until
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
 # A minute or more each, of those with a browser and of the others.
-LONG_WALKS = ("test_walk", "test_morning", "test_thin_path", "test_hardware_pages", "test_pages")
+LONG_WALKS = ("test_walk", "test_morning", "test_thin_path", "test_hardware_pages", "test_pages", "test_markers")
 LONG = (
     "test_churn",
     "test_faults_at_the_viewer",
@@ -188,10 +188,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     the long ones first, for the same reason. Kueue is not woken when a pod that it does not manage gives a device back:
     who takes the only slice with media engines without a queue comes after those who queue for it.
     """
-    live = {item.path for item in items if "services" in getattr(item, "fixturenames", ())}
+    live, browsers = (
+        {item.path for item in items if fixture in getattr(item, "fixturenames", ())}
+        for fixture in ("services", "browser_type_launch_args")
+    )
 
     def turn(item: pytest.Item) -> tuple[bool, int, bool, bool]:
-        is_browser, name = "/e2e/" in str(item.path), item.path.stem
+        is_browser, name = item.path in browsers, item.path.stem
         long = LONG_WALKS if is_browser else LONG
         place = long.index(name) if name in long else len(long)
         return is_browser, place, item.path not in live, name == "test_hardware"
