@@ -10,14 +10,16 @@ from unittest import mock
 
 from django.conf import settings
 from django.contrib.auth.hashers import ScryptPasswordHasher
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.test import TransactionTestCase, override_settings
 from django.test.signals import setting_changed
+from psycopg.errors import DeadlockDetected
 from whitenoise.base import WhiteNoise
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 # As migrations left them: what `flush` empties and fills again with the same rows.
 KEPT = {"django_content_type", "auth_permission"}
+ATTEMPTS = 5
 
 
 @contextmanager
@@ -63,11 +65,20 @@ def _add_files_once() -> Any:
 def _empty_tables(case: TransactionTestCase) -> None:
     """Without the content types and permissions that a flush would take away and make again.
 
-    TRUNCATE, although DELETE is quicker: rows in places that were used before come back in any order.
+    TRUNCATE, although DELETE is quicker: rows in places that were used before come back in any order. Whoever still
+    reads for the test, doors or a page, may hold one of the tables and wait for another: the database ends one of the
+    two then, and what is left to empty would meet the next test.
     """
     del case
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_statements())
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute(_statements())
+        except OperationalError as error:
+            if attempt == ATTEMPTS or not isinstance(error.__cause__, DeadlockDetected):
+                raise
+        else:
+            return
 
 
 @functools.cache

@@ -1,0 +1,40 @@
+"""What tests spare each other."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from django.db import connection
+from django.test import TransactionTestCase
+from psycopg.errors import DeadlockDetected
+
+from accounts.models import User
+from tests import make
+from tests.economy import _empty_tables
+from tests.plugin import process_environment
+from tests.waiting import wait_until
+
+WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = %s"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tables_are_emptied_although_somebody_still_reads() -> None:
+    make.user("Alice")
+    url = process_environment()["DATABASE_URL"]
+
+    with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as reader, psycopg.connect(url, autocommit=True) as seen:
+        reader.execute("SET deadlock_timeout = '20s'")  # whoever looks first is ended
+        reader.execute("SELECT FROM workloads_workload")
+        empties = thread.submit(lambda: connection.cursor().execute("SELECT pg_backend_pid()").fetchone()[0]).result()
+        emptied = thread.submit(_empty_tables, TransactionTestCase())
+        wait_until(lambda: seen.execute(WAITS, [empties]).fetchone() == (1,), what="what empties waits for the reader")
+        with contextlib.suppress(DeadlockDetected):
+            reader.execute("SELECT FROM accounts_user")
+        reader.rollback()
+        emptied.result()
+        thread.submit(lambda: connection.close()).result()
+
+    assert not User.objects.exists()
