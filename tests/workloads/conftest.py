@@ -154,8 +154,6 @@ def running_doors(
         "PORTAL_URL": "http://portal.localhost:8000",
         "ALLOWED_HOSTS": "*",
         "PGAPPNAME": IN_DATABASE,
-        # So few that Redis is told of each.
-        "API_REQUESTS_PER_MINUTE": "99",
     }
     command = [
         sys.executable,
