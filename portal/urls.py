@@ -78,7 +78,16 @@ admin.site.password_change = staff.password_change  # type: ignore[method-assign
 admin.site.has_permission = staff.may_enter  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    # API
+    # API. Patterns are tried in order: first what CI asks all day.
+    path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
+    path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
+    path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
+    path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
+    path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
+    path("api/v1/workloads/<slug:name>/restart", runs_api.Restart.as_view(), name="api-workload-restart"),
+    path("api/v1/workloads/<slug:name>/runs", runs_api.Runs.as_view(), name="api-workload-runs"),
+    path("api/v1/workloads/<slug:name>/runs/<int:number>", runs_api.RunDetail.as_view(), name="api-workload-run"),
+    path("api/v1/workloads/<slug:name>/stop", runs_api.Stop.as_view(), name="api-workload-stop"),
     path("api/", api_docs.api_docs, name="api-docs"),
     path("api/v1/bundles", founding_api.Bundles.as_view(), name="api-bundles"),
     path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
@@ -168,15 +177,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/volumes", volume_api.Volumes.as_view(), name="api-volumes"),
     path("api/v1/volumes/<slug:name>/delete", volume_api.VolumeDelete.as_view(), name="api-volume-delete"),
     path("api/v1/volumes/<slug:name>/keep", volume_api.VolumeKeep.as_view(), name="api-volume-keep"),
-    path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
-    path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
-    path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
-    path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
-    path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
-    path("api/v1/workloads/<slug:name>/restart", runs_api.Restart.as_view(), name="api-workload-restart"),
-    path("api/v1/workloads/<slug:name>/runs", runs_api.Runs.as_view(), name="api-workload-runs"),
-    path("api/v1/workloads/<slug:name>/runs/<int:number>", runs_api.RunDetail.as_view(), name="api-workload-run"),
-    path("api/v1/workloads/<slug:name>/stop", runs_api.Stop.as_view(), name="api-workload-stop"),
     # account and administration
     path("admin/", admin.site.urls),
     path("account", account.account, name="account"),
