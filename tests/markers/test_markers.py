@@ -22,10 +22,10 @@ from catalog.models import GpuClass
 from cluster.models import MirrorNode
 from tenants.models import Namespace, QuotaRequest, TeamRequest
 from tests import make, mirrored
+from tests.admin_addresses import addresses
 from tests.e2e.conftest import browser_type_launch_args, open_page
 from tests.markers.marked import mark, mark_rows
 from tests.markers.payload import CANDIDATES, LONG, SHORT, forms_of, unescaped
-from tests.matrix.test_admin import addresses
 from tests.test_bodies import Call, calls
 from tests.test_shape import all_routes, filled
 from tests.visits import undone
