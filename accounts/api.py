@@ -82,8 +82,8 @@ class EventSerializer(serializers.Serializer[Any]):
 
 class EventFilter(FilterSet):
     tenant = text_filter(63, "Slug of a team.")
-    row = text_filter(120, "`<app>.<model>.<id>`")
-    verb = text_filter(60, "For example `token.created`.")
+    row = text_filter(120, "What it was done to, as `<app>.<model>.<id>`.")
+    verb = text_filter(60, "What was done, for example `token.created`.")
 
     class Meta:
         model = Event

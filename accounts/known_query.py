@@ -44,11 +44,13 @@ def whole(name: str, least: int, most: int, description: str) -> OpenApiParamete
 
 
 def text_filter(most: int, help_text: str, **more: Any) -> CharFilter:
-    """Of a FilterSet: drf-spectacular does not see the length by itself."""
+    """Of a FilterSet: drf-spectacular does not see the length by itself, nor what is said of a field it is told of."""
     from django_filters.filters import CharFilter
 
-    found: Any = CharFilter(max_length=most, help_text=help_text, **more)
-    described: CharFilter = extend_schema_field({"type": "string", "minLength": 1, "maxLength": most})(found)
+    found: Any = CharFilter(max_length=most, **more)
+    described: CharFilter = extend_schema_field(
+        {"type": "string", "minLength": 1, "maxLength": most, "description": help_text}
+    )(found)
     return described
 
 

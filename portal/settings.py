@@ -329,6 +329,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "ENFORCE_NON_BLANK_FIELDS": True,
     "COMPONENT_SPLIT_PATCH": False,  # what a PATCH needs is said as for every other body
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # each value as its own meaning; `enum` has them
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": [

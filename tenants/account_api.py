@@ -82,8 +82,10 @@ class AccountChangeSerializer(KnownFields):
 
 class AccountFilter(FilterSet):
     q = text_filter(80, "Words of the name or the address.")
-    role = ChoiceFilter(choices=Role.choices)
-    suspended = ChoiceFilter(choices=[("true", "true"), ("false", "false")])
+    role = ChoiceFilter(choices=Role.choices, help_text="Who has it.")
+    suspended = ChoiceFilter(
+        choices=[("true", "true"), ("false", "false")], help_text="Whether they may do nothing now."
+    )
 
     class Meta:
         model = User

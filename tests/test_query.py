@@ -53,6 +53,17 @@ def test_the_contract_bounds_every_parameter() -> None:
     assert [(operation, name) for operation, name, schema in found if not is_bounded(schema)] == []
 
 
+def test_the_contract_says_what_every_parameter_is() -> None:
+    said = {
+        (operation, one["name"]): one.get("description", "")
+        for operation, (_method, _path, described) in OPERATIONS.items()
+        for one in described.get("parameters", [])
+        if one["in"] != "path"
+    }
+    # A list of the values alone, as drf-spectacular makes one, says nothing that `enum` does not.
+    assert [one for one, text in said.items() if not text or "* `" in text] == []
+
+
 def test_what_is_not_known_stands_twice_or_is_too_long_is_refused(alice: User, team_a: Tenant) -> None:
     events = Event.objects.count()
     for operation in OPERATIONS:

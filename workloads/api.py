@@ -190,9 +190,9 @@ def check_team(request: Request, name: str = "") -> None:
 
 
 class WorkloadFilter(FilterSet):
-    kind = ChoiceFilter(choices=Workload.Kind.choices)
+    kind = ChoiceFilter(choices=Workload.Kind.choices, help_text="Notebooks or jobs alone.")
     gpu_class = text_filter(60, "Slug of a class.", field_name="gpu_class__slug")
-    created_by = text_filter(254, "An e-mail address.", field_name="created_by__email", lookup_expr="iexact")
+    created_by = text_filter(254, "E-mail address of its maker.", field_name="created_by__email", lookup_expr="iexact")
 
     class Meta:
         model = Workload

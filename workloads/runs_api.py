@@ -69,7 +69,7 @@ LOCATION = OpenApiParameter(
 
 class RunFilter(FilterSet):
     group = text_filter(GROUP_LIMIT, "As it was started with.")
-    outcome = ChoiceFilter(choices=Run.Outcome.choices)
+    outcome = ChoiceFilter(choices=Run.Outcome.choices, help_text="How it ended.")
 
     class Meta:
         model = Run
