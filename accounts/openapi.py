@@ -21,6 +21,16 @@ REFUSAL = {
         "field": {"type": ["string", "null"]},
     },
 }
+# What stands in an address is the same thing wherever it stands.
+IN_PATHS = {
+    "name": "Name that it has in the team.",
+    "number": "Number of the run, as the list of runs has it.",
+    "pk": "`id`, as the list has it.",
+    "prefix": "What the token starts with, as the list has it.",
+    "registry": "Host of the registry, with its port if it has one.",
+    "slug": "Slug of a class.",
+    "tenant": "Slug of a team.",
+}
 RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}}
 
 
@@ -83,4 +93,14 @@ def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: b
         for operation in operations.values():
             if isinstance(operation, dict) and "responses" in operation:
                 operation["responses"].setdefault("default", refused)
+    return result
+
+
+def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """drf-spectacular asks the model of a view's queryset; ours have none. KeyError for an unknown name."""
+    for operations in result.get("paths", {}).values():
+        for operation in operations.values():
+            for one in operation.get("parameters", []):
+                if one["in"] == "path":
+                    one["description"] = IN_PATHS[one["name"]]
     return result

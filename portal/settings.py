@@ -336,6 +336,7 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "accounts.openapi.add_refusals",
         "accounts.answers.add_answers",
+        "accounts.openapi.add_path_parameters",
         "portal.samples.add_examples",
     ],
     # Two apps say "kind" and mean different things.
