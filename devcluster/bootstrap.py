@@ -90,7 +90,9 @@ def _install_with_uv(supervisor: Supervisor) -> bool:
             only_uv.flush()
             if _pip(supervisor, Path(only_uv.name)).process.returncode:
                 return False
-    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
+    # By itself uv believes a list of its own, not the machine's, where a company's certificate stands.
+    ours = {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(VENV)}
+    environment = {**os.environ, **ours}
     argv = [uv, "pip", "install", "--quiet", "--require-hashes", "-r", LOCKED]
     return supervisor.run(Command("uv", argv, env=environment, cwd=ROOT), within_s=900).process.returncode == 0
 
