@@ -14,7 +14,6 @@ from pathlib import Path
 from devcluster.programs import REQUIREMENTS, cache_home
 
 LOCKED = REQUIREMENTS / "client.txt"
-BIN = Path(sys.executable).parent
 
 
 def generator() -> Path:
@@ -25,9 +24,9 @@ def generator() -> Path:
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as folder:
             made = Path(folder) / "made"
-            _run(BIN / "uv", "venv", "--quiet", "--python", sys.executable, made)
-            into = ("--quiet", "--python", made / "bin/python")
-            _run(BIN / "uv", "pip", "install", *into, "--require-hashes", "-r", LOCKED)
+            _run(sys.executable, "-m", "venv", made)
+            # Not by uv, which is not to be had everywhere: run.py does without it there, and so does this.
+            _run(made / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", LOCKED)
             if not home.exists():
                 made.rename(home)
     return home / "bin" / "python"
