@@ -5,7 +5,7 @@ API server, scheduler, Job controller, volume binder and Kueue are real; what a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -41,6 +41,8 @@ __all__ = ["by_hand", "cpu"]
 RUNNING = ("running", "running")
 # Launched with a secret of the team, which somebody spoils in the cluster.
 SEALED = ("config", "robbed")
+# By the node that they came to.
+REFUSED = ("refused", "split")
 CLAIMS, VOLUMES = "v1/persistentvolumeclaims", "v1/persistentvolumes"
 
 
@@ -99,7 +101,21 @@ def test_what_pods_and_storage_hold_up(
             "unbound": ON_NODES["PVC unbound"],
             "missing": ON_NODES["PVC missing"],
         }
-        first = until_as_written(worker, by_alice, written)
+
+        def refusing(until: Callable[[], object], *, within_s: float = 60) -> None:
+            """Their Jobs make another pod some seconds later: whoever looks that late finds it refused as well."""
+
+            def step() -> object:
+                for pod in admin.list("v1/pods", namespace=space):
+                    name = pod["metadata"]["labels"]["gpu-portal/workload"]
+                    if name in REFUSED and pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
+                        plays[name](pod)
+                return until()
+
+            worker(step, within_s=within_s)
+
+        first = until_as_written(refusing, by_alice, {name: written.pop(name) for name in REFUSED})
+        first |= until_as_written(worker, by_alice, written)
 
         assert first["crash"].steps[0].href == "/live/logs/team-a/crash"
         follow(by_hand, first["pull"].steps[0].href, image="newer")
@@ -107,7 +123,7 @@ def test_what_pods_and_storage_hold_up(
         follow(by_hand, first["split"].steps[0].href)
         follow(by_hand, first["missing"].steps[0].href, volume="")
         with provided(admin, unique):
-            expected = {*written, "robbed"} - {"crash"}
+            expected = {*first, "robbed"} - {"crash"}
             all_run = partial(kubelet_runs, kubelet, space, expected)
             worker(lambda: all_run() and all(told()[name] == RUNNING for name in expected), within_s=120)
         assert told()["crash"][0] == "failed"
