@@ -32,6 +32,7 @@ from workloads.models import NotebookSession, Run, Ticket, Volume, Workload
 from workloads.notebook_token import digest
 from workloads.options import Options, repository_directory
 from workloads.queries import launching, own_images, production
+from workloads.queries import volumes as volume_queries
 from workloads.queries.launching import Target
 from workloads.queries.storage import storage_facts
 
@@ -234,7 +235,7 @@ def _volume(namespace: Namespace, wanted: policy.Wanted) -> Volume | None:
         return None
     known = Volume.objects.filter(namespace=namespace, name=wanted.volume, gone_at=None).first()
     if known is not None:
-        refuse_if(volume_policy.may_attach(known.name, volumes.deletes_at(known)))
+        refuse_if(volume_policy.may_attach(known.name, volume_queries.deletes_at(known)))
         return known
     refuse_if(volume_policy.may_make(storage_facts(namespace), wanted.volume_gib))
     # The worker makes the claim with the run; by itself the row has nothing to do.

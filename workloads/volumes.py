@@ -28,8 +28,6 @@ RULE = system("rule deleted volumes")
 # A claim stays until no pod uses it.
 GOING_AGAIN_S = 2.0
 
-deletes_at = reads.deletes_at
-
 
 def take(volume: Volume) -> None:
     """For a run that the caller makes in its own transaction: until that ends nobody else gets the volume, and nobody
@@ -49,7 +47,7 @@ def request_delete(tenant: str, name: str, *, by: Actor) -> Volume:
     if Volume.objects.filter(pk=volume.pk, delete_requested_at=None).update(delete_requested_at=Now()):
         touch(Volume, volume.pk)
         volume.refresh_from_db(fields=["delete_requested_at"])
-        after = {"size_gib": volume.size_gib, "deletes_at": deletes_at(volume)}
+        after = {"size_gib": volume.size_gib, "deletes_at": reads.deletes_at(volume)}
         record(by, "volume.delete_asked", volume, tenant=tenant, after=after)
         page_hint(namespace.name)
     return volume
@@ -65,7 +63,7 @@ def keep(tenant: str, name: str, *, by: Actor) -> Volume:
     # By the database's clock, as the worker reads it.
     in_time = Volume.objects.filter(pk=volume.pk, delete_requested_at__gt=Now() - GRACE)
     if not in_time.update(delete_requested_at=None):
-        refuse_if(volume_policy.may_keep(by, team, found, deletes_at(volume) or timezone.now()))
+        refuse_if(volume_policy.may_keep(by, team, found, reads.deletes_at(volume) or timezone.now()))
     touch(Volume, volume.pk)
     record(by, "volume.kept", volume, tenant=tenant)
     page_hint(namespace.name)
@@ -93,7 +91,7 @@ def reconcile(volume: Volume, deadline: Deadline, *, kube: Kube) -> Outcome:
     if volume.gone_at is not None or volume.delete_requested_at is None:
         return DONE
     if not Volume.objects.filter(pk=volume.pk, delete_requested_at__lte=Now() - GRACE).exists():
-        return Outcome(clock=deletes_at(volume))
+        return Outcome(clock=reads.deletes_at(volume))
     namespace, owner = volume.namespace, owner_label(volume)
     for row in AppliedObject.objects.filter(cluster_id=namespace.cluster_id, owner=owner):
         deadline.check()

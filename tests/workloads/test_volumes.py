@@ -27,6 +27,7 @@ from tests.workloads.conftest import Worker
 from workloads import actions, volumes
 from workloads.models import Run, Volume
 from workloads.policy import Wanted
+from workloads.queries.volumes import deletes_at
 from workloads.volume_policy import GRACE
 
 
@@ -112,7 +113,7 @@ class TestDeleting:
                 attempt()
             assert no.value.refusal.code == "volume_going"
         outcome = volumes.reconcile(volume, Deadline(), kube=None)  # type: ignore[arg-type]
-        assert outcome.clock == volumes.deletes_at(volume)
+        assert outcome.clock == deletes_at(volume)
 
     def test_it_can_be_kept_after_all(self, with_data: Wanted, by_alice: Actor, by_bob: Actor) -> None:
         ended()
