@@ -23,9 +23,9 @@ if os.environ.get("INTERNAL_PORT", "0") != "0" and "PROMETHEUS_MULTIPROC_DIR" no
 
 
 def post_worker_init(worker: Any) -> None:
-    from portal import internal
+    from portal.ops import ops_server
 
-    internal.serve()
+    ops_server.start_ops_server()
 
 
 def on_exit(server: Any) -> None:

@@ -1,4 +1,4 @@
-"""What allauth would show in the Django admin has verbs of its own (accounts/signing.py) and is not edited there."""
+"""What allauth would show in the Django admin has verbs of its own (accounts/credentials/actions.py) and is not edited there."""
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator

@@ -6,4 +6,4 @@ class AccountsConfig(AppConfig):
     verbose_name = "Accounts"
 
     def ready(self) -> None:
-        from accounts import openapi  # noqa: F401  registers the authentication schemes
+        from accounts.schema import extensions  # noqa: F401  registers the authentication schemes

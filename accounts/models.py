@@ -9,9 +9,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models, transaction
 from django.db.models.functions import Lower, Now
 
-from portal.due import Due
-from portal.errors import constraint_sentence
-from portal.hints import BACKGROUND
+from portal.core.due import Due
+from portal.core.errors import constraint_sentence
+from portal.core.hints import BACKGROUND
 
 
 class Role(models.TextChoices):
@@ -170,7 +170,7 @@ constraint_sentence(
 
 
 class KeptAnswer(models.Model):
-    """What a call with an Idempotency-Key was answered, to be answered again (accounts/idempotency.py). `call`: a keyed
+    """What a call with an Idempotency-Key was answered, to be answered again (accounts/rest/idempotency.py). `call`: a keyed
     digest of what was asked.
     """
 

@@ -1,12 +1,12 @@
-"""Celery's doors to this app. Retry is a column (portal/due.py)."""
+"""Celery's doors to this app. Retry is a column (portal/core/due.py)."""
 
 from celery import shared_task
 
-from accounts import reconcile
+from accounts.events import reconcile
 from accounts.models import Delivery
-from portal import due
+from portal.core import due
 
 
 @shared_task(name="accounts.delivery.work", ignore_result=True)
 def deliver() -> None:
-    due.work(Delivery, reconcile.reconcile)
+    due.drain(Delivery, reconcile.reconcile)

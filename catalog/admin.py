@@ -10,11 +10,13 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts.edge import actor
-from catalog import actions, policy
-from catalog.admin_steps import StepsMixin
+from accounts.core.request_actor import actor
+from catalog.classes import actions, policy
+from catalog.classes.admin import LifeCycleStepsMixin
+from catalog.images import actions as image_actions
 from catalog.models import GpuClass, Image
-from portal.errors import Refused, refusal_beside
+from portal.core.errors import Refused
+from portal.web.refusals import refusal_in_form
 
 
 class _ByAction(admin.ModelAdmin):
@@ -44,7 +46,7 @@ class ClassForm(forms.ModelForm):
 
     class Meta:
         model = GpuClass
-        fields = ("slug", *actions.EDITABLE)
+        fields = ("slug", *actions.EDITABLE_FIELDS)
 
     request: HttpRequest
 
@@ -53,7 +55,7 @@ class ClassForm(forms.ModelForm):
         if self.errors:
             return values
         by = actor(self.request)
-        with refusal_beside(self):
+        with refusal_in_form(self):
             if self.instance.pk is None:
                 slug = values.pop("slug")
                 self.instance = actions.create_class(slug=slug, by=by, **values)
@@ -67,7 +69,7 @@ class ClassForm(forms.ModelForm):
 
 
 @admin.register(GpuClass)
-class ClassAdmin(StepsMixin, _ByAction):
+class ClassAdmin(LifeCycleStepsMixin, _ByAction):
     form = ClassForm
     list_display = ("slug", "name", "life_cycle", "resource", "sharing", "partition", "promise_limit")
     list_filter = ("life_cycle", "vendor", "sharing", "interface")
@@ -115,7 +117,7 @@ class ImageForm(forms.ModelForm):
 
     class Meta:
         model = Image
-        fields = ("name", *actions.IMAGE_FIELDS)
+        fields = ("name", *image_actions.IMAGE_FIELDS)
 
     request: HttpRequest
 
@@ -127,7 +129,7 @@ class ImageForm(forms.ModelForm):
         if self.instance.pk is None and Image.objects.filter(name=name).exists():
             raise ValidationError({"name": "An image of this name is in the list already; open that one to change it."})
         try:
-            self.instance = actions.put_image(name=name, by=actor(self.request), **values)
+            self.instance = image_actions.put_image(name=name, by=actor(self.request), **values)
         except Refused as refused:
             field = refused.refusal.field
             raise ValidationError({field: str(refused)} if field in self.fields else str(refused)) from refused
@@ -155,7 +157,7 @@ class ImageAdmin(_ByAction):
     @admin.action(description="Remove: no longer offered; runs keep what they were launched with")
     def remove(self, request: HttpRequest, chosen: QuerySet[Image]) -> None:
         for image in chosen:
-            actions.remove_image(image.pk, by=actor(request))
+            image_actions.remove_image(image.pk, by=actor(request))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Done by the action."""

@@ -7,12 +7,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 # A row of its own module, for those who look for it here.
-from catalog.banner_models import Banner as Banner
-from catalog.run_limits import IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST, RUN_HOURS_MOST
+from catalog.banner.models import Banner as Banner
+from catalog.classes.validation.run_limits import IDLE_MINUTES_LEAST, IDLE_MINUTES_MOST, RUN_HOURS_MOST
 from cluster.models import Cluster
-from portal.due import Due
-from portal.errors import constraint_sentence
-from portal.hints import BACKGROUND
+from portal.core.due import Due
+from portal.core.errors import constraint_sentence
+from portal.core.hints import BACKGROUND
 
 
 class GpuClass(models.Model):

@@ -1,4 +1,4 @@
-"""The worker's start: no work without the fence (cluster/fence.py)."""
+"""The worker's start: no work without the fence (cluster/client/fence.py)."""
 
 import stamina
 import structlog
@@ -6,8 +6,9 @@ from celery.exceptions import WorkerShutdown
 from celery.signals import worker_init, worker_process_init
 from django.conf import settings
 
-from cluster import fence
-from cluster.kube import ClusterUnavailable, Kube, connect
+from cluster.client import fence
+from cluster.client.errors import ClusterUnavailable
+from cluster.client.kube import Kube, connect
 
 log = structlog.get_logger(__name__)
 
@@ -19,7 +20,7 @@ def refuse_without_fence(**_sender: object) -> None:
         with attempt:
             try:
                 # A client of its own: the children must not inherit its connections.
-                fence.check(Kube(settings.PORTAL_KUBECONFIG))
+                fence.check_fence(Kube(settings.PORTAL_KUBECONFIG))
             except fence.FenceMissing as missing:
                 log.critical("worker_refuses_to_start", why=str(missing))
                 raise WorkerShutdown(str(missing)) from missing

@@ -6,7 +6,7 @@ class DeskConfig(AppConfig):
     verbose_name = "Desk"
 
     def ready(self) -> None:
-        from desk.metrics import families
-        from portal.metrics import also_show
+        from desk.health.metrics import families
+        from portal.ops.metrics import register_collector
 
-        also_show(families)
+        register_collector(families)

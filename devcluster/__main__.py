@@ -7,8 +7,8 @@ import importlib
 import sys
 from pathlib import Path
 
-from devcluster.processes import Interrupted, interrupt_on_signals
-from devcluster.say import Problem, complain, say
+from devcluster.processes.console import UserError, print_error, say
+from devcluster.processes.supervisor import Interrupted, interrupt_on_signals
 
 
 def main(argv: list[str]) -> int:
@@ -20,8 +20,8 @@ def main(argv: list[str]) -> int:
         module = importlib.import_module(f"devcluster.{arguments.module}")  # each command imports only what it needs
         run = getattr(module, arguments.function)
         return int((run(arguments, rest) if arguments.passes_on else run(arguments)) or 0)
-    except Problem as problem:
-        complain(problem)
+    except UserError as problem:
+        print_error(problem)
         return 1
     except (KeyboardInterrupt, Interrupted):
         say("Stopped.")

@@ -12,8 +12,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from devcluster.processes import Command, Interrupted, Running, Supervisor, interrupt_on_signals
-from devcluster.say import Problem, complain, note, say, step
+from devcluster.processes.console import UserError, note, print_error, say, step
+from devcluster.processes.supervisor import Command, Interrupted, RunningProcess, Supervisor, interrupt_on_signals
 
 ROOT = Path(__file__).parent.parent
 VENV = ROOT / ".venv"
@@ -30,8 +30,8 @@ def enter(argv: Sequence[str]) -> int:
     interrupt_on_signals()
     try:
         ensure()
-    except Problem as problem:
-        complain(problem)
+    except UserError as problem:
+        print_error(problem)
         return 1
     except (KeyboardInterrupt, Interrupted):
         say("Stopped; the next start goes on from here.")
@@ -45,7 +45,7 @@ def enter(argv: Sequence[str]) -> int:
 def ensure() -> None:
     """Nothing to do when the stamp carries the hash of the pinned requirements."""
     if sys.version_info < PYTHON_NEEDED:
-        raise Problem(
+        raise UserError(
             f"Python {'.'.join(map(str, PYTHON_NEEDED))} or newer is needed; this is {sys.version.split()[0]}.",
             "Start run.py with a newer one, for example python3.11 run.py.",
         )
@@ -69,7 +69,7 @@ def _make(supervisor: Supervisor) -> None:
         with step("Virtual environment made"):
             ran = supervisor.run(Command("venv", [sys.executable, "-m", "venv", VENV]), within_s=180)
             if ran.process.returncode:
-                raise Problem(
+                raise UserError(
                     f"Python could not make a virtual environment:\n{ran.last_lines(4)}",
                     "On Debian and Ubuntu install python3-venv, then start again.",
                 )
@@ -97,28 +97,28 @@ def _install_with_uv(supervisor: Supervisor) -> bool:
     return supervisor.run(Command("uv", argv, env=environment, cwd=ROOT), within_s=900).process.returncode == 0
 
 
-def _pip(supervisor: Supervisor, requirements: Path) -> Running:
+def _pip(supervisor: Supervisor, requirements: Path) -> RunningProcess:
     argv = [VENV / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
     return supervisor.run(Command("pip", [*argv, "-r", requirements], cwd=ROOT), within_s=1800)
 
 
-def _check(ran: Running) -> None:
+def _check(ran: RunningProcess) -> None:
     if ran.process.returncode == 0:
         return
     text = ran.log.read_text(errors="replace")
     if re.search(r"NewConnectionError|Max retries|Temporary failure|timed out|No matching distribution", text):
-        raise Problem(
+        raise UserError(
             "The Python packages could not be downloaded: the package index does not answer.",
             "Check the network (pip's own settings and HTTPS_PROXY are honoured) and start again.",
         )
-    raise Problem(f"Installing the Python packages failed:\n{ran.last_lines()}", f"The whole log is {ran.log}.")
+    raise UserError(f"Installing the Python packages failed:\n{ran.last_lines()}", f"The whole log is {ran.log}.")
 
 
 def _pinned(name: str) -> str:
     """The lines of one package, hashes included, from the locked requirements."""
     found = re.search(rf"^{name}==.*?(?=^\S|\Z)", LOCKED.read_text(), re.MULTILINE | re.DOTALL)
     if found is None:
-        raise Problem(f"{LOCKED} does not pin {name}.", "Run tools/lock.py.")
+        raise UserError(f"{LOCKED} does not pin {name}.", "Run tools/lock.py.")
     return found.group()
 
 

@@ -1,4 +1,4 @@
-"""Celery: workers drain due tables, beat sweeps every 10 s. No retries, results, late acks or ETAs (portal/due.py)."""
+"""Celery: workers drain due tables, beat sweeps every 10 s. No retries, results, late acks or ETAs (portal/core/due.py)."""
 
 import os
 

@@ -16,7 +16,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from portal import logs, single_sign_on
+from portal.core import single_sign_on
+from portal.ops import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -118,14 +119,14 @@ INSTALLED_APPS = [
     "desk",
 ]
 MIDDLEWARE = [
-    "portal.request_id.RequestIdMiddleware",
-    "portal.safe_headers.SafeHeadersMiddleware",
-    "portal.metrics.MetricsMiddleware",
+    "portal.web.request_id.RequestIdMiddleware",
+    "portal.web.security_headers.SecurityHeadersMiddleware",
+    "portal.ops.metrics.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "portal.isolation.IsolationMiddleware",
+    "portal.web.fetch_metadata.FetchMetadataMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
-    "portal.session_cookie.SignedSessionMiddleware",
+    "portal.web.session_cookie.SignedSessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -133,7 +134,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "portal.errors.RefusalMiddleware",
+    "portal.web.refusals.RefusalMiddleware",
 ]
 ROOT_URLCONF = "portal.urls"
 WSGI_APPLICATION = "portal.wsgi.application"
@@ -147,7 +148,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "portal.context.page",
+                "desk.navigation.context_processors.page_context",
             ],
         },
     }
@@ -168,19 +169,19 @@ PASSWORD_HASHERS = [
 ]
 
 # allauth signs people in through pages and forms of ours; none of its own addresses is in the URL map.
-ACCOUNT_ADAPTER = "accounts.adapters.AccountAdapter"
+ACCOUNT_ADAPTER = "accounts.sign_in.adapters.AccountAdapter"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGIN_TIMEOUT = 300  # from the password to the code
-ACCOUNT_RATE_LIMITS = False  # its own lock others out; accounts/slow_down.py does not
-MFA_ADAPTER = "accounts.adapters.SecondFactorAdapter"
+ACCOUNT_RATE_LIMITS = False  # its own lock others out; accounts/credentials/login_backoff.py does not
+MFA_ADAPTER = "accounts.sign_in.adapters.SecondFactorAdapter"
 MFA_TOTP_ISSUER = "GPU portal"
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODE_DIGITS = 12
 
-OIDC = single_sign_on.configured(
+OIDC = single_sign_on.single_sign_on_config(
     issuer=env.str("OIDC_ISSUER", default=""),
     client_id=env.str("OIDC_CLIENT_ID", default=""),
     client_secret=secret("OIDC_CLIENT_SECRET", default=""),
@@ -219,7 +220,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 CSRF_TRUSTED_ORIGINS = [PORTAL_URL]
-CSRF_FAILURE_VIEW = "portal.error_pages.csrf_failure"
+CSRF_FAILURE_VIEW = "portal.web.error_pages.csrf_failure"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -304,21 +305,21 @@ CELERY_BEAT_SCHEDULE_FILENAME = env.str("BEAT_SCHEDULE_FILE", default=str(BASE_D
 # ---- API -------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "accounts.authentication.TokenAuthentication",
-        "accounts.authentication.SessionAuthentication",
+        "accounts.api_tokens.authentication.TokenAuthentication",
+        "accounts.api_tokens.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
-        "accounts.permissions.HasScope",
-        "accounts.known_query.KnownQuery",
+        "accounts.rest.permissions.HasScope",
+        "accounts.rest.strict.query.StrictQuery",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["accounts.parsers.ObjectParser"],
-    "DEFAULT_PAGINATION_CLASS": "accounts.paging.KeysetPagination",
-    "DEFAULT_THROTTLE_CLASSES": ["accounts.throttles.TokenThrottle"],
-    "DEFAULT_FILTER_BACKENDS": ["accounts.filters.Filters"],
-    "DEFAULT_SCHEMA_CLASS": "accounts.openapi.Schema",
-    "EXCEPTION_HANDLER": "portal.errors.api_exception_handler",
+    "DEFAULT_PARSER_CLASSES": ["accounts.rest.strict.parsers.ObjectParser"],
+    "DEFAULT_PAGINATION_CLASS": "accounts.rest.paging.KeysetPagination",
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.rest.throttles.TokenThrottle"],
+    "DEFAULT_FILTER_BACKENDS": ["accounts.rest.filters.OptionalFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "accounts.schema.extensions.PortalAutoSchema",
+    "EXCEPTION_HANDLER": "portal.web.refusals.api_exception_handler",
     "UNAUTHENTICATED_USER": None,
     "SCHEMA_COERCE_PATH_PK": False,
 }
@@ -334,10 +335,10 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "accounts.openapi.add_refusals",
-        "accounts.answers.add_answers",
-        "accounts.openapi.add_path_parameters",
-        "portal.samples.add_examples",
+        "accounts.schema.hooks.add_refusals",
+        "accounts.schema.responses.add_responses",
+        "accounts.schema.hooks.add_path_parameters",
+        "portal.docs.examples.add_examples",
     ],
     # Two apps say "kind" and mean different things.
     "ENUM_NAME_OVERRIDES": {
@@ -365,7 +366,7 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("MAIL_FROM", default="GPU portal <gpu-portal@localhost>")
 
 # ---- logs ------------------------------------------------------------------------------------------------------
-LOGGING = logs.configured(
+LOGGING = logs.logging_config(
     level=env.str("LOG_LEVEL", default="INFO"),
     known=(
         SECRET_KEY,
@@ -379,7 +380,7 @@ LOGGING = logs.configured(
     ),
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
-DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # portal.request_id has checked it
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # portal.web.request_id has checked it
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # it would believe any X-Forwarded-For
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG  # one line a request, at its end
 DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = logging.INFO

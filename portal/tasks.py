@@ -4,7 +4,8 @@ from celery import shared_task
 from celery.signals import beat_init, task_prerun, worker_ready
 from django.db import close_old_connections
 
-from portal import due, internal
+from portal.core import due
+from portal.ops import ops_server
 
 
 @shared_task(name="portal.sweep", ignore_result=True)
@@ -22,4 +23,4 @@ def _keep_connection(**_kwargs: object) -> None:
 @beat_init.connect
 def _serve_internally(**_kwargs: object) -> None:
     """In the main process of worker or beat, which is the one that stays."""
-    internal.serve()
+    ops_server.start_ops_server()

@@ -3,60 +3,82 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, path
 
-from accounts import account_views as account
-from accounts import api as accounts_api
-from accounts import oidc_views as oidc
-from accounts import views as accounts
-from accounts.actor import Actor
-from desk import api as desk_api
-from desk import api_catalog, api_cluster, api_inbox, api_live, api_queue, api_usage, cluster_views, queue_views
-from desk import change_views as changes
-from desk import hardware_views as hardware
-from desk import history_views as history
-from desk import inbox_views as inbox
-from desk import views as desk
-from desk.queries.facts import measured
-from portal import api_docs, health, staff, styleguide, theme
-from tenants import (
-    account_api,
-    account_views,
-    api_deputies,
-    api_grants,
-    api_images,
-    api_life,
-    api_thread,
-    api_tokens,
-    deputy_views,
-    founding_api,
-    from_groups,
-    grant_views,
-    reclaim_views,
-    token_views,
-)
-from tenants import api as tenants_api
-from tenants import api_people as people
-from tenants import founding_views as founding
-from tenants import life_views as life
-from tenants import member_views as members
-from tenants import views as tenants
+from accounts.account_setup import views as account_setup_views
+from accounts.api_tokens import api as accounts_api
+from accounts.api_tokens import views as api_token_views
+from accounts.core.actor import Actor
+from accounts.credentials import views as account
+from accounts.events import api as event_api
+from accounts.people import api as people_api
+from accounts.sign_in import admin_site
+from accounts.sign_in import views as accounts
+from accounts.sign_in import views as sign_in_views
+from accounts.sign_in.oidc import views as oidc
+from desk.capacity import api as capacity_api
+from desk.capacity import views as capacity_views
+from desk.catalog import views as catalog_views
+from desk.classes import api as class_api
+from desk.classes import views as hardware
+from desk.health import views as health_views
+from desk.history import views as history
+from desk.history.catalog_changes import views as changes
+from desk.home import api as home_api
+from desk.home import views as desk
+from desk.inbox import api as inbox_api
+from desk.inbox import views as inbox
+from desk.inbox.evidence import usage_evidence
+from desk.nodes import views as node_views
+from desk.queue import api as queue_api
+from desk.queue import views as queue_views
+from portal.docs import views as docs_views
+from portal.ops import health
+from portal.ui import styleguide
+from portal.web import theme
+from tenants.approvers.delegation import api as delegation_api
+from tenants.approvers.delegation import views as delegation_views
+from tenants.class_access.image_prefixes import api as image_prefixe_api
+from tenants.grants import api as grant_api
+from tenants.lifecycle import api as lifecycle_api
+from tenants.lifecycle import views as life
+from tenants.members import api as people
+from tenants.members.group_sync import actions as group_sync_actions
+from tenants.members.invitations import api as invitation_api
+from tenants.members.tokens import api as token_api
+from tenants.members.tokens import views as token_views
 from tenants.models import Membership, Tenant
-from workloads import api as workloads_api
-from workloads import (
-    giving_back_api,
-    priority_api,
-    registry_api,
-    registry_views,
-    runs_api,
-    secret_api,
-    secret_views,
-    volume_api,
-    volume_views,
-)
-from workloads import giving_back_views as giving_back
-from workloads import launch_views as launch
-from workloads import next_steps_views as next_steps
-from workloads import views as workloads
-from workloads.queries.inside import inside
+from tenants.onboarding.bundles import api as bundle_api
+from tenants.onboarding.team_requests import api as team_request_api
+from tenants.onboarding.team_requests import views as founding
+from tenants.onboarding.trials import api as trial_api
+from tenants.onboarding.trials import views as trial_views
+from tenants.pages.grants import views as grant_views
+from tenants.pages.start import views as start_views
+from tenants.pages.team import api as team_api
+from tenants.pages.team import views as members
+from tenants.people import api as tenants_people_api
+from tenants.people import views as people_views
+from tenants.requests import api as tenants_api
+from tenants.requests import views as tenants
+from tenants.requests.comments import api as comment_api
+from tenants.requests.decisions import views as decision_views
+from tenants.requests.reclaims import views as reclaim_views
+from tenants.requests.renewals import api as renewal_api
+from tenants.requests.renewals import views as renewal_views
+from workloads.advice import views as next_steps
+from workloads.credentials.registries import api as registry_api
+from workloads.credentials.registries import views as registry_views
+from workloads.credentials.secrets import api as secret_api
+from workloads.credentials.secrets import views as secret_views
+from workloads.lifetime import api as lifetime_api
+from workloads.lifetime import views as giving_back
+from workloads.pages import api as workloads_api
+from workloads.pages import views as workloads
+from workloads.pages.launch import views as launch
+from workloads.pages.queries import namespace_contents
+from workloads.runs import api as run_api
+from workloads.runs.priority import api as priority_api
+from workloads.storage import api as storage_api
+from workloads.storage import views as storage_views
 
 
 def tenants_of(by: Actor) -> list[str]:
@@ -68,115 +90,135 @@ def own_tenants(by: Actor) -> list[str]:
 
 
 # Pages about requests are the tenants' own; what was measured comes from above.
-MEASURE = {"measure": measured}
+MEASURE = {"measure": usage_evidence}
 # So is a team's own page, with what runs in it.
-INSIDE = {"look_inside": inside}
+INSIDE = {"look_inside": namespace_contents}
 
-admin.site.login = staff.sign_in  # type: ignore[method-assign]
+admin.site.login = admin_site.admin_sign_in  # type: ignore[method-assign]
 admin.site.logout = accounts.logout  # type: ignore[method-assign,assignment]
-admin.site.password_change = staff.password_change  # type: ignore[method-assign,assignment]
-admin.site.has_permission = staff.may_enter  # type: ignore[method-assign]
+admin.site.password_change = admin_site.admin_password_change  # type: ignore[method-assign,assignment]
+admin.site.has_permission = admin_site.may_open_admin  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     # API. Patterns are tried in order: first what CI asks all day.
     path("api/v1/workloads", workloads_api.Workloads.as_view(), name="api-workloads"),
     path("api/v1/workloads/<slug:name>", workloads_api.WorkloadDetail.as_view(), name="api-workload"),
-    path("api/v1/workloads/<slug:name>/extend", giving_back_api.Extend.as_view(), name="api-workload-extend"),
-    path("api/v1/workloads/<slug:name>/keep", giving_back_api.Keep.as_view(), name="api-workload-keep"),
+    path("api/v1/workloads/<slug:name>/extend", lifetime_api.Extend.as_view(), name="api-workload-extend"),
+    path("api/v1/workloads/<slug:name>/keep", lifetime_api.Keep.as_view(), name="api-workload-keep"),
     path("api/v1/workloads/<slug:name>/priority", priority_api.Priority.as_view(), name="api-workload-priority"),
-    path("api/v1/workloads/<slug:name>/restart", runs_api.Restart.as_view(), name="api-workload-restart"),
-    path("api/v1/workloads/<slug:name>/runs", runs_api.Runs.as_view(), name="api-workload-runs"),
-    path("api/v1/workloads/<slug:name>/runs/<int:number>", runs_api.RunDetail.as_view(), name="api-workload-run"),
-    path("api/v1/workloads/<slug:name>/stop", runs_api.Stop.as_view(), name="api-workload-stop"),
-    path("api/", api_docs.api_docs, name="api-docs"),
-    path("api/v1/bundles", founding_api.Bundles.as_view(), name="api-bundles"),
-    path("api/v1/capacity", desk_api.CapacityView.as_view(), name="api-capacity"),
-    path("api/v1/classes", api_catalog.Classes.as_view(), name="api-classes"),
-    path("api/v1/classes/<slug:slug>", api_catalog.ClassDetail.as_view(), name="api-class"),
-    path("api/v1/cluster", api_cluster.ClusterView.as_view(), name="api-cluster"),
-    path("api/v1/cluster/banner", api_cluster.BannerView.as_view(), name="api-banner"),
-    path("api/v1/deputies", api_deputies.Deputies.as_view(), name="api-deputies"),
-    path("api/v1/deputies/<int:pk>/end", api_deputies.DeputyEnd.as_view(), name="api-deputy-end"),
-    path("api/v1/events", accounts_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
-    path("api/v1/images", api_catalog.Images.as_view(), name="api-images"),
-    path("api/v1/inbox", api_inbox.Inbox.as_view(), name="api-inbox"),
-    path("api/v1/invitations", people.Invitations.as_view(), name="api-invitations"),
-    path("api/v1/invitations/<int:pk>/accept", people.InvitationAccept.as_view(), name="api-invitation-accept"),
-    path("api/v1/invitations/<int:pk>/decline", people.InvitationDecline.as_view(), name="api-invitation-decline"),
-    path("api/v1/joins", people.Joins.as_view(), name="api-joins"),
-    path("api/v1/joins/<int:pk>", people.JoinDetail.as_view(), name="api-join"),
-    path("api/v1/me", accounts_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
-    path("api/v1/openapi.json", accounts_api.contract, name="api-schema"),
-    path("api/v1/people", account_api.People.as_view(), name="api-people"),
-    path("api/v1/people/<int:pk>", account_api.PersonDetail.as_view(), name="api-person"),
-    path("api/v1/people/<int:pk>/password-code", account_api.PasswordCode.as_view(), name="api-person-password-code"),
+    path("api/v1/workloads/<slug:name>/restart", run_api.Restart.as_view(), name="api-workload-restart"),
+    path("api/v1/workloads/<slug:name>/runs", run_api.Runs.as_view(), name="api-workload-runs"),
+    path("api/v1/workloads/<slug:name>/runs/<int:number>", run_api.RunDetail.as_view(), name="api-workload-run"),
+    path("api/v1/workloads/<slug:name>/stop", run_api.Stop.as_view(), name="api-workload-stop"),
+    path("api/", docs_views.api_docs, name="api-docs"),
+    path("api/v1/bundles", bundle_api.Bundles.as_view(), name="api-bundles"),
+    path("api/v1/capacity", capacity_api.CapacityView.as_view(), name="api-capacity"),
+    path("api/v1/classes", class_api.Classes.as_view(), name="api-classes"),
+    path("api/v1/classes/<slug:slug>", class_api.ClassDetail.as_view(), name="api-class"),
+    path("api/v1/cluster", capacity_api.ClusterView.as_view(), name="api-cluster"),
+    path("api/v1/cluster/banner", capacity_api.BannerView.as_view(), name="api-banner"),
+    path("api/v1/deputies", delegation_api.Delegations.as_view(), name="api-deputies"),
+    path("api/v1/deputies/<int:pk>/end", delegation_api.DelegationEnd.as_view(), name="api-deputy-end"),
+    path("api/v1/events", event_api.Events.as_view(tenants_of=tenants_of), name="api-events"),
+    path("api/v1/images", class_api.Images.as_view(), name="api-images"),
+    path("api/v1/inbox", inbox_api.Inbox.as_view(), name="api-inbox"),
+    path("api/v1/invitations", invitation_api.Invitations.as_view(), name="api-invitations"),
+    path("api/v1/invitations/<int:pk>/accept", invitation_api.InvitationAccept.as_view(), name="api-invitation-accept"),
+    path(
+        "api/v1/invitations/<int:pk>/decline", invitation_api.InvitationDecline.as_view(), name="api-invitation-decline"
+    ),
+    path("api/v1/joins", invitation_api.Joins.as_view(), name="api-joins"),
+    path("api/v1/joins/<int:pk>", invitation_api.JoinDetail.as_view(), name="api-join"),
+    path("api/v1/me", people_api.Me.as_view(tenants_of=own_tenants), name="api-me"),
+    path("api/v1/openapi.json", docs_views.contract, name="api-schema"),
+    path("api/v1/people", tenants_people_api.People.as_view(), name="api-people"),
+    path("api/v1/people/<int:pk>", tenants_people_api.PersonDetail.as_view(), name="api-person"),
+    path(
+        "api/v1/people/<int:pk>/password-code",
+        tenants_people_api.PasswordCode.as_view(),
+        name="api-person-password-code",
+    ),
     path(
         "api/v1/people/<int:pk>/second-factor-drop",
-        account_api.SecondFactorDrop.as_view(),
+        tenants_people_api.SecondFactorDrop.as_view(),
         name="api-person-second-factor-drop",
     ),
-    path("api/v1/people/<int:pk>/approver-for-all", account_api.ApproverForAll.as_view(), name="api-approver-for-all"),
+    path(
+        "api/v1/people/<int:pk>/approver-for-all",
+        tenants_people_api.ApproverForAll.as_view(),
+        name="api-approver-for-all",
+    ),
     path(
         "api/v1/people/<int:pk>/approver-for/<slug:slug>",
-        account_api.ApproverForClass.as_view(),
+        tenants_people_api.ApproverForClass.as_view(),
         name="api-approver-for",
     ),
-    path("api/v1/queue", api_queue.QueueView.as_view(), name="api-queue"),
+    path("api/v1/queue", queue_api.QueueView.as_view(), name="api-queue"),
     path("api/v1/registries", registry_api.Registries.as_view(), name="api-registries"),
     path("api/v1/registries/<str:registry>", registry_api.RegistryDetail.as_view(), name="api-registry"),
     path("api/v1/requests", tenants_api.Requests.as_view(**MEASURE), name="api-requests"),
     path("api/v1/requests/<int:pk>", tenants_api.RequestDetail.as_view(), name="api-request"),
-    path("api/v1/requests/<int:pk>/comments", api_thread.Comments.as_view(), name="api-request-comments"),
+    path("api/v1/requests/<int:pk>/comments", comment_api.Comments.as_view(), name="api-request-comments"),
     path("api/v1/requests/<int:pk>/decide", tenants_api.RequestDecide.as_view(**MEASURE), name="api-request-decide"),
     path("api/v1/requests/<int:pk>/withdraw", tenants_api.RequestWithdraw.as_view(), name="api-request-withdraw"),
     path("api/v1/secrets", secret_api.Secrets.as_view(), name="api-secrets"),
     path("api/v1/secrets/<slug:name>", secret_api.SecretDetail.as_view(), name="api-secret"),
-    path("api/v1/team-requests", founding_api.TeamRequests.as_view(), name="api-team-requests"),
-    path("api/v1/team-requests/<int:pk>/decide", founding_api.TeamRequestDecide.as_view(), name="api-team-decide"),
-    path("api/v1/team-requests/<int:pk>/withdraw", founding_api.TeamRequestWithdraw.as_view(), name="api-team-drop"),
-    path("api/v1/tenants", tenants_api.Tenants.as_view(), name="api-tenants"),
-    path("api/v1/tenants/<slug:tenant>", tenants_api.TenantDetail.as_view(), name="api-tenant"),
-    path("api/v1/tenants/<slug:tenant>/live", api_live.TenantLive.as_view(), name="api-tenant-live"),
-    path("api/v1/tenants/<slug:tenant>/usage", api_usage.TenantUsage.as_view(), name="api-tenant-usage"),
-    path("api/v1/tenants/<slug:tenant>/grants", api_grants.TeamGrants.as_view(), name="api-tenant-grants"),
+    path("api/v1/team-requests", team_request_api.TeamRequests.as_view(), name="api-team-requests"),
+    path("api/v1/team-requests/<int:pk>/decide", team_request_api.TeamRequestDecide.as_view(), name="api-team-decide"),
+    path(
+        "api/v1/team-requests/<int:pk>/withdraw", team_request_api.TeamRequestWithdraw.as_view(), name="api-team-drop"
+    ),
+    path("api/v1/tenants", team_api.Tenants.as_view(), name="api-tenants"),
+    path("api/v1/tenants/<slug:tenant>", team_api.TenantDetail.as_view(), name="api-tenant"),
+    path("api/v1/tenants/<slug:tenant>/live", home_api.TenantLive.as_view(), name="api-tenant-live"),
+    path("api/v1/tenants/<slug:tenant>/usage", inbox_api.TenantUsage.as_view(), name="api-tenant-usage"),
+    path("api/v1/tenants/<slug:tenant>/grants", grant_api.TeamGrants.as_view(), name="api-tenant-grants"),
     path(
         "api/v1/tenants/<slug:tenant>/grants/<int:pk>/renew",
-        api_life.GrantRenew.as_view(**MEASURE),
+        renewal_api.GrantRenew.as_view(**MEASURE),
         name="api-tenant-grant-renew",
     ),
     path(
         "api/v1/tenants/<slug:tenant>/namespace",
-        api_life.TeamNamespace.as_view(**INSIDE),
+        lifecycle_api.TeamNamespace.as_view(**INSIDE),
         name="api-tenant-namespace",
     ),
-    path("api/v1/tenants/<slug:tenant>/image-prefixes", api_images.ImagePrefixes.as_view(), name="api-image-prefixes"),
+    path(
+        "api/v1/tenants/<slug:tenant>/image-prefixes",
+        image_prefixe_api.ImagePrefixes.as_view(),
+        name="api-image-prefixes",
+    ),
     path(
         "api/v1/tenants/<slug:tenant>/image-prefixes/<int:pk>",
-        api_images.ImagePrefixDetail.as_view(),
+        image_prefixe_api.ImagePrefixDetail.as_view(),
         name="api-image-prefix",
     ),
-    path("api/v1/tenants/<slug:tenant>/invitations", people.TeamInvitations.as_view(), name="api-tenant-invitations"),
+    path(
+        "api/v1/tenants/<slug:tenant>/invitations",
+        invitation_api.TeamInvitations.as_view(),
+        name="api-tenant-invitations",
+    ),
     path(
         "api/v1/tenants/<slug:tenant>/invitations/<int:pk>",
-        people.TeamInvitation.as_view(),
+        invitation_api.TeamInvitation.as_view(),
         name="api-tenant-invitation",
     ),
-    path("api/v1/tenants/<slug:tenant>/joins", people.TeamJoins.as_view(), name="api-tenant-joins"),
-    path("api/v1/tenants/<slug:tenant>/joins/<int:pk>", people.TeamJoin.as_view(), name="api-tenant-join"),
+    path("api/v1/tenants/<slug:tenant>/joins", invitation_api.TeamJoins.as_view(), name="api-tenant-joins"),
+    path("api/v1/tenants/<slug:tenant>/joins/<int:pk>", invitation_api.TeamJoin.as_view(), name="api-tenant-join"),
     path("api/v1/tenants/<slug:tenant>/members", people.Members.as_view(), name="api-tenant-members"),
     path("api/v1/tenants/<slug:tenant>/members/<int:pk>", people.MemberDetail.as_view(), name="api-tenant-member"),
-    path("api/v1/tenants/<slug:tenant>/tokens", api_tokens.TeamTokens.as_view(), name="api-tenant-tokens"),
+    path("api/v1/tenants/<slug:tenant>/tokens", token_api.TeamTokens.as_view(), name="api-tenant-tokens"),
     path(
         "api/v1/tenants/<slug:tenant>/tokens/<slug:prefix>",
-        api_tokens.TeamTokenDetail.as_view(),
+        token_api.TeamTokenDetail.as_view(),
         name="api-tenant-token",
     ),
     path("api/v1/tokens", accounts_api.Tokens.as_view(), name="api-tokens"),
     path("api/v1/tokens/<slug:prefix>", accounts_api.TokenDetail.as_view(), name="api-token"),
-    path("api/v1/trials", founding_api.Trials.as_view(), name="api-trials"),
-    path("api/v1/volumes", volume_api.Volumes.as_view(), name="api-volumes"),
-    path("api/v1/volumes/<slug:name>/delete", volume_api.VolumeDelete.as_view(), name="api-volume-delete"),
-    path("api/v1/volumes/<slug:name>/keep", volume_api.VolumeKeep.as_view(), name="api-volume-keep"),
+    path("api/v1/trials", trial_api.Trials.as_view(), name="api-trials"),
+    path("api/v1/volumes", storage_api.Volumes.as_view(), name="api-volumes"),
+    path("api/v1/volumes/<slug:name>/delete", storage_api.VolumeDelete.as_view(), name="api-volume-delete"),
+    path("api/v1/volumes/<slug:name>/keep", storage_api.VolumeKeep.as_view(), name="api-volume-keep"),
     # account and administration
     path("admin/", admin.site.urls),
     path("account", account.account, name="account"),
@@ -187,52 +229,54 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/sessions/end", account.sessions_end, name="sessions-end"),
     path("account/sessions/<int:pk>/end", account.session_end, name="session-end"),
     path("login", accounts.Login.as_view(), name="login"),
-    path("login/code", account.sign_in_code, name="mfa_authenticate"),  # the name by which allauth sends people here
-    path("login/password", account.password_code, name="password-code"),
+    path(
+        "login/code", sign_in_views.sign_in_code, name="mfa_authenticate"
+    ),  # the name by which allauth sends people here
+    path("login/password", account_setup_views.password_code, name="password-code"),
     path("login/oidc", oidc.begin, name="oidc-begin"),
-    path("login/oidc/back", oidc.back, {"settle": from_groups.settle}, name="oidc-back"),
-    path("logout", accounts.logout, name="logout"),
-    path("people", account_views.people, name="people"),
-    path("people/new", account_views.person_new, name="person-new"),
-    path("people/<int:pk>", account_views.person, name="person"),
-    path("people/<int:pk>/decides", account_views.person_decides, name="person-decides"),
-    path("people/<int:pk>/decides-no-more", account_views.person_decides_no_more, name="person-decides-no-more"),
-    path("people/<int:pk>/password-code", account_views.person_password_code, name="person-password-code"),
-    path("people/<int:pk>/restore", account_views.person_restore, name="person-restore"),
-    path("people/<int:pk>/roles", account_views.person_roles, name="person-roles"),
+    path("login/oidc/back", oidc.back, {"settle": group_sync_actions.sync_groups}, name="oidc-back"),
+    path("logout", sign_in_views.logout, name="logout"),
+    path("people", people_views.people, name="people"),
+    path("people/new", people_views.person_new, name="person-new"),
+    path("people/<int:pk>", people_views.person, name="person"),
+    path("people/<int:pk>/decides", people_views.person_class_grant, name="person-decides"),
+    path("people/<int:pk>/decides-no-more", people_views.person_class_revoke, name="person-decides-no-more"),
+    path("people/<int:pk>/password-code", people_views.person_password_code, name="person-password-code"),
+    path("people/<int:pk>/restore", people_views.person_restore, name="person-restore"),
+    path("people/<int:pk>/roles", people_views.person_roles, name="person-roles"),
     path(
         "people/<int:pk>/second-factor-drop",
-        account_views.person_second_factor_drop,
+        people_views.person_second_factor_drop,
         name="person-second-factor-drop",
     ),
-    path("people/<int:pk>/suspend", account_views.person_suspend, name="person-suspend"),
+    path("people/<int:pk>/suspend", people_views.person_suspend, name="person-suspend"),
     path("styleguide", styleguide.styleguide, name="styleguide"),
-    path("theme", theme.choose, name="theme"),
-    path("tokens", accounts.tokens, name="tokens"),
-    path("tokens/everybody", accounts.all_tokens, name="all-tokens"),
-    path("tokens/<slug:prefix>/revoke", accounts.token_revoke, name="token_revoke"),
+    path("theme", theme.theme_set, name="theme"),
+    path("tokens", api_token_views.tokens, name="tokens"),
+    path("tokens/everybody", api_token_views.all_tokens, name="all-tokens"),
+    path("tokens/<slug:prefix>/revoke", api_token_views.token_revoke, name="token_revoke"),
     # pages that join apps
     path("", desk.home, name="home"),
-    path("catalog", desk.catalog_page, name="catalog"),
-    path("catalog/choose", desk.choose, name="catalog-choose"),
-    path("catalog/compare", desk.compare, name="catalog-compare"),
+    path("catalog", catalog_views.catalog_page, name="catalog"),
+    path("catalog/choose", catalog_views.choose, name="catalog-choose"),
+    path("catalog/compare", catalog_views.compare, name="catalog-compare"),
     path("catalog/changes", changes.catalog_changes, name="catalog-changes"),
     path("catalog/<slug:slug>", hardware.class_page, name="class"),
-    path("cluster", cluster_views.cluster, name="cluster"),
-    path("cluster/banner", cluster_views.banner_set, name="banner-set"),
-    path("health", desk.health, name="health"),
-    path("history", history.everything, name="history"),
+    path("cluster", capacity_views.cluster, name="cluster"),
+    path("cluster/banner", capacity_views.banner_set, name="banner-set"),
+    path("health", health_views.health, name="health"),
+    path("history", history.all_history, name="history"),
     path("inbox", inbox.inbox, name="inbox"),
     path("inbox/approve", inbox.decide, {"approve": True}, name="inbox-approve"),
     path("inbox/deny", inbox.decide, {"approve": False}, name="inbox-deny"),
-    path("nodes", hardware.node_list, name="nodes"),
-    path("nodes/<str:name>", hardware.node_page, name="node"),
+    path("nodes", node_views.node_list, name="nodes"),
+    path("nodes/<str:name>", node_views.node_page, name="node"),
     path("queue", queue_views.queue, name="queue"),
     path("queue/classes/<slug:slug>", queue_views.queue_class, name="queue-class"),
     path("queue/teams/<slug:tenant>", queue_views.queue_team, name="queue-team"),
     path("queue/teams/<slug:tenant>/<slug:name>/priority", queue_views.queue_priority, name="queue-priority"),
     path("teams/<slug:tenant>", desk.tenant_home, name="tenant-home"),
-    path("teams/<slug:tenant>/history", history.of_team, name="team-history"),
+    path("teams/<slug:tenant>/history", history.team_history, name="team-history"),
     # workloads
     path("launch", launch.launch_link, name="launch-link"),
     path("teams/<slug:tenant>/images", registry_views.team_images, name="team-images"),
@@ -245,12 +289,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="registry-delete",
     ),
     path("teams/<slug:tenant>/launch", launch.launch, name="launch"),
-    path("teams/<slug:tenant>/next-steps", next_steps.of_team, name="next-steps"),
+    path("teams/<slug:tenant>/next-steps", next_steps.team_advice, name="next-steps"),
     path("teams/<slug:tenant>/secrets", secret_views.secret_list, name="secrets"),
     path("teams/<slug:tenant>/secrets/<slug:name>/delete", secret_views.secret_delete, name="secret-delete"),
-    path("teams/<slug:tenant>/volumes", volume_views.volume_list, name="volumes"),
-    path("teams/<slug:tenant>/volumes/<slug:name>/delete", volume_views.volume_delete, name="volume-delete"),
-    path("teams/<slug:tenant>/volumes/<slug:name>/keep", volume_views.volume_keep, name="volume-keep"),
+    path("teams/<slug:tenant>/volumes", storage_views.volume_list, name="volumes"),
+    path("teams/<slug:tenant>/volumes/<slug:name>/delete", storage_views.volume_delete, name="volume-delete"),
+    path("teams/<slug:tenant>/volumes/<slug:name>/keep", storage_views.volume_keep, name="volume-keep"),
     path("teams/<slug:tenant>/workloads", workloads.workloads, name="workloads"),
     path("teams/<slug:tenant>/workloads/<slug:name>", workloads.workload, name="workload"),
     path("teams/<slug:tenant>/workloads/<slug:name>/actions", workloads.workload_actions, name="workload-actions"),
@@ -259,11 +303,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/extend", giving_back.extend, name="workload-extend"),
     path(
         "teams/<slug:tenant>/workloads/<slug:name>/giving-back",
-        giving_back.giving_back_part,
+        giving_back.limits_fragment,
         name="workload-giving-back",
     ),
     path("teams/<slug:tenant>/workloads/<slug:name>/keep", giving_back.keep, name="workload-keep"),
-    path("teams/<slug:tenant>/workloads/<slug:name>/next-steps", next_steps.of_workload, name="workload-next-steps"),
+    path(
+        "teams/<slug:tenant>/workloads/<slug:name>/next-steps", next_steps.workload_advice, name="workload-next-steps"
+    ),
     path("teams/<slug:tenant>/workloads/<slug:name>/open", workloads.open_notebook, name="workload-open"),
     path("teams/<slug:tenant>/workloads/<slug:name>/restart", workloads.restart, name="workload-restart"),
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),
@@ -273,24 +319,24 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("live/logs/<slug:tenant>/<slug:name>", workloads.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
     # quota and teams
-    path("deputies", deputy_views.deputy_list, name="deputies"),
-    path("deputies/<int:pk>/end", deputy_views.deputy_end, name="deputy-end"),
-    path("requests/<int:pk>", tenants.request_page, MEASURE, name="request"),
-    path("requests/<int:pk>/comment", tenants.request_comment, MEASURE, name="request-comment"),
-    path("requests/<int:pk>/decide", tenants.request_decide, MEASURE, name="request-decide"),
+    path("deputies", delegation_views.delegation_list, name="deputies"),
+    path("deputies/<int:pk>/end", delegation_views.delegation_end, name="deputy-end"),
+    path("requests/<int:pk>", decision_views.request_page, MEASURE, name="request"),
+    path("requests/<int:pk>/comment", decision_views.request_comment, MEASURE, name="request-comment"),
+    path("requests/<int:pk>/decide", decision_views.request_decide, MEASURE, name="request-decide"),
     path("requests/<int:pk>/withdraw", tenants.request_withdraw, name="request-withdraw"),
-    path("start", members.start, name="start"),
-    path("start/try", founding.try_portal, name="try"),
-    path("start/found", founding.team_ask, name="team-ask"),
-    path("start/found/<int:pk>/withdraw", founding.team_withdraw, name="team-withdraw"),
-    path("start/invitations/<int:pk>", members.invitation_answer, name="invitation-answer"),
-    path("start/join", members.join, name="join"),
-    path("start/join/<int:pk>/withdraw", members.join_withdraw, name="join-withdraw"),
+    path("start", start_views.start, name="start"),
+    path("start/try", trial_views.trial_start, name="try"),
+    path("start/found", start_views.team_request_new, name="team-ask"),
+    path("start/found/<int:pk>/withdraw", founding.team_request_withdraw, name="team-withdraw"),
+    path("start/invitations/<int:pk>", start_views.invitation_answer, name="invitation-answer"),
+    path("start/join", start_views.join, name="join"),
+    path("start/join/<int:pk>/withdraw", start_views.join_withdraw, name="join-withdraw"),
     path("team-requests/<int:pk>", founding.team_request, name="team-request"),
-    path("team-requests/<int:pk>/decide", founding.team_decide, name="team-decide"),
+    path("team-requests/<int:pk>/decide", founding.team_request_decide, name="team-decide"),
     path("teams/<slug:tenant>/grants", grant_views.grant_list, name="grants"),
     path("teams/<slug:tenant>/grants/<int:pk>/reclaim", reclaim_views.grant_reclaim, name="grant-reclaim"),
-    path("teams/<slug:tenant>/grants/<int:pk>/renew", grant_views.grant_renew, MEASURE, name="grant-renew"),
+    path("teams/<slug:tenant>/grants/<int:pk>/renew", renewal_views.grant_renew, MEASURE, name="grant-renew"),
     path("teams/<slug:tenant>/invitations/<int:pk>/revoke", members.invitation_revoke, name="invitation-revoke"),
     path("teams/<slug:tenant>/joins/<int:pk>", members.join_answer, name="join-answer"),
     path("teams/<slug:tenant>/namespace", life.namespace_set, name="namespace-set"),
@@ -307,7 +353,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz, name="readyz"),
 ]
 
-handler400 = "portal.error_pages.bad_request"
-handler403 = "portal.error_pages.permission_denied"
-handler404 = "portal.error_pages.page_not_found"
-handler500 = "portal.error_pages.server_error"
+handler400 = "portal.web.error_pages.bad_request"
+handler403 = "portal.web.error_pages.permission_denied"
+handler404 = "portal.web.error_pages.page_not_found"
+handler500 = "portal.web.error_pages.server_error"

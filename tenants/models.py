@@ -11,24 +11,24 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower, Now, Upper
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from portal.due import Due
-from portal.errors import constraint_sentence
+from portal.core.due import Due
+from portal.core.errors import constraint_sentence
 
 # Rows of their own module, for those who look for them here.
-from tenants.deputy_models import Deputy as Deputy
-from tenants.deputy_models import stands_in
-from tenants.founding_models import Bundle as Bundle
-from tenants.founding_models import BundleLine as BundleLine
-from tenants.founding_models import TeamRequest as TeamRequest
-from tenants.image_models import ImagePrefix as ImagePrefix
-from tenants.member_models import Invitation as Invitation
-from tenants.member_models import JoinRequest as JoinRequest
-from tenants.member_models import Membership as Membership
-from tenants.member_models import in_teams_of
-from tenants.rule_models import Rule as Rule
+from tenants.approvers.delegation.models import Deputy as Deputy
+from tenants.approvers.delegation.models import delegation_filters
+from tenants.class_access.image_prefixes.models import ImagePrefix as ImagePrefix
+from tenants.members.models import Invitation as Invitation
+from tenants.members.models import JoinRequest as JoinRequest
+from tenants.members.models import Membership as Membership
+from tenants.members.models import in_teams_of
+from tenants.onboarding.models import Bundle as Bundle
+from tenants.onboarding.models import BundleLine as BundleLine
+from tenants.onboarding.models import TeamRequest as TeamRequest
+from tenants.requests.rules.models import Rule as Rule
 
 GRACE = timedelta(hours=24)
 GRACE_MAX = timedelta(days=14)
@@ -133,7 +133,7 @@ class Namespace(Due):
     closes_at = models.DateTimeField(null=True, blank=True)
     volumes_until = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
-    # Somebody's trial: closed by rule when it was not used for a while (tenants/idle.py).
+    # Somebody's trial: closed by rule when it was not used for a while (tenants/lifecycle/trial_expiry/actions.py).
     is_trial = models.BooleanField(default=False, db_default=False)
 
     objects = NamespaceQuerySet.as_manager()
@@ -160,7 +160,7 @@ class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
         theirs = Q(tenant__in=Membership.objects.of(actor).values("tenant"))
         if actor.confined_to:
             return self.filter(theirs)
-        is_deputy, of_class = stands_in(actor.user)
+        is_deputy, of_class = delegation_filters(actor.user)
         lent = QuotaLine.objects.filter(of_class).values("request")
         return self.filter(theirs | (is_deputy & Q(pk__in=lent)))
 
@@ -273,7 +273,7 @@ class Grant(models.Model):
     line = models.ForeignKey(QuotaLine, on_delete=models.PROTECT, null=True, blank=True, related_name="grants")
 
     class Meta:
-        # What a class is promised from now on, without a look at what is over (tenants/queries/promised.py).
+        # What a class is promised from now on, without a look at what is over (tenants/grants/overcommit/queries.py).
         indexes = [
             models.Index("gpu_class", Upper("period"), include=["units", "period"], name="grant_class_ends"),
             models.Index("gpu_class", Lower("period"), name="grant_class_starts"),

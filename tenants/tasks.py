@@ -1,26 +1,27 @@
-"""Celery's doors to this app and to the Pool, which needs to know promises. Retry is a column (portal/due.py)."""
+"""Celery's doors to this app and to the Pool, which needs to know promises. Retry is a column (portal/core/due.py)."""
 
 from functools import partial
 
 from celery import shared_task
 
 from catalog.models import Pool
-from cluster.kube import connect
-from portal import due
-from tenants import reconcile
+from cluster.client.kube import connect
+from portal.core import due
 from tenants.models import Namespace, Plan
+from tenants.provisioning import reconcile
+from tenants.provisioning.dry_run import reconcile as dry_run_reconcile
 
 
 @shared_task(name="tenants.namespace.work", ignore_result=True)
 def work_namespaces() -> None:
-    due.work(Namespace, partial(reconcile.namespace, kube=connect()))
+    due.drain(Namespace, partial(reconcile.reconcile_namespace, kube=connect()))
 
 
 @shared_task(name="tenants.plan.work", ignore_result=True)
 def work_plans() -> None:
-    due.work(Plan, partial(reconcile.plan, kube=connect()))
+    due.drain(Plan, partial(dry_run_reconcile.reconcile_plan, kube=connect()))
 
 
 @shared_task(name="catalog.pool.work", ignore_result=True)
 def work_pools() -> None:
-    due.work(Pool, partial(reconcile.pool, kube=connect()))
+    due.drain(Pool, partial(reconcile.reconcile_pool, kube=connect()))

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.test import Client
 
-from accounts import actions
-from accounts.actor import Actor
+from accounts.api_tokens import actions
+from accounts.core.actor import Actor
 from accounts.models import Scope, User
 
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from catalog import queries
+from catalog.classes.capacity import queries
 from cluster.models import Cluster, MirrorNode, MirrorObject, MirrorPod
-from devcluster.api import Api, ApiError
+from devcluster.client.kube import Api, ApiError
 from tests import make
 from tests.capacity_counted import Figures, Lists, Raw, counted, is_kept_off, told
 from tests.waiting import wait_until

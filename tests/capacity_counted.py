@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
-from catalog.queries import Capacity
 
 Raw = dict[str, Any]
 # Vendors whose nodes are not for work without a GPU.

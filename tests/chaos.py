@@ -20,14 +20,14 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from catalog import actions as catalog
+from catalog.classes import actions as catalog
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.api import Api
-from portal import due
-from tenants import reconcile
+from devcluster.client.kube import Api
+from portal.core import due
 from tenants.models import Grant, Namespace
+from tenants.provisioning import reconcile
 from tests import make
 from tests.plugin import process_environment
 from tests.waiting import wait_until
@@ -80,7 +80,7 @@ def build_world(*, cluster: Cluster, gpu_class: GpuClass, teams: int, kube: Kube
     """The flavor is there before the chaos begins; namespaces are made in the middle of it."""
     catalog.ensure_pool(cluster)
     rows = [make.tenant(cluster, slug=f"team-{n}", namespace=f"chaos-{unique}-{n}") for n in range(teams)]
-    due.work(Pool, lambda row, deadline: reconcile.pool(row, deadline, kube=kube), for_s=5)
+    due.drain(Pool, lambda row, deadline: reconcile.reconcile_pool(row, deadline, kube=kube), for_s=5)
     namespaces = [row.namespaces.get() for row in rows]
     for namespace in namespaces:
         due.touch(Namespace, namespace.pk)

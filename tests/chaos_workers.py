@@ -87,10 +87,10 @@ def _fork(arguments: argparse.Namespace, *, seed: int, parent: int) -> int:
 
 def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> None:
     """Drain the namespaces' table until death, or until the zygote is gone."""
-    from cluster.kube import Kube
-    from portal import due
-    from tenants import reconcile
+    from cluster.client.kube import Kube
+    from portal.core import due
     from tenants.models import Namespace
+    from tenants.provisioning import reconcile
     from tests.waiting import wait_until
 
     class MortalKube(Kube):
@@ -108,11 +108,11 @@ def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> No
 
     def alone(row: Namespace, deadline: due.Deadline) -> due.Outcome:
         with _only_one(row.pk):
-            return reconcile.namespace(row, deadline, kube=kube)
+            return reconcile.reconcile_namespace(row, deadline, kube=kube)
 
     # No hint comes here: the rows alone are looked at.
     while os.getppid() == parent:
-        wait_until(lambda: due.work(Namespace, alone, for_s=1) or os.getppid() != parent, within_s=IDLE_AT_MOST_S)
+        wait_until(lambda: due.drain(Namespace, alone, for_s=1) or os.getppid() != parent, within_s=IDLE_AT_MOST_S)
 
 
 class _only_one:

@@ -16,17 +16,18 @@ from dataclasses import dataclass, field, replace
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from accounts.actor import Actor
-from cluster import queries as mirror
-from devcluster.api import ApiError, Json
-from devcluster.kubelet import Kubelet, runs
-from portal.errors import Refused
+from accounts.core.actor import Actor
+from cluster.reads import queries as mirror
+from devcluster.client.kube import ApiError
+from devcluster.client.types import Json
+from devcluster.kubelet.scripted import ScriptedKubelet, runs
+from portal.core.errors import Refused
 from tests.churn_accounts import Accounts
 from tests.churn_processes import Processes
 from tests.waiting import wait_until
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
 
 VERBS = ("launch", "launch", "stop", "start", "start", "delete", "crash", "finish")
 VOLUMES = ("", "", "data", "more")
@@ -38,7 +39,7 @@ QUIET_WITHIN_S = 120.0
 class Churn:
     """One team's people, with two units of one class. `told`: what happened, how often. `names`: not deleted yet."""
 
-    wanted: dict[str, Wanted]
+    wanted: dict[str, LaunchSpec]
     by: Actor
     accounts: Accounts
     processes: Processes
@@ -49,7 +50,7 @@ class Churn:
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
-        self.kubelet = Kubelet(self.accounts.admin)
+        self.kubelet = ScriptedKubelet(self.accounts.admin)
 
     # ---- what people do --------------------------------------------------------------------------------------
 

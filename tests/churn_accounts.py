@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.queries import units_used
+from catalog.classes.capacity.queries import units_used
+from cluster.manifests.names import run_name
 from cluster.models import AppliedObject
-from cluster.names import run_name
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import Namespace
 from workloads.models import Run, Volume, Workload
 

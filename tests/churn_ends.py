@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from devcluster.follow import Follow
+from devcluster.client.list_watch import ListWatch
 from tests.churn_accounts import Accounts
 
 Wait = Callable[[Callable[[], object]], None]
@@ -27,7 +27,7 @@ class Ends:
         wait(lambda: not self.accounts.holders())
         return time.monotonic() - self.seen[pod]
 
-    def _follow(self, pods: Follow) -> None:
+    def _follow(self, pods: ListWatch) -> None:
         for kind, pod in pods:
             if kind == "DELETED" or pod["status"]["phase"] in ("Succeeded", "Failed"):
                 self.seen.setdefault(pod["metadata"]["name"], time.monotonic())
@@ -36,7 +36,7 @@ class Ends:
 @contextmanager
 def heard(accounts: Accounts) -> Iterator[Ends]:
     found = Ends(accounts)
-    pods = Follow(accounts.admin, "v1/pods", namespace=accounts.namespace.name)
+    pods = ListWatch(accounts.admin, "v1/pods", namespace=accounts.namespace.name)
     thread = threading.Thread(target=found._follow, args=(pods,), daemon=True)
     thread.start()
     try:

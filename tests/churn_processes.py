@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster.faults import WRITES, ApiProxy
-from devcluster.processes import Command, Supervisor
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES
+from devcluster.processes.supervisor import Command, Supervisor
 from tests.plugin import process_environment
 
 ROOT = Path(__file__).parent.parent

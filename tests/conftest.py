@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from accounts import slow_down
+from accounts.credentials import login_backoff
 from accounts.models import Role, User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import Membership, Namespace, Tenant
 from tests import contract, make
 from tests.economy import economy
@@ -94,7 +94,7 @@ def unique(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(autouse=True)
 def guesses_of_its_own(monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
     """Redis outlives a test: what was guessed as Alice in one does not slow her down in the next."""
-    monkeypatch.setattr(slow_down, "PREFIX", f"sign-in:{unique}")
+    monkeypatch.setattr(login_backoff, "PREFIX", f"sign-in:{unique}")
 
 
 @pytest.fixture

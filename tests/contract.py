@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from accounts.api import contract_text
+from portal.docs.contract import contract_text
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from typing import Any
 
 from django.db import connection
 
-from catalog import actions, queries
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass
-from cluster import mirror_rows
-from cluster.kinds import KINDS
+from cluster.mirror import tables
+from cluster.mirror.records.kinds import KINDS
 from cluster.models import Cluster, MirrorPod
-from devcluster import hardware
+from devcluster.controlplane import hardware
 from tests import make, mirrored
 
 # One of each: whole cards, MIG mixed and single, time slices, MPS, DRA, AMD, Intel, cpu.
@@ -31,9 +32,9 @@ def crowd(cluster: Cluster, *, nodes: int) -> list[GpuClass]:
     rows: dict[str, list[Raw]] = {"Node": [], "Pod": [], "ResourceSlice": [], "ResourceClaim": []}
     for number in range(nodes):
         for kind, raw in _of_node(number):
-            rows[kind].append(mirror_rows.row(cluster.pk, KINDS[kind].seen(raw)))
+            rows[kind].append(tables.row(cluster.pk, KINDS[kind].seen(raw)))
     for kind, found in rows.items():
-        mirror_rows.upsert(KINDS[kind].table, found)
+        tables.upsert(KINDS[kind].table, found)
     classes = _classes(cluster)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
@@ -41,9 +42,9 @@ def crowd(cluster: Cluster, *, nodes: int) -> list[GpuClass]:
 
 
 def _classes(cluster: Cluster) -> list[GpuClass]:
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
-    classes = [make.gpu_class(cluster, slug=one.slug, **actions.values_of(one)) for one in found.proposals]
+    classes = [make.gpu_class(cluster, slug=one.slug, **actions.class_values(one)) for one in found.proposals]
     for number, (node, _slices) in enumerate(templates()):
         labels, offers = node["metadata"].get("labels", {}), node["status"]["allocatable"]
         for one in classes:

@@ -28,7 +28,7 @@ from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.specs.openapi import checks
 
-from accounts import tokens
+from accounts.api_tokens import token_text
 from accounts.models import ApiToken, Scope, User
 from cluster.models import Cluster
 from tenants.models import JoinRequest, QuotaRequest, RequestComment, Tenant
@@ -179,7 +179,7 @@ def _mark(team: Tenant, mark: str) -> None:
 
 def _token(who: User) -> str:
     """Noted as used tomorrow, so that no call writes that it was used."""
-    text, now = tokens.new(), timezone.now()
+    text, now = token_text.new_token(), timezone.now()
     ApiToken.objects.create(
         user=who,
         name="fuzz",

@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
+from cluster.manifests.names import run_name
 from cluster.models import Cluster, MirrorJob, MirrorWorkload
-from cluster.names import run_name
-from portal.due import owner_label
+from portal.core.due import owner_label
 from tenants.models import Namespace
 from tests import make, mirrored
-from workloads import actions
+from workloads.launch import spec as launch_spec
 from workloads.models import Run, Workload
 
 # One word for each flavor of the resource, as Kueue says it.
@@ -68,7 +68,7 @@ def wait(namespace: Namespace, gpu_class: GpuClass, *, by: User, number: int) ->
         ),
         batch_size=BATCH,
     )
-    spec = actions.frozen_spec(workloads[0], 1).to_json()
+    spec = launch_spec.frozen_spec(workloads[0], 1).to_json()
     runs = [Run(workload=one, number=1, requested_by=by, spec={**spec, **_own(one)}) for one in workloads]
     Run.objects.bulk_create(runs, batch_size=BATCH)
     mirrored_rows = list(_mirrored(workloads, timezone.now()))

@@ -21,7 +21,7 @@ from django.utils import timezone
 from accounts.models import Role, User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import ApproverFor, Deputy, Grant, Membership, Namespace, Tenant
 
 PASSWORD = "correct horse battery staple"

@@ -6,16 +6,16 @@ import functools
 from collections.abc import Iterable
 from typing import Any
 
-from cluster.kinds import KINDS
-from cluster.mirror import Mirror
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.watch import NoteType, WatchNote
+from cluster.mirror.writer import MirrorWriter
 from cluster.models import Cluster
-from cluster.watch import Note, What
-from devcluster import hardware
+from devcluster.controlplane import hardware
 
 Raw = dict[str, Any]
 
 
-def hardware_seen(cluster: Cluster, name: str = "mixed", **more: Iterable[Raw]) -> Mirror:
+def hardware_seen(cluster: Cluster, name: str = "mixed", **more: Iterable[Raw]) -> MirrorWriter:
     """All nodes of the file, ready, and its device slices. `more`: raw objects of further kinds, pods for example."""
     found = _read(name)
     slices = [with_metadata(one) for one in found.slices]
@@ -27,15 +27,15 @@ def _read(name: str) -> hardware.Hardware:
     return hardware.read(name)
 
 
-def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> Mirror:
+def seen(cluster: Cluster, **kinds: Iterable[Raw]) -> MirrorWriter:
     """Every kind is listed, with these objects."""
-    mirror = Mirror(cluster.pk)
+    mirror = MirrorWriter(cluster.pk)
     mirror.open()
     notes: list[Any] = []
     for kind in KINDS.values():
-        notes.append((Note(kind, What.LISTING, "1"), None))
-        notes += [(Note(kind, What.SEEN, "1"), kind.seen(raw)) for raw in kinds.get(kind.name, ())]
-        notes.append((Note(kind, What.LISTED, "1"), None))
+        notes.append((WatchNote(kind, NoteType.LISTING, "1"), None))
+        notes += [(WatchNote(kind, NoteType.SEEN, "1"), kind.seen(raw)) for raw in kinds.get(kind.name, ())]
+        notes.append((WatchNote(kind, NoteType.LISTED, "1"), None))
     mirror.write(notes)  # at once: a transaction for each of twenty kinds takes twice as long
     return mirror
 

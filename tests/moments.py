@@ -18,12 +18,13 @@ from django.db import connection, transaction
 from django.test import Client
 
 from accounts.models import User
-from catalog import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass
-from cluster import queries as mirror
-from cluster.names import run_name
-from devcluster.api import Api, Json, path_of
-from devcluster.kueue import VISIBILITY
+from cluster.manifests.names import run_name
+from cluster.reads import queries as mirror
+from devcluster.client.kube import Api, path_of
+from devcluster.client.types import Json
+from devcluster.controlplane.kueue import VISIBILITY
 from tenants.models import Namespace
 from tests import capacity_counted as counting
 from tests.waiting import wait_until
@@ -147,9 +148,9 @@ class Moments:
             rows = list(Workload.objects.filter(namespace=self.namespace, deleted_at=None))
             runs = {row.name: row.runs.order_by("-number").first() for row in rows}
             one = self.gpu_class
-            figures = counting.told(catalog.capacities(one.cluster, [one], with_nodes=True)[one.pk])
+            figures = counting.told(capacity_queries.capacities(one.cluster, [one], with_nodes=True)[one.pk])
             return Said(
-                versions=live["versions"] | mirror.versions(self.namespace.cluster_id, "Node"),
+                versions=live["versions"] | mirror.kind_versions(self.namespace.cluster_id, "Node"),
                 live=live,
                 workloads={one["name"]: one for one in workloads["items"]},
                 runs=runs,

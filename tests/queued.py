@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from catalog import queries
+from catalog.classes import queries
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
-from cluster.run_spec import RunSpec
-from devcluster.api import Api
-from portal.due import Deadline, Outcome
-from tenants import reconcile
+from cluster.manifests.run_spec import RunSpec
+from devcluster.client.kube import Api
+from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace
+from tenants.provisioning import reconcile
 
 WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
 
@@ -28,8 +28,8 @@ def look(a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> Callable[
     def look() -> Outcome:
         pool.refresh_from_db()
         namespace_a.refresh_from_db()
-        reconcile.pool(pool, Deadline(), kube=kube_worker)
-        return reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+        reconcile.reconcile_pool(pool, Deadline(), kube=kube_worker)
+        return reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
 
     return look
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 from django.test import Client
 
-from portal.session_cookie import cookie_of, key_in
+from portal.web.session_cookie import session_key_in, signed_cookie
 
 _login = Client._login  # type: ignore[attr-defined]
 
@@ -17,17 +17,17 @@ _login = Client._login  # type: ignore[attr-defined]
 def _session(client: Client) -> SessionBase:
     store = import_module(settings.SESSION_ENGINE).SessionStore
     if cookie := client.cookies.get(settings.SESSION_COOKIE_NAME):
-        return store(key_in(cookie.value))  # type: ignore[no-any-return]
+        return store(session_key_in(cookie.value))  # type: ignore[no-any-return]
     session: SessionBase = store()
     session.save()
-    client.cookies[settings.SESSION_COOKIE_NAME] = cookie_of(str(session.session_key))
+    client.cookies[settings.SESSION_COOKIE_NAME] = signed_cookie(str(session.session_key))
     return session
 
 
 def _signed_in(client: Client, *args: Any, **kwargs: Any) -> None:
     _login(client, *args, **kwargs)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME]
-    signed = cookie_of(cookie.value)
+    signed = signed_cookie(cookie.value)
     cookie.set(cookie.key, signed, signed)
 
 

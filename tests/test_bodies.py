@@ -17,22 +17,32 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts import api
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Event, User
-from catalog import banners
+from catalog.banner import actions as banner_actions
 from catalog.models import GpuClass, Image
-from tenants import actions, approvers, deputies, founding, image_prefixes, members, team_tokens
+from portal.docs import contract
+from tenants.approvers import actions as approver_actions
+from tenants.approvers.delegation import actions as delegation_actions
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
+from tenants.members import actions as member_actions
+from tenants.members.invitations import actions as invitation_actions
+from tenants.members.tokens import actions as token_actions
 from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
-from tenants.policy import Asked
+from tenants.onboarding.team_requests import actions as team_request_actions
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.workloads import running
-from workloads import idle, registries, secrets, volumes
+from workloads.credentials.registries import actions as registry_actions
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
+from workloads.storage import actions as storage_actions
 
 Schema = dict[str, Any]
-CONTRACT = json.loads(api.contract_text())
+CONTRACT = json.loads(contract.contract_text())
 SCHEMAS: dict[str, Schema] = CONTRACT["components"]["schemas"]
 # Anybody may send these: there is nothing in them that a stranger may not know of.
 OF_NO_TEAM = {"tokens_create", "joins_ask", "deputies_name", "team_requests_ask", "trials_begin"}
@@ -131,37 +141,45 @@ def calls(
     notebook = running.workload(namespace_a, a100, by=alice, options={"run_hours": 8})
     running.make_ready(notebook)
     Run.objects.update(ends_at=timezone.now() + timedelta(hours=7))
-    idle.begin(notebook.runs.get())
+    idle_reconcile.start_watch(notebook.runs.get())
     running.workload(namespace_a, a100, name="two", by=bob, kind="job", units=2)
     by_alice, later = Actor(alice, "page"), timezone.now() + timedelta(days=30)
-    joining = members.ask_to_join("team-a", message="", by=Actor(charlie, "page"))
-    allowed, _is_new = image_prefixes.allow("team-a", "registry.example.org/vision/", by=Actor(olga, "page"))
+    joining = invitation_actions.ask_to_join("team-a", message="", by=Actor(charlie, "page"))
+    allowed, _is_new = image_prefixe_actions.allow_prefix(
+        "team-a", "registry.example.org/vision/", by=Actor(olga, "page")
+    )
     other = make.gpu_class(a100.cluster, slug="other")
-    asked = Asked(gpu_class=other.slug, units=2, starts=timezone.now(), ends=later, kind="base")
+    asked = RequestedLine(gpu_class=other.slug, units=2, starts=timezone.now(), ends=later, kind="base")
     filed = actions.file_request("team-a", lines=[asked], justification="Two.", by=by_alice)
     bundle = Bundle.objects.create(name="Starter", days=30)
     BundleLine.objects.create(bundle=bundle, gpu_class=other, units=1)
-    founded = founding.ask_for_team(name="New", slug="new", purpose="Trying.", bundle="Starter", by=by_alice)
+    founded = team_request_actions.request_team(
+        name="New", slug="new", purpose="Trying.", bundle="Starter", by=by_alice
+    )
     Membership.objects.filter(user=bob).update(role="manager")
     ends, team = later.isoformat(), {"tenant": "team-a"}
     line = {"gpu_class": a100.slug, "units": 1, "ends_at": ends}
     vision = make.tenant(a100.cluster, slug="vision")
     held = make.grant(vision, a100, units=1)
     make.member(vision, alice, Membership.Role.OWNER)
-    deputy = deputies.name_deputy(email=bob.email, starts=timezone.now(), ends=later, by=Actor(dana, "page"))
-    invited = members.add_member("team-a", email="frank@example.org", role="viewer", by=by_alice)
+    deputy = delegation_actions.name_delegate(
+        email=bob.email, starts=timezone.now(), ends=later, by=Actor(dana, "page")
+    )
+    invited = member_actions.add_member("team-a", email="frank@example.org", role="viewer", by=by_alice)
     GpuClass.objects.filter(pk=other.pk).update(starter=True, promise_limit=8)
     Volume.objects.create(namespace=namespace_a, name="kept", size_gib=1)
     Volume.objects.create(namespace=namespace_a, name="going", size_gib=1)
-    volumes.request_delete("team-a", "going", by=by_alice)
+    storage_actions.request_delete("team-a", "going", by=by_alice)
     frank = make.user("Frank")
-    banners.put_banner(a100.cluster, text="Hello.", until=None, by=Actor(olga, "page"))
-    secrets.put("team-a", "KEY", "v", by=by_alice)
-    registries.put("team-a", "registry.example.org", registries.SignIn("u", "p"), by=by_alice)
-    ofteam, _text = team_tokens.create("team-a", name="old", scopes=["read"], expires_in_days=1, by=by_alice)
+    banner_actions.put_banner(a100.cluster, text="Hello.", until=None, by=Actor(olga, "page"))
+    secret_actions.put_secret("team-a", "KEY", "v", by=by_alice)
+    registry_actions.put_login("team-a", "registry.example.org", registry_actions.RegistryLogin("u", "p"), by=by_alice)
+    ofteam, _text = token_actions.create_team_token(
+        "team-a", name="old", scopes=["read"], expires_in_days=1, by=by_alice
+    )
     for slug in (a100.slug, None):
-        approvers.let_decide(dana.pk, slug, by=Actor(olga, "page"))
-    own, _text = accounts.create_token(name="old", scopes=["read"], expires_in_days=1, by=by_alice)
+        approver_actions.grant_class(dana.pk, slug, by=Actor(olga, "page"))
+    own, _text = api_token_actions.create_token(name="old", scopes=["read"], expires_in_days=1, by=by_alice)
     work = {"kind": "job", "gpu_class": a100.slug, "image": "python", "options": {}}
     named = team | {"name": "one"}
     return {

@@ -17,10 +17,10 @@ from rest_framework import exceptions
 
 from accounts.models import Scope, User
 from cluster.models import Cluster, MirrorEpoch, MirrorKind
-from devcluster import scenarios
 from devcluster.__main__ import _parser
-from devcluster.bench import _find, _table
-from portal.codes import CODES
+from devcluster.cli.bench import _find, _table
+from devcluster.demo import scenarios
+from portal.core.codes import CODES
 from portal.urls import urlpatterns
 from tenants.models import ApproverFor, Tenant
 
@@ -117,7 +117,7 @@ def test_named_benchmarks_soaks_and_hardware_exist() -> None:
     assert set(re.findall(r"`run\.py bench ([a-z]+)`", texts)) <= _table.runs.keys()
     assert set(re.findall(r"run\.py soak ([a-z]+)`", texts)) <= soaks
     assert set(re.findall(r"--hardware ([a-z]+)", texts)) <= hardware
-    assert all(scenarios.find(name).name == name for name in re.findall(r"--scenario ([a-z]+)", texts))
+    assert all(scenarios.scenario_named(name).name == name for name in re.findall(r"--scenario ([a-z]+)", texts))
 
 
 # ---- environment -----------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_the_gateways_variables_are_as_documented() -> None:
 
 def test_metrics_and_alerts_are_as_documented() -> None:
     text = section("docs/operators.md", "Probes, metrics, alerts")
-    parts = ("portal/metrics.py", "desk/metrics.py", "workloads/unheard.py")
+    parts = ("portal/ops/metrics.py", "desk/health/metrics.py", "workloads/status/explain/unexplained.py")
     code = "".join((ROOT / part).read_text() for part in parts)
     assert set(re.findall(r"`(portal_\w+)`", text)) == set(re.findall(r'"(portal_\w+)"', code))
     rules = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]
@@ -246,7 +246,7 @@ def test_codes_are_in_the_code() -> None:
 def test_every_code_is_listed_and_documented_and_no_other() -> None:
     told = set(re.findall(r"^\| `([a-z_]+)` \| \d{3} \|", section("docs/api.md", "Errors"), re.MULTILINE))
     used = codes().keys() | {one.default_code for one in THEIRS}
-    assert used - set(CODES) == set(), "not in portal/codes.py"
+    assert used - set(CODES) == set(), "not in portal/core/codes.py"
     assert set(CODES) - used == set(), "nobody is refused with it any more"
     assert used - told == set(), "not in docs/api.md"
     assert list(CODES) == sorted(set(CODES))

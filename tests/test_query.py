@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.known_query import OWN_CODES
 from accounts.models import Event, User
+from accounts.rest.strict.query import OWN_CODES
 from tenants.models import Namespace, Tenant
 from tests import contract
 

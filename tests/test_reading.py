@@ -19,20 +19,20 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts import queries
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.api_tokens import queries
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, Role, User
 from catalog.models import GpuClass, Image
-from tenants import actions as tenants
 from tenants.models import Grant, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions as tenants
+from tenants.requests.types import RequestedLine
 from tests import make, mirrored
 from tests.contract import query_of
 from tests.test_shape import filled
 from tests.visits import rows_of, signed_in_once, visit
-from workloads import actions as workloads
-from workloads.policy import Wanted
+from workloads.launch import actions as workloads
+from workloads.launch.types import LaunchSpec
 
 pytestmark = pytest.mark.django_db
 KEPT_IN_ITS_PLACE = {
@@ -71,11 +71,11 @@ def house(team_a: Tenant, a100: GpuClass, alice: User) -> dict[str, str]:
     Image.objects.create(name="JupyterLab", reference="quay.io/jupyter/scipy-notebook:2025-11-10", kind="notebook")
     make.grant(team_a, a100, units=4)
     by = Actor(user=alice, via="page")
-    workloads.launch(team_a.slug, Wanted("one", "notebook", a100.slug, 1, "JupyterLab", volume="one"), by=by)
+    workloads.launch(team_a.slug, LaunchSpec("one", "notebook", a100.slug, 1, "JupyterLab", volume="one"), by=by)
     now = timezone.now()
-    asked = Asked(gpu_class=a100.slug, units=5, starts=now, ends=now + timedelta(days=30))
+    asked = RequestedLine(gpu_class=a100.slug, units=5, starts=now, ends=now + timedelta(days=30))
     filed = tenants.file_request(team_a.slug, lines=[asked], justification="A course.", by=by)
-    token, _text = accounts.create_token(name="ci", scopes=["read"], expires_in_days=9, by=by)
+    token, _text = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=9, by=by)
     return {
         "tenant": team_a.slug,
         "name": "one",
@@ -138,7 +138,7 @@ def test_reading_changes_nothing(house: dict[str, str], alice: User, dana: User,
 
 def test_a_token_knows_when_it_was_used_last_and_nothing_else_is_written(client: Client, alice: User) -> None:
     """The one exception, once a minute."""
-    token, text = accounts.create_token(name="ci", scopes=["read"], expires_in_days=9, by=Actor(alice, "page"))
+    token, text = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=9, by=Actor(alice, "page"))
     before = json.loads(rows_of(*EVERYTHING))
 
     assert client.get("/api/v1/me", headers={"authorization": f"Bearer {text}"}).status_code == 200
@@ -179,7 +179,9 @@ def test_errors_and_files_carry_them_too(
     client = Client(enforce_csrf_checks=status == 403)
     body = ""
     if status == 413:
-        _token, text = accounts.create_token(name="ci", scopes=["admin"], expires_in_days=9, by=Actor(alice, "page"))
+        _token, text = api_token_actions.create_token(
+            name="ci", scopes=["admin"], expires_in_days=9, by=Actor(alice, "page")
+        )
         body, more = f'{{"name": "{"x" * (1 << 20)}"}}', {"Authorization": f"Bearer {text}"}
     kind = "application/json" if path.startswith("/api/") else "application/x-www-form-urlencoded"
     if host := more.get("Host"):
@@ -212,7 +214,9 @@ def test_messages_are_kept_in_the_session_alone(alice: User) -> None:
     """They quote names of the team's work, and a cookie could be set by a page beside ours."""
     client = Client()
     client.force_login(alice)
-    token, _text = accounts.create_token(name="ci", scopes=["read"], expires_in_days=9, by=Actor(alice, "page"))
+    token, _text = api_token_actions.create_token(
+        name="ci", scopes=["read"], expires_in_days=9, by=Actor(alice, "page")
+    )
 
     answer = client.post(f"/tokens/{token.prefix}/revoke")
     forged = json.dumps([["__json_message", 0, 25, "forged", ""]])

@@ -18,12 +18,12 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
-from tenants import actions
 from tenants.models import Namespace, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.contract import query_of
 from tests.workloads import running
@@ -67,7 +67,7 @@ def test_pure_modules_know_no_database() -> None:
         f"{path.relative_to(ROOT)} imports {name}"
         for path in pure
         for name in imported(path)
-        if name.startswith(("django.db", "kubernetes", "psycopg", "cluster.kube"))
+        if name.startswith(("django.db", "kubernetes", "psycopg", "cluster.client.kube"))
     ]
     assert len(pure) > 12
     assert impure == []
@@ -233,7 +233,7 @@ def test_a_stranger_gets_404_for_everything_of_a_tenant(
     make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
     make.member(Tenant.objects.get(slug="team-c"), charlie)
     running.workload(namespace_a, a100, name="one", by=alice)
-    line = Asked(a100.slug, 1, timezone.now(), timezone.now() + timedelta(days=9))
+    line = RequestedLine(a100.slug, 1, timezone.now(), timezone.now() + timedelta(days=9))
     filed = actions.file_request("team-a", lines=[line], justification="x", by=Actor(alice, "page"))
     as_json = json.dumps({"lines": [{"id": filed.lines.get().pk, "approve": False, "reason": "No."}]})
     client = Client()

@@ -7,26 +7,24 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.models import Cluster
-from portal.due import Due
-from portal.errors import constraint_sentence
-from portal.hints import BACKGROUND
-from tenants.member_models import in_teams_of
+from portal.core.due import Due
+from portal.core.errors import constraint_sentence
+from portal.core.hints import BACKGROUND
+from tenants.members.models import in_teams_of
 from tenants.models import Namespace, Tenant
+from workloads.core.constraints import GROUP_LIMIT, STILL_RUNNING
+from workloads.credentials.registries.models import RegistryCredential as RegistryCredential
 
 # Rows of their own module, for those who look for them here.
-from workloads.prediction_models import StartPrediction as StartPrediction
-from workloads.registry_models import RegistryCredential as RegistryCredential
-
-GROUP_LIMIT = 100
+from workloads.forecast.models import StartPrediction as StartPrediction
 
 
 class Volume(Due):
     """A PersistentVolumeClaim of a namespace, owner label `workloads.volume.<pk>`; it outlives the workloads that
     attach it. The worker makes the claim with the first run that needs it, and deletes it some time after that was
-    asked for (workloads/volume_policy.py); its name is free when it is gone.
+    asked for (workloads/storage/policy.py); its name is free when it is gone.
     """
 
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="volumes")
@@ -76,7 +74,7 @@ class Workload(Due):
     own_image = models.BooleanField(default=False, db_default=False)
     command = models.JSONField(default=list, blank=True)
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, blank=True, related_name="workloads")
-    # workloads.options.Options as JSON: what was said beyond the class's own.
+    # workloads.launch.options.Options as JSON: what was said beyond the class's own.
     options = models.JSONField(default=dict, db_default={}, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -123,7 +121,7 @@ class Run(models.Model):
 
     workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
     number = models.PositiveIntegerField()
-    # Frozen at launch: cluster.run_spec.RunSpec as JSON (class, units, weight, price, image, sizes, tolerations).
+    # Frozen at launch: cluster.manifests.run_spec.RunSpec as JSON (class, units, weight, price, image, sizes, tolerations).
     spec = models.JSONField()
     requested_at = models.DateTimeField(db_default=Now(), editable=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -146,7 +144,7 @@ class Run(models.Model):
     reason = models.CharField(max_length=60, blank=True, default="")
     message = models.CharField(max_length=500, blank=True, default="")
     exit_code = models.IntegerField(null=True, blank=True)
-    # workloads.kept.Kept as JSON: of a run that failed, the text behind its message and how far it came; {} else.
+    # workloads.status.failure_record.FailureRecord as JSON: of a run that failed, the text behind its message and how far it came; {} else.
     kept = models.JSONField(default=dict, db_default={}, blank=True)
     preemptions = models.PositiveIntegerField(default=0)
     # When its time is over: from when it started last; None while it has not, and for runs without an end.
@@ -201,7 +199,7 @@ class Run(models.Model):
 class NotebookWatch(Due):
     """How a run of a notebook on a class with an idle rule is used: what its server answered, and what follows.
 
-    `answered_at`, `last_activity` and `evidence` (workloads.idle_policy.evidence) are of the last answer; `asked_at`
+    `answered_at`, `last_activity` and `evidence` (workloads.lifetime.idle.policy.evidence) are of the last answer; `asked_at`
     is later while it does not answer. `idle_since` None: in use, or not known. `stops_at`: what people were told.
     """
 
@@ -235,27 +233,10 @@ class NotebookWatch(Due):
         return f"watch of run {self.run_id}"
 
 
-STILL_RUNNING = "The last run has not ended yet; stop it first."
 constraint_sentence("one_run_at_a_time", "still_running", STILL_RUNNING)
 # Two people who start it at the same moment ask for the same number.
 constraint_sentence("run_number_once", "still_running", STILL_RUNNING)
 constraint_sentence("volume_name_once", "volume_taken", "Your team already has a volume of this name.", field="volume")
-
-
-class TeamSecret(models.Model):
-    """A value that a team keeps for its runs, sealed. `created_by`, `updated_at`: of the present value."""
-
-    namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="secrets")
-    name = models.CharField(max_length=100)
-    sealed = models.BinaryField()
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    updated_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = [models.UniqueConstraint("namespace", "name", name="secret_name_once")]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Ticket(models.Model):
@@ -284,35 +265,3 @@ class NotebookSession(models.Model):
 
     def __str__(self) -> str:
         return f"notebook session of {self.user_id} for {self.workload_id}"
-
-
-class UsageSample(models.Model):
-    """What a namespace used of a class in one hour, looked at once a minute (workloads/usage.py).
-
-    `units_max` and `units_sum` over the `samples` minutes in which it used any. Minutes without use write nothing:
-    a mean divides by the minutes of `UsageHour`.
-    """
-
-    pk = models.CompositePrimaryKey("namespace_id", "gpu_class_id", "hour")
-    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="usage", db_index=False)
-    gpu_class = models.ForeignKey(GpuClass, on_delete=models.CASCADE, related_name="usage", db_index=False)
-    hour = models.DateTimeField(db_index=True)
-    units_max = models.PositiveIntegerField()
-    units_sum = models.PositiveIntegerField()
-    samples = models.PositiveSmallIntegerField()
-
-    def __str__(self) -> str:
-        return f"use of {self.gpu_class_id} by {self.namespace_id} from {self.hour}"
-
-
-class UsageHour(models.Model):
-    """In how many `minutes` of the hour use could be read, because the mirror was current; `last_minute` of them."""
-
-    pk = models.CompositePrimaryKey("cluster_id", "hour")
-    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="usage_hours", db_index=False)
-    hour = models.DateTimeField()
-    minutes = models.PositiveSmallIntegerField()
-    last_minute = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"{self.minutes} minutes seen from {self.hour}"

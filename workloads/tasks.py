@@ -6,37 +6,42 @@ from functools import partial
 
 from celery import shared_task
 
-from cluster.kube import connect
-from portal.due import work
-from workloads import following, idle, leaving, predicting, usage, volumes
+from cluster.client.kube import connect
+from portal.core.due import drain
+from workloads.forecast import prediction_log
+from workloads.lifetime import offboarding
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Volume, Workload
+from workloads.runs import restart
+from workloads.storage import reconcile as storage_reconcile
+from workloads.usage import samples
 
 
 @shared_task(name="workloads.workload.work", ignore_result=True)
 def work_workloads() -> None:
-    work(Workload, partial(following.reconcile, kube=connect()))
+    drain(Workload, partial(restart.reconcile_and_restart, kube=connect()))
 
 
 @shared_task(name="workloads.volume.work", ignore_result=True)
 def work_volumes() -> None:
-    work(Volume, partial(volumes.reconcile, kube=connect()))
+    drain(Volume, partial(storage_reconcile.reconcile, kube=connect()))
 
 
 @shared_task(name="workloads.notebookwatch.work", ignore_result=True)
 def work_notebook_watches() -> None:
-    work(NotebookWatch, idle.look)
+    drain(NotebookWatch, idle_reconcile.check_idle)
 
 
 @shared_task(name="workloads.usage.sample", ignore_result=True)
 def sample_usage() -> None:
-    usage.sample_all()
+    samples.sample_all()
 
 
 @shared_task(name="workloads.predicting.predict", ignore_result=True)
 def predict_starts() -> None:
-    predicting.predict_all()
+    prediction_log.log_predictions()
 
 
 @shared_task(name="workloads.leaving.wake", ignore_result=True)
 def wake_orphans() -> None:
-    leaving.wake_orphans()
+    offboarding.wake_orphaned_notebooks()

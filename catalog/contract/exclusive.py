@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.contract.shape import INTERRUPTION, PART, YES, Axes, Contract, Promise, gib
+from catalog.contract.types import INTERRUPTION, PART, YES, Axes, Contract, Guarantee, gib
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ _VENDORS = {
 _OTHER = _Vendor(foreign="", broken="A card that is missing in the pod: the hardware or its driver.")
 
 
-def whole(axes: Axes) -> Contract:
+def whole_gpu(axes: Axes) -> Contract:
     """One card, one pod: by the device plugin or by a resource claim."""
     vendor = _VENDORS.get(axes.vendor, _OTHER)
     avoid = (
@@ -66,37 +66,37 @@ def whole(axes: Axes) -> Contract:
     )
 
 
-def _promises_of_whole(axes: Axes) -> tuple[Promise, ...]:
+def _promises_of_whole(axes: Axes) -> tuple[Guarantee, ...]:
     if axes.interface == "dra":
         given = "A resource claim holds the card for your pod, and the driver gives it to no other."
     else:
         given = "The device plugin gives the card to one container and to no other."
     return (
-        Promise(
+        Guarantee(
             "Memory", YES, "Yours", f"all {gib(axes.memory_mib)}." if axes.memory_mib else "all of the card.", given
         ),
-        Promise(
+        Guarantee(
             "Compute",
             YES,
             "Yours",
             "the whole card.",
             "No other process runs on it; its own heat and power limits remain.",
         ),
-        Promise(
+        Guarantee(
             "Faults",
             YES,
             "Yours alone",
             "a neighbour's crash does not reach you.",
             "Nobody else has a process on the card; a fault of the whole node still ends your run.",
         ),
-        Promise(
+        Guarantee(
             "Jitter",
             YES,
             "None from neighbours",
             "nobody else computes on the card.",
             "What remains comes from the node, whose network and disks are shared.",
         ),
-        Promise(
+        Guarantee(
             "Telemetry",
             YES,
             "Exact",
@@ -117,35 +117,35 @@ def without_gpu() -> Contract:
     """Cores and memory of a node; no card."""
     return Contract(
         promises=(
-            Promise(
+            Guarantee(
                 "Memory",
                 YES,
                 "Yours",
                 "what the class says is reserved on the node.",
                 "The scheduler sets it aside, and a program that takes more is ended.",
             ),
-            Promise(
+            Guarantee(
                 "Compute",
                 YES,
                 "Yours",
                 "its cpu cores are reserved on the node.",
                 "The scheduler sets them aside; idle cores of others may add to them.",
             ),
-            Promise(
+            Guarantee(
                 "Faults",
                 PART,
                 "Mostly yours",
                 "the node itself is shared with others.",
                 "A crash of another pod stays in its container; a fault of the node ends all of them.",
             ),
-            Promise(
+            Guarantee(
                 "Jitter",
                 PART,
                 "Some",
                 "caches, network and disks are shared.",
                 "Only cores and memory are reserved for a pod.",
             ),
-            Promise(
+            Guarantee(
                 "Telemetry",
                 YES,
                 "Exact",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from catalog.contract.shape import INTERRUPTION, NO, PART, Axes, Contract, Promise, gib
+from catalog.contract.types import INTERRUPTION, NO, PART, Axes, Contract, Guarantee, gib
 
-_TELEMETRY = Promise(
+_TELEMETRY = Guarantee(
     "Telemetry",
     NO,
     "Of the whole card",
@@ -13,7 +13,7 @@ _TELEMETRY = Promise(
 )
 
 
-def in_turns(axes: Axes) -> Contract:
+def time_sliced(axes: Axes) -> Contract:
     """Time-slicing by NVIDIA's device plugin, on a card or a MIG slice; Intel's shared devices; shared by a claim."""
     what = "slice" if axes.is_slice else "card"
     how = _how(axes)
@@ -55,33 +55,33 @@ def _how(axes: Axes) -> str:
     return "The device plugin gives the same hardware to several pods, and the driver switches between them."
 
 
-def _promises_in_turns(axes: Axes, what: str, how: str) -> tuple[Promise, ...]:
+def _promises_in_turns(axes: Axes, what: str, how: str) -> tuple[Guarantee, ...]:
     size = f"the same {gib(axes.memory_mib)}" if axes.memory_mib else "the same memory"
     verb = "uses" if axes.replicas == 2 else "use"
     fence = " Other slices of the card stay out: the fence around the slice holds." if axes.is_slice else ""
     return (
-        Promise(
+        Guarantee(
             "Memory",
             NO,
             "Not fenced",
             f"{axes.others} {verb} {size}; one of them can fill it.",
             f"Every process sees all memory of the {what} and nothing limits how much it takes.{fence}",
         ),
-        Promise(
+        Guarantee(
             "Compute",
             NO,
             "Taking turns",
             f"not a part of a {what}; how much you get depends on the others.",
             f"{how} No turn is guaranteed, and a second unit brings no second turn.",
         ),
-        Promise(
+        Guarantee(
             "Faults",
             NO,
             "Not fenced",
             "a neighbour's fault may end your process.",
             f"All processes on the {what} share its faults, and a reset ends every one of them.",
         ),
-        Promise(
+        Guarantee(
             "Jitter",
             NO,
             "Strong",
@@ -109,28 +109,28 @@ def mps(axes: Axes) -> Contract:
     limit = f"at most {gib(axes.memory_mib)} each" if axes.memory_mib else f"at most 1/{clients} of the card each"
     return Contract(
         promises=(
-            Promise(
+            Guarantee(
                 "Memory",
                 PART,
                 "Limited",
                 f"{limit}, by the driver and not by hardware.",
                 f"Each client's limit is the memory of the card divided by {clients}; programs still share one card.",
             ),
-            Promise(
+            Guarantee(
                 "Compute",
                 PART,
                 "Capped",
                 f"at most {threads} of the threads; caches are shared.",
                 f"Each of {clients} clients may use {threads} of the card's threads at a time; nothing reserves them.",
             ),
-            Promise(
+            Guarantee(
                 "Faults",
                 NO,
                 "Not fenced",
                 f"a fatal fault can end all {clients} clients of the card.",
                 "All clients of a card run through one server, and a fatal fault reaches each of them.",
             ),
-            Promise(
+            Guarantee(
                 "Jitter",
                 PART,
                 "Some",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from catalog.contract.shape import INTERRUPTION, PART, YES, Axes, Contract, Promise, gib
+from catalog.contract.types import INTERRUPTION, PART, YES, Axes, Contract, Guarantee, gib
 
 
-def mig(axes: Axes) -> Contract:
+def mig_slice(axes: Axes) -> Contract:
     """One MIG slice, sold under its own name (strategy mixed), as nvidia.com/gpu (single), or by a claim (DRA)."""
     return Contract(
         promises=_mig_promises(axes),
@@ -49,40 +49,40 @@ def _name_of(axes: Axes) -> str:
     )
 
 
-def _mig_promises(axes: Axes) -> tuple[Promise, ...]:
+def _mig_promises(axes: Axes) -> tuple[Guarantee, ...]:
     size = gib(axes.memory_mib) if axes.memory_mib else f"the memory of {axes.partition}"
     # `1g.10gb.me` on a node, `1g.10gb+me` in a claim; `-me` says that there are none.
     media = ", with the media engines of the card" if re.search(r"[.+]me(\.|$)", axes.partition) else ""
     return (
-        Promise(
+        Guarantee(
             "Memory",
             YES,
             "Yours",
             f"{size}, fenced in hardware.",
             "Each slice has its own memory and cache, and no other slice can address them.",
         ),
-        Promise(
+        Guarantee(
             "Compute",
             YES,
             "Yours",
             f"the compute units of {axes.partition}{media}; no traffic between cards.",
             "The multiprocessors of a slice serve nobody else; the driver opens no direct path from slice to slice.",
         ),
-        Promise(
+        Guarantee(
             "Faults",
             PART,
             "Mostly yours",
             "a reset of the card still ends all its slices.",
             "An error of a neighbour's program stays in its slice; an error of the card itself does not.",
         ),
-        Promise(
+        Guarantee(
             "Jitter",
             PART,
             "Little",
             "power and clocks are shared with the other slices.",
             "Multiprocessors, cache and memory bandwidth are apart; heat, power and the way to the host are not.",
         ),
-        Promise(
+        Guarantee(
             "Telemetry",
             PART,
             "Of the slice",
@@ -93,7 +93,7 @@ def _mig_promises(axes: Axes) -> tuple[Promise, ...]:
     )
 
 
-def amd(axes: Axes) -> Contract:
+def amd_partition(axes: Axes) -> Contract:
     """One partition of an AMD card: compute mode and memory mode, `cpx_nps4` for example."""
     compute, _, memory = axes.partition.partition("_")
     size = gib(axes.memory_mib) if axes.memory_mib else f"what the mode {axes.partition} gives one partition"
@@ -105,29 +105,29 @@ def amd(axes: Axes) -> Contract:
         )
     return Contract(
         promises=(
-            Promise("Memory", PART, "Limited", f"{size}, by the driver.", apart),
-            Promise(
+            Guarantee("Memory", PART, "Limited", f"{size}, by the driver.", apart),
+            Guarantee(
                 "Compute",
                 YES,
                 "Yours",
                 f"the compute dies that the mode {compute} gives one partition.",
                 "A partition is made of whole dies of the card, and no die serves two partitions.",
             ),
-            Promise(
+            Guarantee(
                 "Faults",
                 PART,
                 "Mostly yours",
                 "a reset of the card still ends all its partitions.",
                 "Programs are apart; the card's firmware and power are common to all partitions.",
             ),
-            Promise(
+            Guarantee(
                 "Jitter",
                 PART,
                 "Some",
                 "memory bandwidth, power and links are shared with other partitions.",
                 "Dies and their cache are apart; the network between dies, heat and power are not.",
             ),
-            Promise(
+            Guarantee(
                 "Telemetry",
                 PART,
                 "Of the card, in part",

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from catalog.discovery.seen import SLUG_LIMIT, Device, Node, NotTold, Proposal, short, title
-from cluster.names import dns_label
+from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
+from catalog.discovery.types import ClassProposal, Device, NodeFacts, UnlabelledCapacity
+from cluster.manifests.names import dns_label
 
 INVALID = "-MIG-INVALID"
 # Into how many partitions AMD's compute modes cut a card; CPX makes one of each compute die.
@@ -15,7 +16,7 @@ AMD_PARTS: Mapping[str, int] = {"spx": 1, "dpx": 2, "tpx": 3, "qpx": 4, "cpx": 8
 MI300A_DIES = 6
 
 
-def of_resource(node: Node, resource: str, units: int) -> Proposal | None:
+def of_resource(node: NodeFacts, resource: str, units: int) -> ClassProposal | None:
     """None: not a device. Raises NotTold."""
     vendor, _, kind = resource.partition("/")
     if vendor == "nvidia.com":
@@ -25,11 +26,11 @@ def of_resource(node: Node, resource: str, units: int) -> Proposal | None:
     if vendor == "gpu.intel.com" and not kind.endswith("monitoring"):
         return _intel(node, resource, kind, units)
     if resource == "habana.ai/gaudi":
-        return Proposal("gaudi", "Intel Gaudi", "habana", "Gaudi", resource, _present(node, "gaudi"))
+        return ClassProposal("gaudi", "Intel Gaudi", "habana", "Gaudi", resource, _present(node, "gaudi"))
     return None
 
 
-def _nvidia(node: Node, resource: str, kind: str) -> Proposal:
+def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     """GPU Feature Discovery's labels. They begin with `gpu.` for what is counted as a card and with `mig-<profile>.`
     for slices under names of their own; the profile is read as it stands there (`1g.10gb.me`).
     """
@@ -39,7 +40,7 @@ def _nvidia(node: Node, resource: str, kind: str) -> Proposal:
 
     about = kind.removesuffix(".shared")
     if not label("gpu.product"):
-        raise NotTold(
+        raise UnlabelledCapacity(
             f"Node {node.name} has {resource}, and no label says of which product and whether it is shared: "
             "GPU Feature Discovery does not run there."
         )
@@ -47,21 +48,21 @@ def _nvidia(node: Node, resource: str, kind: str) -> Proposal:
     partition = about.removeprefix("mig-") if about != "gpu" else profile if single else "none"
     sharing, replicas = _sharing(node, resource, about)
     if sharing == "mps" and partition != "none":
-        raise NotTold(
+        raise UnlabelledCapacity(
             f"Node {node.name} says that {resource} is shared by MPS, which no device plugin does with slices."
         )
     memory = _number(label(f"{about}.memory"))
     slices = _number(label(f"{about}.slices.gi"))
     weight = Fraction(slices, 7) if partition != "none" and slices else Fraction(1)
     separating = ["gpu.product", f"{about}.sharing-strategy"] + ([f"{about}.replicas"] if sharing != "none" else [])
-    words = [short(product)]
+    words = [product_slug(product)]
     words += [re.sub(r"[.+]", "-", partition)] if partition != "none" else []
     words += ["single"] if partition != "none" and about == "gpu" else []
     slicing = "shared" if kind.endswith(".shared") else "time-sliced"
     words += {"time-slicing": [slicing], "mps": ["mps"]}.get(sharing, [])
-    return Proposal(
+    return ClassProposal(
         slug=dns_label("-".join(words), limit=SLUG_LIMIT),
-        name=title(
+        name=class_title(
             product,
             f"{partition} slice" if partition != "none" else "",
             shared=f"shared by {replicas} {'(MPS)' if sharing == 'mps' else 'in turns'}" if sharing != "none" else "",
@@ -80,7 +81,7 @@ def _nvidia(node: Node, resource: str, kind: str) -> Proposal:
     )
 
 
-def _sharing(node: Node, resource: str, about: str) -> tuple[str, int]:
+def _sharing(node: NodeFacts, resource: str, about: str) -> tuple[str, int]:
     """Strategy and replicas; ("none", 1) when not shared. Before it wrote the strategy, GPU Feature Discovery said
     only how many replicas there are, and that was time-slicing.
     """
@@ -88,28 +89,28 @@ def _sharing(node: Node, resource: str, about: str) -> tuple[str, int]:
     strategy = node.labels.get(f"nvidia.com/{about}.sharing-strategy") or ("time-slicing" if replicas > 1 else "none")
     is_named_shared = resource.endswith(".shared") or _product_of(node, about).endswith("-SHARED")
     if (strategy != "none") != (replicas > 1) or (is_named_shared and strategy == "none"):
-        raise NotTold(
+        raise UnlabelledCapacity(
             f"Node {node.name} contradicts itself about {resource}: sharing-strategy is {strategy}, "
             f"replicas {replicas}, and its name {'says' if is_named_shared else 'does not say'} that it is shared."
         )
     return strategy, replicas
 
 
-def _product_of(node: Node, about: str) -> str:
+def _product_of(node: NodeFacts, about: str) -> str:
     return node.labels.get(f"nvidia.com/{about}.product", "")
 
 
-def invalid_product(node: Node) -> str:
+def invalid_product(node: NodeFacts) -> str:
     """The product label of a node whose MIG layout breaks strategy single, or ""."""
     product = _product_of(node, "gpu")
     return product if product.endswith(INVALID) else ""
 
 
-def _amd(node: Node, resource: str, kind: str) -> Proposal:
+def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     """The node labeller's labels. Under mixed naming the resource is the mode (`amd.com/cpx_nps4`); else a label is."""
     identity = next((name for name in ("product-name", "device-id") if f"amd.com/gpu.{name}" in node.labels), "")
     if not identity:
-        raise NotTold(
+        raise UnlabelledCapacity(
             f"Node {node.name} has {resource}, and no label says of which product: "
             "AMD's node labeller does not run there."
         )
@@ -122,10 +123,10 @@ def _amd(node: Node, resource: str, kind: str) -> Proposal:
         parts = MI300A_DIES
     separating = (f"amd.com/gpu.{identity}", "amd.com/compute-memory-partition")
     vram = re.fullmatch(r"(\d+)G", node.labels.get("amd.com/gpu.vram", ""))
-    slug = short(product) + ("" if is_whole else f"-{mode.replace('_', '-')}")
-    return Proposal(
+    slug = product_slug(product) + ("" if is_whole else f"-{mode.replace('_', '-')}")
+    return ClassProposal(
         slug=dns_label(slug, limit=SLUG_LIMIT),
-        name=title(product, "" if is_whole else f"{mode} partition"),
+        name=class_title(product, "" if is_whole else f"{mode} partition"),
         vendor="amd",
         product=product,
         resource=resource,
@@ -137,22 +138,22 @@ def _amd(node: Node, resource: str, kind: str) -> Proposal:
     )
 
 
-def _intel(node: Node, resource: str, kind: str, units: int) -> Proposal:
+def _intel(node: NodeFacts, resource: str, kind: str, units: int) -> ClassProposal:
     """NFD's labels count the cards; the plugin's `-shared-dev-num` multiplies units and no label says it."""
     device = re.compile(r"gpu\.intel\.com/device-id\.([0-9a-f-]+)\.present")
     ids = sorted(match[1] for name in node.labels if (match := device.fullmatch(name)))
     cards = sum(_number(node.labels.get(f"gpu.intel.com/device-id.{one}.count", "")) or 0 for one in ids)
     if not cards or units % cards:
-        raise NotTold(
+        raise UnlabelledCapacity(
             f"Node {node.name} has {units} {resource} on {cards or 'an unknown number of'} cards by its labels: "
             "whether they are shared cannot be told."
         )
     replicas = units // cards
     product = node.labels.get("gpu.intel.com/product", "")
     words = ["intel", kind, ids[0].rpartition("-")[2], *(["shared"] if replicas > 1 else [])]
-    return Proposal(
+    return ClassProposal(
         slug=dns_label("-".join(words), limit=SLUG_LIMIT),
-        name=title(
+        name=class_title(
             f"Intel {product}" if product else f"Intel GPU {ids[0]}",
             shared=f"shared by {replicas} in turns" if replicas > 1 else "",
             note=kind,
@@ -167,25 +168,25 @@ def _intel(node: Node, resource: str, kind: str, units: int) -> Proposal:
     )
 
 
-def of_devices(node: Node, group: list[Device], resource: str) -> Proposal:
+def of_devices(node: NodeFacts, group: list[Device], resource: str) -> ClassProposal:
     """Devices of one kind in the node's slices; `resource`: how Kueue counts their class."""
     first = group[0]
     product = first.attributes.get("productName", first.driver)
     profile = first.attributes.get("profile", "")
     conditions = [f'device.attributes["{first.driver}"].productName == "{product}"']
     conditions += [f'device.attributes["{first.driver}"].profile == "{profile}"'] if profile else []
-    slug = short(product) + (f"-{re.sub(r'[.+]', '-', profile)}" if profile else "")
+    slug = product_slug(product) + (f"-{re.sub(r'[.+]', '-', profile)}" if profile else "")
     label = "nvidia.com/gpu.product"
-    return Proposal(
+    return ClassProposal(
         slug=dns_label(slug, limit=SLUG_LIMIT),
-        name=title(product, f"{profile} slice" if profile else ""),
+        name=class_title(product, f"{profile} slice" if profile else ""),
         vendor=first.driver.removeprefix("gpu.").partition(".")[0],
         product=product,
         resource=resource,
         node_labels={label: node.labels[label]} if label in node.labels else {},
         partition=profile or "none",
         interface="dra",
-        device_class=device_class(first),
+        device_class=device_class_of(first),
         device_selector=" && ".join(conditions),
         memory_mib=first.memory_mib,
         weight=_weight_of_slice(profile),
@@ -198,14 +199,14 @@ def _weight_of_slice(profile: str) -> Fraction:
     return Fraction(int(slices[1]), 7) if slices else Fraction(1)
 
 
-def device_class(device: Device) -> str:
+def device_class_of(device: Device) -> str:
     """NVIDIA's driver ships `gpu.nvidia.com` for whole cards and `mig.nvidia.com` for slices; others one per driver."""
     if device.driver == "gpu.nvidia.com" and device.attributes.get("type", "gpu") != "gpu":
         return f"{device.attributes['type']}.nvidia.com"
     return device.driver
 
 
-def _present(node: Node, word: str) -> dict[str, str]:
+def _present(node: NodeFacts, word: str) -> dict[str, str]:
     """A label that says this hardware is there; a flavor with a topology needs one."""
     names = sorted(name for name, value in node.labels.items() if word in name and value == "true")
     return {names[0]: "true"} if names else {"kubernetes.io/os": node.labels.get("kubernetes.io/os", "linux")}

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from gpu_cli import account, asking, following, lookup, work
-from gpu_cli.problems import Problem
-from gpu_cli.session import Outside, Session, session_of
+from gpu_cli.api.errors import CommandError
+from gpu_cli.commands import account, logs, lookup, quota, workloads
+from gpu_cli.session import Runtime, Session, session_of
 
 # A traceback shows lines of code, never what was in their variables.
 app = typer.Typer(
@@ -22,10 +22,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 lookup.add_to(app)
-work.add_to(app)
-following.add_to(app)
+workloads.add_to(app)
+logs.add_to(app)
 account.add_to(app)
-asking.add_to(app)
+quota.add_to(app)
 
 
 @app.callback()
@@ -38,12 +38,12 @@ def options(
     session.portal, session.is_verbose = portal, verbose
 
 
-def main(arguments: Sequence[str] | None = None, outside: Outside | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, outside: Runtime | None = None) -> int:
     """The exit code, see `exits`."""
-    session = Session(outside or Outside())
+    session = Session(outside or Runtime())
     try:
         typer.main.get_command(app)(args=arguments, prog_name="gpu", obj=session)
-    except Problem as problem:
+    except CommandError as problem:
         session.tell(problem)
         return int(problem.exit)
     except SystemExit as over:

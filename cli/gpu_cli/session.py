@@ -16,16 +16,20 @@ import typer
 from rich.console import Console, RenderableType
 from rich.status import Status
 
-from gpu_cli import config, show
-from gpu_cli.client import Client
-from gpu_cli.problems import Misused, Problem, Refused
+from gpu_cli import formatting
+from gpu_cli.api import config
+from gpu_cli.api.client import Client
+from gpu_cli.api.errors import CommandError, Refused, UsageError
+
+Name = Annotated[str, typer.Argument(help="Name of a notebook or job.")]
+
 
 # What is read by a program or a log has no width.
 UNBOUNDED = 10_000
 
 
 @dataclass(frozen=True)
-class Outside:
+class Runtime:
     """What tests replace. `transport` None: the network."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
@@ -38,7 +42,7 @@ class Outside:
 class Session:
     """Results go to stdout, as a table or as the API's own JSON; everything else goes to stderr."""
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: Runtime) -> None:
         self.outside = outside
         self.portal = ""
         self.wants_json = False
@@ -50,7 +54,7 @@ class Session:
     @property
     def client(self) -> Client:
         if self._client is None:
-            self._client = self.client_of(config.settled(self.outside.environment, portal=self.portal))
+            self._client = self.client_of(config.resolve(self.outside.environment, portal=self.portal))
         return self._client
 
     def client_of(self, portal: config.Portal) -> Client:
@@ -71,7 +75,7 @@ class Session:
         teams = self.client.get("me")["tenants"]
         if len(teams) != 1:
             told = ", ".join(teams[:9]) if teams else "none"
-            raise Misused(f"Which team? Add --tenant or set GPU_TENANT; yours: {told}.")
+            raise UsageError(f"Which team? Add --tenant or set GPU_TENANT; yours: {told}.")
         return str(teams[0])
 
     # ---- speaking ------------------------------------------------------------------------------------------------
@@ -88,12 +92,12 @@ class Session:
             console(sys.stdout).print(shown(body))
 
     def say(self, text: str) -> None:
-        self._told.print(show.plain(text))
+        self._told.print(formatting.plain(text))
 
     def spinner(self, text: str) -> Status:
-        return self._told.status(show.plain(text))
+        return self._told.status(formatting.plain(text))
 
-    def tell(self, problem: Problem) -> None:
+    def tell(self, problem: CommandError) -> None:
         if self.wants_json and isinstance(problem, Refused):
             typer.echo(json.dumps(problem.body, indent=2))
         self.say(str(problem))

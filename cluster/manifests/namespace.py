@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster import names
-from cluster.manifests import Manifest, meta
-from cluster.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
+from cluster.manifests import names
+from cluster.manifests.metadata import Manifest, object_meta
+from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 
 PORTAL_NAMESPACE = "gpu-portal"
 SERVICE_ACCOUNT = "gpu-portal"
@@ -14,12 +14,12 @@ KUEUE_API = "kueue.x-k8s.io/v1beta2"
 CONTAINER_DEFAULT = {"cpu": "1", "memory": "2Gi"}
 
 
-def objects(spec: NamespaceSpec) -> list[Manifest]:
+def namespace_objects(spec: NamespaceSpec) -> list[Manifest]:
     """In the order in which it can exist. The queue comes last: nothing is admitted before its walls stand."""
-    return [*walls(spec), *queue(spec)]
+    return [*isolation_objects(spec), *queue_objects(spec)]
 
 
-def walls(spec: NamespaceSpec) -> list[Manifest]:
+def isolation_objects(spec: NamespaceSpec) -> list[Manifest]:
     return [
         namespace(spec),
         limit_range(spec),
@@ -32,7 +32,7 @@ def walls(spec: NamespaceSpec) -> list[Manifest]:
     ]
 
 
-def queue(spec: NamespaceSpec) -> list[Manifest]:
+def queue_objects(spec: NamespaceSpec) -> list[Manifest]:
     if spec.cells is None:
         return []
     return [*grace_cohort(spec), cluster_queue(spec, spec.cells), local_queue(spec)]
@@ -44,7 +44,11 @@ def namespace(spec: NamespaceSpec) -> Manifest:
         "pod-security.kubernetes.io/enforce": "restricted",
         "pod-security.kubernetes.io/warn": "restricted",
     }
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta(spec.name, owner=spec.owner, labels=security)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": object_meta(spec.name, owner=spec.owner, labels=security),
+    }
 
 
 def limit_range(spec: NamespaceSpec) -> Manifest:
@@ -152,7 +156,7 @@ def logs_binding(spec: NamespaceSpec) -> Manifest:
 # A queue all of whose flavors have a topology, or that has none, admits no pod without a GPU: it waits for a topology
 # assignment that Kueue never makes. One plain flavor in the queue is enough. Its quota is of nothing, so that its
 # number is free for another use: Kueue wakes nobody when a flavor changes, but does when a queue's quota does.
-def plain_group(wakes: int = 0) -> Manifest:
+def plain_resource_group(wakes: int = 0) -> Manifest:
     quota = {"name": names.PLAIN_RESOURCE, "nominalQuota": str(wakes), "borrowingLimit": "0"}
     return {
         "coveredResources": [names.PLAIN_RESOURCE],
@@ -160,7 +164,7 @@ def plain_group(wakes: int = 0) -> Manifest:
     }
 
 
-PLAIN_GROUP = plain_group()
+PLAIN_RESOURCE_GROUP = plain_resource_group()
 
 
 def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest:
@@ -168,12 +172,12 @@ def cluster_queue(spec: NamespaceSpec, cells: tuple[QuotaCell, ...]) -> Manifest
     return {
         "apiVersion": KUEUE_API,
         "kind": "ClusterQueue",
-        "metadata": meta(spec.name, owner=spec.owner),
+        "metadata": object_meta(spec.name, owner=spec.owner),
         "spec": {
             "cohortName": spec.name if spec.grace else spec.cohort,
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": spec.name}},
             "queueingStrategy": "BestEffortFIFO",
-            "resourceGroups": [*resource_groups(cells), plain_group(spec.wakes)],
+            "resourceGroups": [*resource_groups(cells), plain_resource_group(spec.wakes)],
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
             "stopPolicy": "Hold" if spec.is_held else "None",
         },
@@ -190,7 +194,14 @@ def grace_cohort(spec: NamespaceSpec) -> list[Manifest]:
         return []
     groups = resource_groups(spec.grace)
     wanted = {"parentName": spec.cohort, "resourceGroups": groups}
-    return [{"apiVersion": KUEUE_API, "kind": "Cohort", "metadata": meta(spec.name, owner=spec.owner), "spec": wanted}]
+    return [
+        {
+            "apiVersion": KUEUE_API,
+            "kind": "Cohort",
+            "metadata": object_meta(spec.name, owner=spec.owner),
+            "spec": wanted,
+        }
+    ]
 
 
 def local_queue(spec: NamespaceSpec) -> Manifest:
@@ -232,4 +243,4 @@ def _role_binding(spec: NamespaceSpec, role: str, subject: Manifest) -> Manifest
 
 
 def _meta(spec: NamespaceSpec, name: str) -> Manifest:
-    return meta(name, owner=spec.owner, namespace=spec.name)
+    return object_meta(name, owner=spec.owner, namespace=spec.name)

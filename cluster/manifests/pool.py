@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cluster import names
-from cluster.manifests import CLASS_LABEL, Manifest, meta
+from cluster.manifests import names
+from cluster.manifests.metadata import CLASS_LABEL, Manifest, object_meta
 from cluster.manifests.namespace import KUEUE_API, resource_groups
-from cluster.specs import CohortSpec, FlavorSpec
+from cluster.manifests.specs import CohortSpec, FlavorSpec
 
 # No pod tolerates it. A flavor's taints may change, unlike its labels, its tolerations and its topology.
 HELD_TAINT = "gpu-portal/held"
@@ -19,7 +19,7 @@ def resource_flavor(spec: FlavorSpec) -> Manifest:
     return {
         "apiVersion": KUEUE_API,
         "kind": "ResourceFlavor",
-        "metadata": meta(spec.name, owner=spec.owner),
+        "metadata": object_meta(spec.name, owner=spec.owner),
         "spec": {
             **({"nodeLabels": dict(spec.node_labels)} if spec.node_labels else {}),
             "nodeTaints": [
@@ -36,6 +36,6 @@ def cohort(spec: CohortSpec) -> Manifest:
     return {
         "apiVersion": KUEUE_API,
         "kind": "Cohort",
-        "metadata": meta(spec.name, owner=spec.owner),
+        "metadata": object_meta(spec.name, owner=spec.owner),
         "spec": {"resourceGroups": resource_groups(spec.cells)},
     }

@@ -11,10 +11,19 @@ import base64
 import json
 from collections.abc import Mapping
 
-from cluster import names
-from cluster.manifests import CLASS_LABEL, RUN_LABEL, Manifest, meta, workers
+from cluster.manifests import names, workers
+from cluster.manifests.metadata import CLASS_LABEL, RUN_LABEL, Manifest, object_meta
 from cluster.manifests.namespace import NOTEBOOK_PORT, SERVICE_ACCOUNT
-from cluster.run_spec import HOME, JOB, NOTEBOOK, TOKEN_VARIABLE, USUAL_PRIORITY, ClaimSpec, PodSpec, RunSpec
+from cluster.manifests.run_spec import (
+    DEFAULT_PRIORITY,
+    HOME,
+    JOB,
+    NOTEBOOK,
+    TOKEN_VARIABLE,
+    ClaimSpec,
+    PodSpec,
+    RunSpec,
+)
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -30,7 +39,7 @@ DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 CLAIM_NAME = "devices"
 CLONE_CONTAINER = "clone"
 # What a container wrote last is told with its end: the cause is mostly there, a full GPU memory for one.
-LAST_WORDS = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+TERMINATION_MESSAGE = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 NO_PRIVILEGES = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 # JupyterLab writes its server's token into its page, unless it takes itself for a part of a hub; of the hub's own parts
 # nothing is shown without a prefix. The gateway brings the token with each request.
@@ -47,12 +56,12 @@ GPU_NODE_LABELS = (
 )
 
 
-def run_name(spec: RunSpec) -> str:
+def job_name(spec: RunSpec) -> str:
     return names.run_name(spec.workload, spec.number)
 
 
 def pull_secret_name(spec: RunSpec) -> str:
-    return names.pull_secret(run_name(spec))
+    return names.image_pull_secret_name(job_name(spec))
 
 
 def job(spec: RunSpec) -> Manifest:
@@ -60,14 +69,14 @@ def job(spec: RunSpec) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": meta(
-            run_name(spec),
+        "metadata": object_meta(
+            job_name(spec),
             owner=spec.owner,
             namespace=spec.namespace,
-            labels={**labels, PRIORITY_LABEL: spec.priority or USUAL_PRIORITY[spec.kind]},
+            labels={**labels, PRIORITY_LABEL: spec.priority or DEFAULT_PRIORITY[spec.kind]},
         ),
         "spec": {
-            **workers.counts(spec),
+            **workers.job_counts(spec),
             # A replacement starts only when its predecessor is gone: two pods would hold the same units and volume.
             "podReplacementPolicy": "Failed",
             "template": {"metadata": _pod_metadata(spec, labels), "spec": _pod(spec)},
@@ -81,7 +90,7 @@ def token_secret(spec: RunSpec, *, token: str, job_uid: str, opened: Mapping[str
     """
     values = {TOKEN_KEY: token} if spec.kind == NOTEBOOK else {}
     values |= {SECRET_KEY_PREFIX + name: value for name, value in (opened or {}).items()}
-    return _secret(spec, run_name(spec), "Opaque", values, job_uid)
+    return _secret(spec, job_name(spec), "Opaque", values, job_uid)
 
 
 def pull_secret(spec: RunSpec, *, username: str, password: str, job_uid: str) -> Manifest:
@@ -98,8 +107,8 @@ def _secret(spec: RunSpec, name: str, kind: str, values: Mapping[str, str], job_
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            **meta(name, owner=spec.owner, namespace=spec.namespace),
-            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": run_name(spec), "uid": job_uid}],
+            **object_meta(name, owner=spec.owner, namespace=spec.namespace),
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job_name(spec), "uid": job_uid}],
         },
         "type": kind,
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
@@ -111,12 +120,12 @@ def claim_template(spec: RunSpec) -> Manifest:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
-        "metadata": meta(run_name(spec), owner=spec.owner, namespace=spec.namespace),
-        "spec": devices_claimed(spec),
+        "metadata": object_meta(job_name(spec), owner=spec.owner, namespace=spec.namespace),
+        "spec": device_claim_spec(spec),
     }
 
 
-def devices_claimed(spec: PodSpec) -> Manifest:
+def device_claim_spec(spec: PodSpec) -> Manifest:
     request = {
         "deviceClassName": spec.device_class,
         "selectors": [{"cel": {"expression": spec.device_selector}}],
@@ -126,7 +135,7 @@ def devices_claimed(spec: PodSpec) -> Manifest:
     return {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}}
 
 
-def placement(spec: PodSpec) -> Manifest:
+def pod_placement(spec: PodSpec) -> Manifest:
     """Of the pod's spec: the nodes of its class, and only those."""
     return {
         **({"nodeSelector": dict(spec.node_labels)} if spec.node_labels else {}),
@@ -142,7 +151,7 @@ def volume_claim(spec: ClaimSpec) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": meta(spec.name, owner=spec.owner, namespace=spec.namespace),
+        "metadata": object_meta(spec.name, owner=spec.owner, namespace=spec.namespace),
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": f"{spec.size_gib}Gi"}},
@@ -154,14 +163,14 @@ def _labels(spec: RunSpec) -> dict[str, str]:
     return {
         CLASS_LABEL: spec.gpu_class,
         WORKLOAD_LABEL: spec.workload,
-        RUN_LABEL: run_name(spec),
+        RUN_LABEL: job_name(spec),
         KIND_LABEL: spec.kind,
         QUEUE_LABEL: names.LOCAL_QUEUE,
     }
 
 
 def _pod_metadata(spec: RunSpec, labels: dict[str, str]) -> Manifest:
-    metadata = {"labels": meta("", owner=spec.owner, labels=labels)["labels"]}
+    metadata = {"labels": object_meta("", owner=spec.owner, labels=labels)["labels"]}
     if spec.interface == "device-plugin":
         # Flavors with a topology and one without stand in the same queue; these pods may go to any fitting node.
         return {**metadata, "annotations": {ANY_NODE_ANNOTATION: "true"}}
@@ -174,10 +183,10 @@ def _pod(spec: RunSpec) -> Manifest:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
-        **workers.subdomain(spec, run_name(spec)),
+        **workers.pod_subdomain(spec, job_name(spec)),
         "terminationGracePeriodSeconds": 30,
         "priorityClassName": names.PRIORITY_CLASS,
-        **placement(spec),
+        **pod_placement(spec),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER_ID,
@@ -202,7 +211,7 @@ def _container(spec: RunSpec) -> Manifest:
         **(_notebook(spec) if spec.kind == NOTEBOOK else _command(spec)),
         **_environment(spec),
         "workingDir": HOME,
-        **LAST_WORDS,
+        **TERMINATION_MESSAGE,
         "resources": _resources(spec),
         "volumeMounts": [*_mounts(spec), {"name": "shared-memory", "mountPath": "/dev/shm"}],
         "securityContext": NO_PRIVILEGES,
@@ -214,12 +223,12 @@ def _environment(spec: RunSpec) -> Manifest:
     ours = [_sealed(spec, TOKEN_VARIABLE, TOKEN_KEY)] if spec.kind == NOTEBOOK else []
     # Not for what clones the repository: only the work itself sees them.
     chosen = [_sealed(spec, name, SECRET_KEY_PREFIX + name) for name in spec.secrets]
-    found = [*workers.environment(spec, run_name(spec)), *ours, *own, *chosen]
+    found = [*workers.rendezvous_environment(spec, job_name(spec)), *ours, *own, *chosen]
     return {"env": found} if found else {}
 
 
 def _sealed(spec: RunSpec, name: str, key: str) -> Manifest:
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": run_name(spec), "key": key}}}
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": job_name(spec), "key": key}}}
 
 
 def _literally(value: str) -> str:
@@ -247,7 +256,7 @@ def _clone(spec: RunSpec) -> Manifest:
         # Without a terminal git would wait for a password for ever.
         "env": [*own, {"name": "GIT_TERMINAL_PROMPT", "value": "0"}],
         "workingDir": HOME,
-        **LAST_WORDS,
+        **TERMINATION_MESSAGE,
         "resources": {key: _promised(spec) for key in ("requests", "limits")},
         "volumeMounts": _mounts(spec),
         "securityContext": NO_PRIVILEGES,
@@ -338,7 +347,7 @@ def _shared_memory(spec: RunSpec) -> Manifest:
 
 
 def _claim(spec: RunSpec) -> Manifest:
-    return {"name": CLAIM_NAME, "resourceClaimTemplateName": run_name(spec)}
+    return {"name": CLAIM_NAME, "resourceClaimTemplateName": job_name(spec)}
 
 
 def _off_gpu_nodes() -> Manifest:

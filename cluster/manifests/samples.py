@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cluster import names
-from cluster.manifests import CLASS_LABEL, Manifest
+from cluster.manifests import names
+from cluster.manifests.metadata import CLASS_LABEL, Manifest
 from cluster.manifests.namespace import SERVICE_ACCOUNT
 from cluster.manifests.run import (
     ANY_NODE_ANNOTATION,
@@ -20,10 +20,10 @@ from cluster.manifests.run import (
     PRIORITY_LABEL,
     QUEUE_LABEL,
     USER_ID,
-    devices_claimed,
-    placement,
+    device_claim_spec,
+    pod_placement,
 )
-from cluster.run_spec import PodSpec
+from cluster.manifests.run_spec import PodSpec
 
 POD, JOB, DEPLOYMENT = "pod", "job", "deployment"
 CLAIM = "devices"
@@ -51,12 +51,12 @@ COMMENTS: Mapping[str, str] = {
 }
 
 
-def samples(spec: PodSpec) -> dict[str, str]:
+def sample_yaml(spec: PodSpec) -> dict[str, str]:
     """ "pod", "job" and "deployment": commented YAML, several documents where a claim template is needed."""
-    return {kind: _documents(_HEADS[kind], found) for kind, found in objects(spec).items()}
+    return {kind: _documents(_HEADS[kind], found) for kind, found in sample_objects(spec).items()}
 
 
-def objects(spec: PodSpec) -> dict[str, list[Manifest]]:
+def sample_objects(spec: PodSpec) -> dict[str, list[Manifest]]:
     """The same as objects, in the order in which they are to be created; without a namespace where there is none."""
     return {
         POD: [*_claim_templates(spec, POD), _pod(spec)],
@@ -134,7 +134,7 @@ def _claim_templates(spec: PodSpec, kind: str) -> list[Manifest]:
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceClaimTemplate",
             "metadata": _metadata(spec, kind, {}),
-            "spec": devices_claimed(spec),
+            "spec": device_claim_spec(spec),
         }
     ]
 
@@ -146,7 +146,7 @@ def _pod_spec(spec: PodSpec, kind: str, *, restart: str) -> Manifest:
         "priorityClassName": names.PRIORITY_CLASS,
         "serviceAccountName": SERVICE_ACCOUNT,
         "automountServiceAccountToken": False,
-        **placement(spec),
+        **pod_placement(spec),
         **({"resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": _name(spec, kind)}]} if is_dra else {}),
         "securityContext": {
             "runAsNonRoot": True,

@@ -6,45 +6,47 @@ or none: with a topology only where all fit on nodes at that moment.
 
 from __future__ import annotations
 
-from cluster.manifests import RUN_LABEL, Manifest, meta
-from cluster.run_spec import RunSpec
+from cluster.manifests.metadata import RUN_LABEL, Manifest, object_meta
+from cluster.manifests.run_spec import RunSpec
 
 MASTER_PORT = 29500
-INDEX = "batch.kubernetes.io/job-completion-index"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 # Pods that a node refuses are counted together with nothing else while crashes end the Job.
-REFUSALS = 3
+NODE_REFUSALS = 3
 
 _DISRUPTION = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 _CRASH = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
 
 
-def counts(spec: RunSpec) -> Manifest:
+def job_counts(spec: RunSpec) -> Manifest:
     """Of the Job's spec. A lost node or an eviction brings a pod back and is never counted; a crash ends the Job at
     once, or after `retries` more tries: of the same worker, since one that crashes mostly takes the others along.
     """
     rules = {"podFailurePolicy": {"rules": [_DISRUPTION] if spec.retries else [_DISRUPTION, _CRASH]}}
     pods = {"parallelism": spec.workers, "completions": spec.workers}
     if spec.workers == 1:
-        return {**pods, "backoffLimit": spec.retries or REFUSALS, **rules}
+        return {**pods, "backoffLimit": spec.retries or NODE_REFUSALS, **rules}
     tries = (
-        {"backoffLimitPerIndex": spec.retries, "maxFailedIndexes": 0} if spec.retries else {"backoffLimit": REFUSALS}
+        {"backoffLimitPerIndex": spec.retries, "maxFailedIndexes": 0}
+        if spec.retries
+        else {"backoffLimit": NODE_REFUSALS}
     )
     return {**pods, "completionMode": "Indexed", **tries, **rules}
 
 
-def subdomain(spec: RunSpec, name: str) -> Manifest:
+def pod_subdomain(spec: RunSpec, name: str) -> Manifest:
     """Of the pod's spec. Its host name, `<run>-<index>`, is the Job controller's to give."""
     return {"subdomain": name} if spec.workers > 1 else {}
 
 
-def service(spec: RunSpec, name: str, *, job_uid: str) -> Manifest:
+def headless_service(spec: RunSpec, name: str, *, job_uid: str) -> Manifest:
     """Names for the workers, before they are ready: they wait for one another. Owned by its Job, as the Secret is."""
     port = {"name": "rendezvous", "protocol": "TCP", "port": MASTER_PORT, "targetPort": MASTER_PORT}
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            **meta(name, owner=spec.owner, namespace=spec.namespace),
+            **object_meta(name, owner=spec.owner, namespace=spec.namespace),
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job_uid}],
         },
         "spec": {
@@ -66,11 +68,11 @@ SET_FOR_WORKERS = frozenset(
 )
 
 
-def environment(spec: RunSpec, name: str) -> list[Manifest]:
+def rendezvous_environment(spec: RunSpec, name: str) -> list[Manifest]:
     if spec.workers == 1:
         return []
     address, port = f"{name}-0.{name}", str(MASTER_PORT)
-    index = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
+    index = {"fieldRef": {"fieldPath": f"metadata.annotations['{COMPLETION_INDEX}']"}}
     processes = 1 if spec.interface == "none" else spec.units
     return [
         {"name": "MASTER_ADDR", "value": address},

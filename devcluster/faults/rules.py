@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from devcluster.api import Json
+from devcluster.client.types import Json
 
 READS = frozenset({"get", "list", "watch"})
 WRITES = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})

@@ -9,12 +9,13 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from devcluster import podstatus
-from devcluster.api import Api, ApiError, Json
-from devcluster.follow import Follow
-from devcluster.notebooks.life import Life
-from devcluster.notebooks.machine import Machine, clear, persist
-from devcluster.notebooks.process import kill_marked, write_stand_ins
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.list_watch import ListWatch
+from devcluster.client.types import Json
+from devcluster.kubelet import pod_status
+from devcluster.notebooks.container import kill_marked, write_stand_ins
+from devcluster.notebooks.machine import Machine, clean_up, retry_until
+from devcluster.notebooks.pod_worker import PodWorker
 from devcluster.notebooks.slots import Slots
 from devcluster.notebooks.volumes import Volumes
 
@@ -30,8 +31,8 @@ class Runner:
     def __init__(self, machine: Machine, *, name: str = "") -> None:
         self.machine = machine
         self.name = name
-        self.lives: dict[str, Life] = {}  # by pod uid
-        self._pods = Follow(machine.api, "v1/pods", labels=LABEL)
+        self.lives: dict[str, PodWorker] = {}  # by pod uid
+        self._pods = ListWatch(machine.api, "v1/pods", labels=LABEL)
         self._stopping = threading.Event()
         self._simulated: dict[str, bool] = {}  # by node name
 
@@ -42,7 +43,7 @@ class Runner:
         self.machine.volumes.start()
         for kind, pod in self._pods:
             try:
-                persist(partial(self._see, kind, pod), say=_say, until=self._stopping)
+                retry_until(partial(self._see, kind, pod), say=_say, until=self._stopping)
             except ApiError as error:
                 _say(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}: {error}")
 
@@ -87,30 +88,30 @@ class Runner:
         status = pod["status"]
         ended = status.get("phase") in TERMINAL
         if "deletionTimestamp" in pod["metadata"] and (ended or lived):
-            clear(self.machine, pod)
+            clean_up(self.machine, pod)
         elif ended or lived:
             return
         elif any("running" in container["state"] for container in status.get("containerStatuses", ())):
             self._report_lost(pod)
         else:
-            life = self.lives[pod["metadata"]["uid"]] = Life(self.machine, pod)
+            life = self.lives[pod["metadata"]["uid"]] = PodWorker(self.machine, pod)
             life.see(pod)
             life.thread.start()
 
     def _report_lost(self, pod: Json) -> None:
         """It ran under an earlier runner, and its process died with that: for Kubernetes, a node that was shut down."""
         text = "Pod was terminated in response to imminent node shutdown."
-        state = podstatus.terminated(137, started_at=pod["status"].get("startTime", ""))
-        status = podstatus.status(pod, state, reason="Terminated", message=text)
-        status["conditions"].append(podstatus.disruption("TerminationByKubelet", text))
+        state = pod_status.terminated(137, started_at=pod["status"].get("startTime", ""))
+        status = pod_status.status(pod, state, reason="Terminated", message=text)
+        status["conditions"].append(pod_status.disruption("TerminationByKubelet", text))
         with suppress(ApiError):  # gone meanwhile
-            podstatus.report(self.machine.api, pod, status)
+            pod_status.report(self.machine.api, pod, status)
         if "deletionTimestamp" in pod["metadata"]:
-            clear(self.machine, pod)
+            clean_up(self.machine, pod)
 
 
 def _say(text: str) -> None:
-    print(f"{podstatus.now()} {text}", flush=True)
+    print(f"{pod_status.now()} {text}", flush=True)
 
 
 def main() -> None:

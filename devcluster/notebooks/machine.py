@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import podstatus
-from devcluster.api import Api, ApiError, Json
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+from devcluster.kubelet import pod_status
 from devcluster.notebooks.slots import Slots
 from devcluster.notebooks.volumes import Volumes
 
@@ -40,7 +41,7 @@ class Machine:
         return self.log_dir / f"{meta['namespace']}_{meta['name']}_{meta['uid'][:8]}_{container}.log"
 
 
-def persist(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
+def retry_until(step: Callable[[], object], *, say: Callable[[str], None], until: threading.Event) -> None:
     """Do `step` as soon as the API server takes it. What it refuses for good (4xx) is raised."""
     while True:
         try:
@@ -56,13 +57,13 @@ def persist(step: Callable[[], object], *, say: Callable[[str], None], until: th
             return
 
 
-def clear(machine: Machine, pod: Json) -> None:
+def clean_up(machine: Machine, pod: Json) -> None:
     """Removes the pod's own files and, where it is being deleted, the object: nothing of it runs any more."""
     shutil.rmtree(machine.private(pod), ignore_errors=True)
     for spec in [*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]]:
         machine.log(pod, spec["name"]).unlink(missing_ok=True)
     if "deletionTimestamp" in pod["metadata"]:
-        podstatus.remove(machine.api, pod)
+        pod_status.remove(machine.api, pod)
 
 
 def free_address(port: int) -> str:

@@ -6,7 +6,7 @@ import http.client
 import socket
 from dataclasses import dataclass, field
 
-from devcluster.api import Json
+from devcluster.client.types import Json
 
 PORT = 8888
 NEVER_AGAIN_S = 86_400.0  # without a probe a kubelet does not look again

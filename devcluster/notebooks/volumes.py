@@ -11,8 +11,9 @@ import shutil
 import threading
 from pathlib import Path
 
-from devcluster.api import Api, ApiError, Json
-from devcluster.follow import Follow
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.list_watch import ListWatch
+from devcluster.client.types import Json
 
 PROVISIONER = "devcluster/volumes"
 CLASS = "standard"
@@ -25,8 +26,8 @@ class Volumes:
     def __init__(self, api: Api, directory: Path) -> None:
         self.api = api
         self.directory = directory
-        self._claims = Follow(api, "v1/persistentvolumeclaims")
-        self._volumes = Follow(api, "v1/persistentvolumes")
+        self._claims = ListWatch(api, "v1/persistentvolumeclaims")
+        self._volumes = ListWatch(api, "v1/persistentvolumes")
         self._threads = [threading.Thread(target=run, daemon=True) for run in (self._serve_claims, self._reclaim)]
 
     def start(self) -> None:

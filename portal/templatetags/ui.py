@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -19,53 +18,14 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from portal.promise_curve import Curve
-from portal.promise_curve import promise_curve as promise_geometry
-from portal.quota_bar import NO_PLURAL, QuotaBar, plural
-from portal.quota_bar import quota_bar as geometry
+from portal.ui.promise_curve import PromiseCurve
+from portal.ui.promise_curve import promise_curve as promise_geometry
+from portal.ui.quota_bar import QuotaBar
+from portal.ui.quota_bar import quota_bar as geometry
+from portal.ui.statuses import STATUSES
+from portal.ui.text import NO_PLURAL, plural
 
 register = template.Library()
-
-
-@dataclass(frozen=True)
-class Status:
-    word: str
-    icon: str
-    tone: str  # good, busy, wait, bad or idle
-
-
-STATUSES = {
-    # what runs
-    "queued": Status("Queued", "clock", "wait"),
-    "preparing": Status("Preparing", "package", "busy"),
-    "starting": Status("Starting", "loader-2", "busy"),
-    "ready": Status("Ready", "circle-check", "good"),
-    "running": Status("Running", "player-play", "good"),
-    "stopping": Status("Stopping", "power", "busy"),
-    "stopped": Status("Stopped", "player-stop", "idle"),
-    "succeeded": Status("Succeeded", "check", "good"),
-    "failed": Status("Failed", "circle-x", "bad"),
-    "blocked": Status("Blocked", "alert-octagon", "bad"),
-    # what is asked for
-    "pending": Status("Pending", "clock", "wait"),
-    "approved": Status("Approved", "circle-check", "good"),
-    "denied": Status("Denied", "ban", "bad"),
-    "declined": Status("Declined", "ban", "bad"),
-    "withdrawn": Status("Withdrawn", "arrow-back-up", "idle"),
-    # objects in the cluster
-    "applied": Status("Applied", "circle-check", "good"),
-    "refused": Status("Refused", "alert-octagon", "bad"),
-    "foreign": Status("Foreign", "user", "bad"),
-    "drifted": Status("Drifted", "git-compare", "wait"),
-    "missing": Status("Missing", "alert-triangle", "wait"),
-    "repaired": Status("Repaired", "circle-check", "good"),
-    # what a check found
-    "error": Status("Error", "alert-octagon", "bad"),
-    "warning": Status("Warning", "alert-triangle", "wait"),
-    "hint": Status("Hint", "info-circle", "idle"),
-    # nothing was seen: never shown as "stopped" or "0 free"
-    "unknown": Status("Unknown", "help-circle", "idle"),
-}
 
 
 @register.simple_tag
@@ -126,8 +86,8 @@ def _cell(one: Any) -> str:
 
 
 @register.inclusion_tag("components/_promise_curve.html")
-def promise_curve(curve: Any, narrow: bool = False) -> dict[str, Curve]:
-    """`curve` has before, after (steps), limit, start, end and unit; see portal/promise_curve.py. `narrow`: it has half
+def promise_curve(curve: Any, narrow: bool = False) -> dict[str, PromiseCurve]:
+    """`curve` has before, after (steps), limit, start, end and unit; see portal/ui/promise_curve.py. `narrow`: it has half
     the width of a page or less.
     """
     return {

@@ -7,10 +7,13 @@ import pytest
 from django.db import InternalError, connection, transaction
 from django.db.utils import IntegrityError
 
-from accounts import actions, queries
-from accounts.actor import Actor, system
+from accounts.api_tokens import actions as api_token_actions
+from accounts.api_tokens import queries as api_token_queries
+from accounts.core.actor import Actor, system_actor
+from accounts.events import actions, queries
 from accounts.models import ApiToken, Delivery, Event, Role, User
-from portal.errors import Refused
+from accounts.people import actions as people_actions
+from portal.core.errors import Refused
 from tests import make
 
 
@@ -45,7 +48,7 @@ def test_an_event_says_who_did_what_on_which_row_from_where(alice: User, bob: Us
 
 
 def test_the_portal_itself_is_named_by_its_reason(alice: User) -> None:
-    event = actions.record(system("demo"), "account.made", alice)
+    event = actions.record(system_actor("demo"), "account.made", alice)
 
     assert (event.actor, event.actor_id, event.via) == ("system demo", None, "system demo")
 
@@ -84,7 +87,7 @@ def test_nobody_empties_what_was_recorded(alice: User) -> None:
 
 
 def test_an_event_outlives_its_row(alice: User) -> None:
-    token, _ = actions.create_token(name="ci", scopes=["read"], expires_in_days=1, by=page(alice))
+    token, _ = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=1, by=page(alice))
     label = queries.row_label(token)
 
     alice.delete()
@@ -130,7 +133,7 @@ def test_a_delivery_goes_away_with_the_change_it_tells_of() -> None:
 
 
 def test_a_token_is_shown_once_and_only_its_digest_is_kept(alice: User) -> None:
-    token, text = actions.create_token(
+    token, text = api_token_actions.create_token(
         name=" nightly  CI ", scopes=["launch", "read"], expires_in_days=7, by=page(alice)
     )
 
@@ -161,19 +164,19 @@ def test_a_token_that_makes_no_sense_is_refused(alice: User, changes: dict[str, 
     asked: dict[str, object] = {"name": "ci", "scopes": ["read"], "expires_in_days": 7}
 
     with pytest.raises(Refused) as refused:
-        actions.create_token(**{**asked, **changes}, by=page(alice))  # type: ignore[arg-type]
+        api_token_actions.create_token(**{**asked, **changes}, by=page(alice))  # type: ignore[arg-type]
 
     assert (refused.value.code, refused.value.refusal.field) == (code, field)
     assert (ApiToken.objects.count(), Event.objects.count()) == (0, 0)
 
 
 def test_a_name_is_free_again_after_revoking(alice: User) -> None:
-    token, _ = actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
+    token, _ = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
     with pytest.raises(IntegrityError), transaction.atomic():
-        actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
+        api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
 
-    actions.revoke_token(token.prefix, by=page(alice))
-    actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
+    api_token_actions.revoke_token(token.prefix, by=page(alice))
+    api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
 
     assert [event.verb for event in Event.objects.order_by("id")] == ["token.created", "token.revoked", "token.created"]
 
@@ -182,10 +185,10 @@ def test_a_token_cannot_give_what_it_lacks_or_outlive_itself(alice: User) -> Non
     by = with_token(alice, "read", "admin", days_left=3)
 
     with pytest.raises(Refused, match="lacks the scope 'decide'"):
-        actions.create_token(name="more", scopes=["read", "decide"], expires_in_days=1, by=by)
+        api_token_actions.create_token(name="more", scopes=["read", "decide"], expires_in_days=1, by=by)
     with pytest.raises(Refused) as refused:
-        actions.create_token(name="longer", scopes=["read"], expires_in_days=4, by=by)
-    actions.create_token(name="less", scopes=["read"], expires_in_days=2, by=by)
+        api_token_actions.create_token(name="longer", scopes=["read"], expires_in_days=4, by=by)
+    api_token_actions.create_token(name="less", scopes=["read"], expires_in_days=2, by=by)
 
     assert refused.value.code == "outlives_token"
     assert [token.name for token in ApiToken.objects.all()] == ["less"]
@@ -199,29 +202,29 @@ def test_the_number_of_tokens_is_limited(alice: User) -> None:
     )
 
     with pytest.raises(Refused, match="You have 50 tokens, at most 50 possible"):
-        actions.create_token(name="one more", scopes=["read"], expires_in_days=1, by=page(alice))
+        api_token_actions.create_token(name="one more", scopes=["read"], expires_in_days=1, by=page(alice))
 
 
 def test_others_tokens_are_not_there_except_for_administrators(alice: User, bob: User, olga: User) -> None:
-    token, _ = actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
+    token, _ = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=7, by=page(alice))
 
     with pytest.raises(Refused) as refused:
-        actions.revoke_token(token.prefix, by=page(bob))
+        api_token_actions.revoke_token(token.prefix, by=page(bob))
     assert refused.value.code == "not_found"
 
-    actions.revoke_token(token.prefix, by=page(olga))
+    api_token_actions.revoke_token(token.prefix, by=page(olga))
     with pytest.raises(Refused) as refused:
-        actions.revoke_token(token.prefix, by=page(olga))
+        api_token_actions.revoke_token(token.prefix, by=page(olga))
     assert refused.value.code == "not_found"
-    assert list(queries.tokens_of(alice)) == []
+    assert list(api_token_queries.tokens_of(alice)) == []
 
 
 # ---- people --------------------------------------------------------------------------------------------------------
 
 
 def test_an_administrator_gives_and_takes_roles(olga: User, bob: User) -> None:
-    actions.set_roles(bob.pk, [Role.OPERATOR], by=page(olga))
-    actions.set_roles(bob.pk, [], by=page(olga))
+    people_actions.set_roles(bob.pk, [Role.OPERATOR], by=page(olga))
+    people_actions.set_roles(bob.pk, [], by=page(olga))
 
     events = list(Event.objects.order_by("id"))
     assert [(event.before, event.after) for event in events] == [
@@ -232,7 +235,7 @@ def test_an_administrator_gives_and_takes_roles(olga: User, bob: User) -> None:
 
 def test_nobody_grants_what_they_lack(olga: User, bob: User) -> None:
     with pytest.raises(Refused, match="not approver yourself"):
-        actions.set_roles(bob.pk, [Role.APPROVER], by=page(olga))
+        people_actions.set_roles(bob.pk, [Role.APPROVER], by=page(olga))
 
     bob.refresh_from_db()
     assert bob.roles == []
@@ -241,7 +244,7 @@ def test_nobody_grants_what_they_lack(olga: User, bob: User) -> None:
 
 def test_a_role_that_somebody_has_already_is_not_taken_for_granted(olga: User, dana: User) -> None:
     """Olga lacks "approver", and may still add what she has to Dana, who keeps hers."""
-    actions.set_roles(dana.pk, [Role.APPROVER, Role.OPERATOR], by=page(olga))
+    people_actions.set_roles(dana.pk, [Role.APPROVER, Role.OPERATOR], by=page(olga))
 
     dana.refresh_from_db()
     assert dana.roles == ["approver", "operator"]
@@ -250,14 +253,14 @@ def test_a_role_that_somebody_has_already_is_not_taken_for_granted(olga: User, d
 @pytest.mark.parametrize("roles", [[], [Role.ADMIN, Role.OPERATOR]])
 def test_nobody_changes_their_own_roles(olga: User, roles: list[str]) -> None:
     with pytest.raises(Refused) as refused:
-        actions.set_roles(olga.pk, roles, by=page(olga))
+        people_actions.set_roles(olga.pk, roles, by=page(olga))
     assert refused.value.code == "own_roles"
 
 
 def test_who_is_no_administrator_changes_nobody(dana: User, bob: User) -> None:
     for refuses in (
-        lambda: actions.set_roles(bob.pk, [Role.APPROVER], by=page(dana)),
-        lambda: actions.suspend_user(bob.pk, because="…", by=page(dana)),
+        lambda: people_actions.set_roles(bob.pk, [Role.APPROVER], by=page(dana)),
+        lambda: people_actions.suspend_user(bob.pk, because="…", by=page(dana)),
     ):
         with pytest.raises(Refused) as refused:
             refuses()
@@ -270,21 +273,21 @@ def test_a_role_that_was_taken_a_moment_ago_counts_no_more(olga: User, bob: User
     User.objects.filter(pk=olga.pk).update(roles=["operator"])
 
     with pytest.raises(Refused):
-        actions.suspend_user(bob.pk, because="…", by=stale)
+        people_actions.suspend_user(bob.pk, because="…", by=stale)
 
 
 def test_the_first_administrator_is_made_by_the_portal_itself(bob: User) -> None:
-    actions.set_roles(bob.pk, list(Role.values), by=system("setup"))
+    people_actions.set_roles(bob.pk, list(Role.values), by=system_actor("setup"))
 
     bob.refresh_from_db()
     assert bob.roles == sorted(Role.values)
 
 
 def test_a_suspension_is_recorded_with_its_reason_and_ends(olga: User, bob: User) -> None:
-    actions.suspend_user(bob.pk, because="left the group", by=page(olga))
+    people_actions.suspend_user(bob.pk, because="left the group", by=page(olga))
     with pytest.raises(Refused, match="Bob is suspended already"):
-        actions.suspend_user(bob.pk, because="left the group", by=page(olga))
-    actions.restore_user(bob.pk, because="is back", by=page(olga))
+        people_actions.suspend_user(bob.pk, because="left the group", by=page(olga))
+    people_actions.restore_user(bob.pk, because="is back", by=page(olga))
 
     bob.refresh_from_db()
     assert bob.is_active
@@ -297,11 +300,11 @@ def test_a_suspension_is_recorded_with_its_reason_and_ends(olga: User, bob: User
 
 def test_nobody_suspends_themselves(olga: User) -> None:
     with pytest.raises(Refused) as refused:
-        actions.suspend_user(olga.pk, because="…", by=page(olga))
+        people_actions.suspend_user(olga.pk, because="…", by=page(olga))
     assert refused.value.code == "own_account"
 
 
 def test_who_is_not_there_cannot_be_changed(olga: User) -> None:
     with pytest.raises(Refused) as refused:
-        actions.set_roles(4711, [], by=page(olga))
+        people_actions.set_roles(4711, [], by=page(olga))
     assert refused.value.code == "not_found"

@@ -10,8 +10,8 @@ from django.http import JsonResponse
 from django.test import Client
 from django.urls import resolve
 
-from accounts.answers import ELSEWHERE, refusals_of
 from accounts.models import Scope, User
+from accounts.schema.responses import NON_DRF_OPERATIONS, refusal_statuses
 from tests import contract
 from tests.calling import caller
 
@@ -25,18 +25,18 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 def test_what_a_call_is_made_of_says_what_it_may_meet() -> None:
     secured = {"security": [{"token": ["read"]}], "parameters": []}
     everybody = {"400", "401", "403", "422", "429", "500", "503"}
-    assert refusals_of("get", secured, {}) == everybody
+    assert refusal_statuses("get", secured, {}) == everybody
     body = everybody | {"409", "413", "415"}
-    assert refusals_of("delete", {**secured, "parameters": [{"in": "path", "name": "pk"}]}, {}) == body | {"404"}
-    assert refusals_of("post", secured, {}) == body
-    assert refusals_of("put", {**secured, "requestBody": {}}, {"name": {}}) == body
-    assert refusals_of("put", {**secured, "requestBody": {}}, {"tenant": {}}) == body | {"404"}
-    assert "412" in refusals_of("put", {**secured, "parameters": [{"in": "header", "name": "If-Match"}]}, {})
+    assert refusal_statuses("delete", {**secured, "parameters": [{"in": "path", "name": "pk"}]}, {}) == body | {"404"}
+    assert refusal_statuses("post", secured, {}) == body
+    assert refusal_statuses("put", {**secured, "requestBody": {}}, {"name": {}}) == body
+    assert refusal_statuses("put", {**secured, "requestBody": {}}, {"tenant": {}}) == body | {"404"}
+    assert "412" in refusal_statuses("put", {**secured, "parameters": [{"in": "header", "name": "If-Match"}]}, {})
 
 
 def test_every_call_names_its_scope_its_refusals_and_the_id_of_the_request() -> None:
     for path, _method, operation in operations():
-        if path in ELSEWHERE:
+        if path in NON_DRF_OPERATIONS:
             continue
         assert operation["security"][0]["token"][0] in Scope.values, path
         assert {"401", "403", "429", "503"} <= operation["responses"].keys(), path

@@ -14,8 +14,8 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
-from accounts import actions
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
+from accounts.events import actions
 from accounts.models import ApiToken, Event, User
 from tenants.models import Tenant
 from tests.calling import caller
@@ -144,7 +144,7 @@ def test_tokens_of_others_are_not_there(as_alice: Client, bob: User) -> None:
 def happenings(team_a: Tenant, charlie: User) -> None:
     """Five in team A, one in a team of others."""
     for number in range(5):
-        actions.record(system("test"), f"thing.done{number}", team_a, tenant="team-a")
+        actions.record(system_actor("test"), f"thing.done{number}", team_a, tenant="team-a")
     actions.record(Actor(user=charlie, via="page"), "other.done", charlie, tenant="team-c")
 
 
@@ -181,7 +181,7 @@ def test_events_are_filtered(happenings: None, dana: User, team_a: Tenant) -> No
 def test_pages_follow_one_another_while_rows_appear(happenings: None, bob: User, team_a: Tenant) -> None:
     as_bob = caller(bob)
     first = as_bob.get("/api/v1/events?limit=2&tenant=team-a")
-    actions.record(system("test"), "thing.meanwhile", team_a, tenant="team-a")
+    actions.record(system_actor("test"), "thing.meanwhile", team_a, tenant="team-a")
 
     seen, next_url = verbs(first), first.json()["next"]
     while next_url:

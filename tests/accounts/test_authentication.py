@@ -16,10 +16,12 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts import actions, slow_down, throttles
-from accounts.actor import Actor
+from accounts.api_tokens import actions
+from accounts.core.actor import Actor
+from accounts.credentials import login_backoff
 from accounts.models import ApiToken, Event, Scope, User
-from portal import hints
+from accounts.rest import throttles
+from portal.core import hints
 from tests import make
 
 ME = "/api/v1/me"
@@ -226,22 +228,22 @@ def test_all_are_counted_though_redis_is_told_in_bundles(
     known = []
     for _ in range(7):
         assert call(1) == {200}
-        known.append(int(hints.connection().get(key) or 0))  # type: ignore[arg-type]
+        known.append(int(hints.redis_connection().get(key) or 0))  # type: ignore[arg-type]
     assert known == [1, 1, 1, 4, 4, 4, 7]
 
     another_process = 290
-    hints.connection().incrby(key, another_process)
+    hints.redis_connection().incrby(key, another_process)
     assert call(3) == {200}
-    assert int(hints.connection().get(key) or 0) == 300  # type: ignore[arg-type]
+    assert int(hints.redis_connection().get(key) or 0) == 300  # type: ignore[arg-type]
     assert call(4) == {429}
-    assert 0 < int(hints.connection().ttl(key)) <= 120  # type: ignore[arg-type]
+    assert 0 < int(hints.redis_connection().ttl(key)) <= 120  # type: ignore[arg-type]
 
 
 def test_without_redis_all_pass_and_only_one_request_waits_for_it(
     client: Client, token: str, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.API_REQUESTS_PER_MINUTE = 1
-    monkeypatch.setattr(hints, "connection", lambda: redis.Redis.from_url("redis://127.0.0.1:1/0"))
+    monkeypatch.setattr(hints, "redis_connection", lambda: redis.Redis.from_url("redis://127.0.0.1:1/0"))
 
     statuses = [client.get(ME, headers=bearer(token)).status_code for _ in range(3)]
 
@@ -312,7 +314,7 @@ def test_guessing_gets_slower_for_the_guesser_only(
     client: Client, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From one address at one account; the owner elsewhere and others at the same address are not held up."""
-    monkeypatch.setattr(slow_down, "FIRST_WAIT_S", 30)
+    monkeypatch.setattr(login_backoff, "FIRST_WAIT_S", 30)
     guesser, owner = {"HTTP_X_FORWARDED_FOR": "198.51.100.7"}, {"HTTP_X_FORWARDED_FOR": "198.51.100.8"}
     statuses = [sign_in(client, password=f"guess {n}", **guesser).status_code for n in range(6)]
     refused = sign_in(client, **guesser)
@@ -330,7 +332,7 @@ def test_guesses_in_parallel_gain_nothing(alice: User) -> None:
 
     def guess() -> None:
         start.wait()
-        waits.append(slow_down.wait_before_attempt("alice@example.org", "198.51.100.9"))
+        waits.append(login_backoff.wait_before_attempt("alice@example.org", "198.51.100.9"))
 
     threads = [threading.Thread(target=guess) for _ in range(20)]
     for thread in threads:
@@ -338,8 +340,8 @@ def test_guesses_in_parallel_gain_nothing(alice: User) -> None:
     for thread in threads:
         thread.join()
 
-    assert waits.count(0) <= slow_down.FREE_ATTEMPTS
-    assert max(waits) <= slow_down.WAIT_MAX_S
+    assert waits.count(0) <= login_backoff.FREE_ATTEMPTS
+    assert max(waits) <= login_backoff.WAIT_MAX_S
 
 
 def test_without_redis_people_sign_in(client: Client, alice: User, settings: LazySettings) -> None:

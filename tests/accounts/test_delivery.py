@@ -12,10 +12,11 @@ from django.core import mail
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db.models.functions import Now
 
-from accounts import actions, tasks
-from accounts.actor import system
+from accounts import tasks
+from accounts.core.actor import system_actor
+from accounts.events import actions
 from accounts.models import Delivery, User
-from portal import due
+from portal.core import due
 
 
 class FailingBackend(BaseEmailBackend):
@@ -29,7 +30,7 @@ class FailingBackend(BaseEmailBackend):
 
 @pytest.fixture
 def delivery(alice: User) -> Delivery:
-    event = actions.record(system("test"), "quota.approved", alice)
+    event = actions.record(system_actor("test"), "quota.approved", alice)
     actions.deliver(event, [alice], subject="4 A100 approved", body="Until 31 January.")
     return Delivery.objects.get()
 

@@ -14,23 +14,26 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor, system
-from accounts.api import contract_text
-from accounts.etag import LIMIT, match_refusal, tag
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Event, Role, User
-from catalog import banners
+from accounts.rest.etag import IF_MATCH_LIMIT, etag_of, match_refusal
+from catalog.banner import actions as banner_actions
 from catalog.models import Banner, GpuClass, Image
-from tenants import actions as tenants
-from tenants import approvers, life, members
-from tenants.decisions import Decision
+from portal.docs.contract import contract_text
+from tenants.approvers import actions as approver_actions
+from tenants.lifecycle import actions as lifecycle_actions
+from tenants.members import actions as member_actions
 from tenants.models import Membership, Namespace, QuotaLine, QuotaRequest
-from tenants.policy import Asked
+from tenants.requests import actions as tenants
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.calling import caller
 from tests.tenants.test_api_people import told
-from workloads import actions as workloads
+from workloads.launch import actions as workloads
+from workloads.launch.types import LaunchSpec
 from workloads.models import Workload
-from workloads.policy import Wanted
 
 CHANGED = (412, "changed_meanwhile", None)
 
@@ -56,7 +59,7 @@ def by(user: User) -> Actor:
         ("a", '"a"', False),
         ("", '"a"', False),
         ('"*"', '"a"', False),
-        ('"a",' * LIMIT, '"a"', False),
+        ('"a",' * IF_MATCH_LIMIT, '"a"', False),
     ],
 )
 def test_what_matches(sent: str, current: str | None, *, holds: bool) -> None:
@@ -65,10 +68,10 @@ def test_what_matches(sent: str, current: str | None, *, holds: bool) -> None:
 
 def test_a_tag_is_of_values_not_of_their_order() -> None:
     now = timezone.now().replace(microsecond=123_456)
-    assert tag(1, {"a": 1, "b": now}) == tag(1, {"b": now, "a": 1})
-    assert tag(now) != tag(now + timedelta(microseconds=1))
-    assert tag("a", "b") != tag("ab")
-    assert match_refusal(tag("x"), tag("x")) is None
+    assert etag_of(1, {"a": 1, "b": now}) == etag_of(1, {"b": now, "a": 1})
+    assert etag_of(now) != etag_of(now + timedelta(microseconds=1))
+    assert etag_of("a", "b") != etag_of("ab")
+    assert match_refusal(etag_of("x"), etag_of("x")) is None
 
 
 # ---- the things ---------------------------------------------------------------------------------------------------
@@ -104,19 +107,19 @@ JOB = {"kind": "job", "units": 1, "image": "PyTorch"}
 
 
 def declared(user: User, gpu_class: GpuClass, units: int = 1, name: str = "nightly") -> object:
-    return workloads.declare("team-a", Wanted(name, "job", gpu_class.slug, units, "PyTorch"), by=by(user))
+    return workloads.declare("team-a", LaunchSpec(name, "job", gpu_class.slug, units, "PyTorch"), by=by(user))
 
 
 @pytest.fixture
 def stage(namespace_a: Namespace, a100: GpuClass, alice: User) -> QuotaRequest:
     """A workload, a banner, a request with two lines."""
-    banners.put_banner(a100.cluster, text="First.", until=None, by=system("stage"))
+    banner_actions.put_banner(a100.cluster, text="First.", until=None, by=system_actor("stage"))
     Image.objects.create(name="PyTorch", reference="quay.io/jupyter/pytorch-notebook:2025", kind="job")
     make.grant(namespace_a.tenant, a100, units=4)
     declared(alice, a100)
     now = timezone.now()
     other = make.gpu_class(a100.cluster, slug=f"{a100.slug}-2", resource="nvidia.com/other")
-    lines = [Asked(one.slug, 8, now, now + timedelta(days=9)) for one in (a100, other)]
+    lines = [RequestedLine(one.slug, 8, now, now + timedelta(days=9)) for one in (a100, other)]
     return tenants.file_request("team-a", lines=lines, justification="x", by=by(alice))
 
 
@@ -138,19 +141,19 @@ def things(
         return declared(alice, a100, units=2)
 
     def says() -> object:
-        return banners.put_banner(cluster, text="Theirs.", until=None, by=by(olga))
+        return banner_actions.put_banner(cluster, text="Theirs.", until=None, by=by(olga))
 
     def manager() -> object:
-        return members.set_role("team-a", user_id=bob.pk, role="manager", by=by(alice))
+        return member_actions.set_role("team-a", user_id=bob.pk, role="manager", by=by(alice))
 
     def suspend() -> object:
-        return life.set_wanted(namespace.pk, to="suspended", by=by(olga))
+        return lifecycle_actions.set_namespace_state(namespace.pk, to="suspended", by=by(olga))
 
     def decide() -> object:
-        return tenants.decide(stage.pk, denied, by=by(dana))
+        return decision_actions.decide_request(stage.pk, denied, by=by(dana))
 
     def decides() -> object:
-        return approvers.let_decide(dana.pk, a100.slug, by=by(ada))
+        return approver_actions.grant_class(dana.pk, a100.slug, by=by(ada))
 
     def roles() -> list[str]:
         return list(Membership.objects.filter(user=bob).values_list("role", flat=True))

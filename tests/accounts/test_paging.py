@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import User
-from accounts.paging import Page, page_of
-from portal.errors import Refused
+from accounts.rest.paging import Page, page_of
+from portal.core.errors import Refused
 from tests import make
 
 

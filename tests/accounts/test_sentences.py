@@ -6,7 +6,7 @@ import ast
 import functools
 from pathlib import Path
 
-from accounts.sentences import SENTENCES, sentence
+from accounts.events.texts import VERB_TEXTS, verb_text
 
 ROOT = Path(__file__).parent.parent.parent
 APPS = ("accounts", "catalog", "tenants", "workloads")
@@ -53,12 +53,12 @@ def named_texts() -> dict[str, str]:
 def test_every_event_of_a_team_has_its_own_words() -> None:
     verbs = {verb for verb, is_tenants in recorded_verbs().items() if is_tenants}
     assert len(verbs) > 8
-    assert verbs - SENTENCES.keys() == set()
+    assert verbs - VERB_TEXTS.keys() == set()
 
 
 def test_no_words_are_kept_for_what_never_happens() -> None:
-    assert SENTENCES.keys() - recorded_verbs().keys() == set()
+    assert VERB_TEXTS.keys() - recorded_verbs().keys() == set()
 
 
 def test_another_verb_is_told_in_plain_words() -> None:
-    assert sentence("thing.turned_over") == "thing turned over"
+    assert verb_text("thing.turned_over") == "thing turned over"

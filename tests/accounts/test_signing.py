@@ -19,12 +19,14 @@ from django.core import mail
 from django.test import Client
 from django.utils import timezone
 
-from accounts import policy, signing, slow_down, tasks
-from accounts.actor import Actor, system
+from accounts import tasks
+from accounts.core.actor import Actor, system_actor
+from accounts.credentials import actions as credential_actions
+from accounts.credentials import login_backoff, policy
 from accounts.models import Event, Role, User
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tests import make
-from workloads.watching import Access, Watcher
+from workloads.gateway.stream_access import StreamAccess, StreamViewer
 
 pytestmark = pytest.mark.django_db
 NEXT = {"next": "/tokens"}
@@ -75,15 +77,15 @@ def test_a_code_is_good_once(alice: User) -> None:
     """Whoever looks over a shoulder has no use of it, not even within its half minute."""
     seed = make.second_factor(alice)
     code = make.code(seed)
-    assert signing.use_code(alice, code) is not None
-    assert signing.use_code(alice, code) is None
-    earlier = signing.format_hotp_value(signing.hotp_value(seed, int(time.time()) // 30 - 1))
-    assert signing.use_code(alice, earlier) is None, "nor is one of before it"
+    assert credential_actions.consume_code(alice, code) is not None
+    assert credential_actions.consume_code(alice, code) is None
+    earlier = credential_actions.format_hotp_value(credential_actions.hotp_value(seed, int(time.time()) // 30 - 1))
+    assert credential_actions.consume_code(alice, earlier) is None, "nor is one of before it"
 
 
 def test_a_recovery_code_is_good_once(alice: User) -> None:
     make.second_factor(alice)
-    [first, *rest] = signing.renew_recovery_codes(by=Actor(alice, "page"))
+    [first, *rest] = credential_actions.renew_recovery_codes(by=Actor(alice, "page"))
     assert len({first, *rest}) == 10
     client, _ = by_password(alice)
     assert client.post("/login/code", {"code": first})["Location"] == "/tokens"
@@ -96,11 +98,11 @@ def test_a_recovery_code_is_good_once(alice: User) -> None:
 def test_codes_are_each_persons(alice: User, bob: User) -> None:
     make.second_factor(alice)
     of_bob = make.second_factor(bob)
-    assert signing.use_code(alice, make.code(of_bob)) is None
+    assert credential_actions.consume_code(alice, make.code(of_bob)) is None
 
 
 def test_guessing_codes_gets_slower_for_the_guesser_only(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_down, "FIRST_WAIT_S", 30)
+    monkeypatch.setattr(login_backoff, "FIRST_WAIT_S", 30)
     seed = make.second_factor(alice)
     guesser, owner = {"HTTP_X_FORWARDED_FOR": "198.51.100.7"}, {"HTTP_X_FORWARDED_FOR": "198.51.100.8"}
     his, _ = by_password(alice, **guesser)
@@ -179,7 +181,7 @@ def test_nothing_of_it_stands_in_clear_in_the_database(alice: User) -> None:
 def test_with_another_key_no_code_is_right(alice: User, settings: LazySettings) -> None:
     seed = make.second_factor(alice)
     settings.SECOND_FACTOR_KEY = "A" * 43 + "="
-    assert signing.use_code(alice, make.code(seed)) is None
+    assert credential_actions.consume_code(alice, make.code(seed)) is None
 
 
 def test_without_a_key_the_page_says_so(alice: User, settings: LazySettings) -> None:
@@ -188,7 +190,7 @@ def test_without_a_key_the_page_says_so(alice: User, settings: LazySettings) -> 
     for answer in (client.get("/account/second-factor"), client.post("/account/second-factor", {})):
         assert "SECOND_FACTOR_KEY" in answer.text
     with pytest.raises(Refused) as refused:
-        signing.add_second_factor("A" * 32, step=1, by=Actor(alice, "page"))
+        credential_actions.add_second_factor("A" * 32, step=1, by=Actor(alice, "page"))
     assert refused.value.code == "no_second_factor_key"
 
 
@@ -215,10 +217,10 @@ def test_changes_ask_for_a_code(alice: User, path: str) -> None:
 def test_nobody_has_two(alice: User) -> None:
     make.second_factor(alice)
     with pytest.raises(Refused) as refused:
-        signing.add_second_factor("A" * 32, step=1, by=Actor(alice, "page"))
+        credential_actions.add_second_factor("A" * 32, step=1, by=Actor(alice, "page"))
     assert refused.value.code == "second_factor_there"
     Authenticator.objects.all().delete()
-    for verb in (signing.renew_recovery_codes, signing.remove_second_factor):
+    for verb in (credential_actions.renew_recovery_codes, credential_actions.remove_second_factor):
         with pytest.raises(Refused) as refused:
             verb(by=Actor(alice, "page"))
         assert refused.value.code == "no_second_factor"
@@ -229,17 +231,17 @@ def test_a_lost_one_is_taken_off_by_administrators_only(alice: User, bob: User, 
     client = signed_in_with_code(alice)
     for by, code in ((Actor(bob, "page"), "not_allowed"), (Actor(alice, "page"), "not_allowed")):
         with pytest.raises(Refused) as refused:
-            signing.drop_second_factor(alice.pk, because="x", by=by)
+            credential_actions.drop_second_factor(alice.pk, because="x", by=by)
         assert refused.value.code == code
     with pytest.raises(Refused) as refused:
-        signing.drop_second_factor(olga.pk, because="x", by=Actor(olga, "page"))
+        credential_actions.drop_second_factor(olga.pk, because="x", by=Actor(olga, "page"))
     assert refused.value.code == "own_account"
 
-    signing.drop_second_factor(alice.pk, because="Phone lost", by=Actor(olga, "page"))
+    credential_actions.drop_second_factor(alice.pk, because="Phone lost", by=Actor(olga, "page"))
 
     assert client.get("/tokens").status_code == 302
     assert by_password(alice)[1]["Location"] == "/tokens"
-    assert policy.may_drop_second_factor(system("operators"), alice) is None
+    assert policy.may_drop_second_factor(system_actor("operators"), alice) is None
     event = Event.objects.get(verb="account.second_factor_dropped")
     assert (event.actor_id, event.after) == (olga.pk, {"because": "Phone lost"})
 
@@ -292,7 +294,7 @@ def test_a_password_that_is_no_good_changes_nothing(alice: User, typed: dict[str
 
 
 def test_guessing_the_password_at_an_open_session_gets_slower(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_down, "FIRST_WAIT_S", 30)
+    monkeypatch.setattr(login_backoff, "FIRST_WAIT_S", 30)
     here = signed_in(alice)
     statuses = [new_password(here, old=f"guess {n}").status_code for n in range(6)]
     assert statuses == [422] * 5 + [429]
@@ -323,8 +325,10 @@ def test_sessions_are_listed_and_ended_one_by_one(alice: User, bob: User) -> Non
 
 def test_all_others_end_with_their_streams(alice: User, team_a: Any, namespace_a: Any) -> None:
     here, there = signed_in(alice), signed_in(alice)
-    watchers = [Watcher(alice.pk, namespace_a.name, session_key=str(one.session.session_key)) for one in (here, there)]
-    access = Access()
+    watchers = [
+        StreamViewer(alice.pk, namespace_a.name, session_key=str(one.session.session_key)) for one in (here, there)
+    ]
+    access = StreamAccess()
     assert access.still_allowed(set(watchers)) == set(watchers)
 
     assert here.post("/account/sessions/end")["Location"] == "/account"

@@ -10,10 +10,13 @@ import pytest
 from django.contrib.auth.tokens import default_token_generator
 from django.test import Client
 
-from accounts import policy, slow_down, welcome
-from accounts.actor import Actor, system
+from accounts.account_setup import actions as account_setup_actions
+from accounts.account_setup import policy
+from accounts.core.actor import Actor, system_actor
+from accounts.credentials import login_backoff
+from accounts.credentials import policy as credential_policy
 from accounts.models import Delivery, Event, Role, User
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tests import make
 from tests.calling import caller, send
 
@@ -73,7 +76,7 @@ def test_from_an_administrators_page_to_being_signed_in(ada: User) -> None:
 
 def test_the_code_is_in_no_row(ada: User) -> None:
     """Neither in the mail, which is kept, nor in the history."""
-    _, code = welcome.add_person(email="dave@example.org", name="Dave", by=Actor(ada, "page"))
+    _, code = account_setup_actions.add_person(email="dave@example.org", name="Dave", by=Actor(ada, "page"))
     (mail,) = Delivery.objects.all()
     assert "/login/password" in mail.body
     secret = code.rpartition("-")[2]
@@ -93,7 +96,7 @@ def test_the_code_is_in_no_row(ada: User) -> None:
 )
 def test_what_is_wrong_is_named_and_nobody_is_made(ada: User, email: str, name: str, expected: tuple[str, str]) -> None:
     with pytest.raises(Refused) as refused:
-        welcome.add_person(email=email, name=name, by=Actor(ada, "page"))
+        account_setup_actions.add_person(email=email, name=name, by=Actor(ada, "page"))
     assert (refused.value.code, refused.value.refusal.field) == expected
     assert (User.objects.count(), Event.objects.count()) == (1, 0)
 
@@ -123,7 +126,7 @@ def test_programs_get_the_code_once(ada: User) -> None:
 
 
 def code_of(user: User) -> str:
-    return welcome.make_password_code(user.pk, by=system("test"))[1]
+    return account_setup_actions.make_password_code(user.pk, by=system_actor("test"))[1]
 
 
 def test_a_code_works_once(bob: User) -> None:
@@ -184,7 +187,7 @@ def test_a_bad_password_uses_no_code_up(bob: User, password: str, again: str, ex
 
 def test_guessing_gets_slower_for_this_address_alone(bob: User) -> None:
     code = code_of(bob)
-    for _ in range(slow_down.FREE_ATTEMPTS):
+    for _ in range(login_backoff.FREE_ATTEMPTS):
         use("x-y", email=bob.email)
     slowed = use(code, email=bob.email)
     assert slowed.status_code == 429
@@ -214,7 +217,7 @@ def refusal(by: User, target: User) -> str:
 
 
 def both(by: Actor, target: User) -> list[Any]:
-    found = [policy.may_make_password_code(by, target), policy.may_drop_second_factor(by, target)]
+    found = [policy.may_make_password_code(by, target), credential_policy.may_drop_second_factor(by, target)]
     assert len({one.code if one else "" for one in found}) == 1, "whoever may open an account may do both"
     return found
 
@@ -228,7 +231,7 @@ def test_nobody_comes_to_rights_that_they_lack(ada: User, bob: User) -> None:
     assert refusal(everything, broken_glass) == "break_glass"
     assert refusal(ada, ada) == "own_account"
     assert refusal(operator, bob) == "not_allowed"
-    assert both(system("operators"), broken_glass) == [None, None]
+    assert both(system_actor("operators"), broken_glass) == [None, None]
 
 
 def test_an_administrators_page_says_so_and_has_no_button(ada: User) -> None:

@@ -25,7 +25,7 @@ from django.contrib.sessions.models import Session
 from django.core import signing
 from django.db import connection
 
-from devcluster.api import Api
+from devcluster.client.kube import Api
 
 Named = tuple[str, str]
 

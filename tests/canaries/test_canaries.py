@@ -21,16 +21,16 @@ import redis
 from django.conf import settings
 from django.db import connection
 
-import devcluster.portal
-from accounts import slow_down
+import devcluster.services.portal
+from accounts.credentials import login_backoff
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject
-from devcluster import ports
-from devcluster.api import Api
-from devcluster.portal import NAMES, Portal
-from devcluster.processes import Supervisor
-from portal import hints
+from devcluster.client.kube import Api
+from devcluster.processes import ports
+from devcluster.processes.supervisor import Supervisor
+from devcluster.services.portal import NAMES, Portal
+from portal.core import hints
 from tenants.models import ImagePrefix, Namespace, Tenant
 from tests import make
 from tests.calling import bearer
@@ -38,8 +38,8 @@ from tests.canaries.searched import Haystack, Logs, Sniffer, database, kept_in_r
 from tests.plugin import process_environment
 from tests.waiting import wait_until
 from tests.workloads.conftest import granted, images, provisioned
+from workloads.credentials.notebook_token import notebook_token
 from workloads.models import Workload
-from workloads.notebook_token import notebook_token
 
 # Fixtures of others, by their names.
 __all__ = ["granted", "images", "provisioned"]
@@ -129,7 +129,7 @@ def grounds(
     ImagePrefix.objects.create(tenant=provisioned, prefix="registry.example.org/vision/")
     environment = process_environment()
     own = {**services, "database_url": environment["DATABASE_URL"], "redis_url": environment["REDIS_URL"]}
-    portal = Portal(tmp_path, own, ports.choose(tmp_path), Path(services["bin_dir"]) / "caddy", workers=1)
+    portal = Portal(tmp_path, own, ports.assign_ports(tmp_path), Path(services["bin_dir"]) / "caddy", workers=1)
     with Supervisor(tmp_path / "log") as supervisor, sniffed(environment["REDIS_URL"]) as sniffer:
         for command in portal.commands():
             supervisor.start(command)
@@ -153,7 +153,7 @@ def signs_in(on: Grounds, who: User) -> None:
     """With the password in the wrong field, a wrong one, and the right one; then with a new one and a second factor."""
     # Tests that ran on the same Redis have guessed as her, too.
     for at in ("password", "code"):
-        slow_down.forget(who.email, "127.0.0.1", at=at)
+        login_backoff.reset_backoff(who.email, "127.0.0.1", at=at)
     on.get("/login")
     on.post("/login", 422, username=on.plant("password in the field of the address"), password="x" * 12)
     on.post("/login", 422, username=who.email, password=on.plant("wrong password"))
@@ -404,7 +404,7 @@ def tells_the_mark(on: Grounds) -> None:
     """Where nothing else brings it."""
     on.get("/teams/team-a/members")
     on.post("/teams/team-a/members/add", 302, email="guest@example.org", role="viewer")
-    hints.sender().send_task(on.mark, args=[on.mark], queue=on.mark)
+    hints.celery_sender().send_task(on.mark, args=[on.mark], queue=on.mark)
     for path in ("/livez", f"/live/logs/team-a/{on.mark}"):
         httpx.get(f"{on.portal.url}{path}", headers={"X-Request-ID": f"{on.mark}-asks"})
     folder = on.portal.state / "mail"

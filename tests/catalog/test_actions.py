@@ -11,15 +11,17 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import get_resolver
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Event, Role, User
-from catalog import actions, policy
+from catalog.classes import actions, policy
+from catalog.images import actions as image_actions
 from catalog.models import GpuClass, Image, Pool
+from catalog.pool import actions as pool_actions
 from cluster.models import Cluster
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tests import make, mirrored
 
-BY = system("test")
+BY = system_actor("test")
 
 
 def draft(cluster: Cluster, slug: str, **values: Any) -> GpuClass:
@@ -100,7 +102,7 @@ def browser(user: User) -> Client:
 
 
 def fields(gpu_class: GpuClass, **changes: Any) -> dict[str, Any]:
-    values = {name: getattr(gpu_class, name) for name in actions.EDITABLE}
+    values = {name: getattr(gpu_class, name) for name in actions.EDITABLE_FIELDS}
     shown = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in values.items()}
     return {name: "" if value is None else value for name, value in {**shown, **changes}.items()}
 
@@ -181,9 +183,9 @@ def test_people_without_a_role_are_refused_by_every_verb(cluster: Cluster, alice
     for verb in (
         lambda: actions.edit_class(made.pk, name="x", by=by),
         lambda: actions.activate(made.pk, by=by),
-        lambda: actions.put_image(name="x", reference="y", by=by),
-        lambda: actions.remove_image(1, by=by),
-        lambda: actions.settle_cluster(name="x", notebooks_domain="y", cohort="z", by=by),
+        lambda: image_actions.put_image(name="x", reference="y", by=by),
+        lambda: image_actions.remove_image(1, by=by),
+        lambda: pool_actions.configure_cluster(name="x", notebooks_domain="y", cohort="z", by=by),
     ):
         with pytest.raises(Refused) as found:
             verb()

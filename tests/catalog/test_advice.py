@@ -8,19 +8,20 @@ from itertools import permutations
 
 import pytest
 
-from catalog.advice import CHANGE, KEEP_EXCLUSIVE, Advice, advise
-from catalog.contract import Axes
-from catalog.needs import BATCH, INTERCONNECT, LATENCY, SERVING, Needs, Option
-from catalog.products import has_fp8
+from catalog.contract.types import Axes
+from catalog.discovery.products import has_fp8
+from catalog.guide.recommendation import CHANGE, KEEP_EXCLUSIVE, recommend
+from catalog.guide.requirements import BATCH, INTERCONNECT, LATENCY, SERVING, ClassOption, Requirements
+from catalog.guide.types import Recommendation
 
 GB10, GB40, GB80 = 9537, 38147, 76294
 WHOLE = Axes("nvidia", "none", "none", 1, 81920, "device-plugin", "nvidia.com/gpu")
 
-A100 = Option(
+A100 = ClassOption(
     "a100", "A100 80GB", WHOLE, interconnect="nvswitch", price=Decimal("2.4"),
     free=3, most_on_one_node=2, largest_node=8, granted=4, left=2, fp8=False,
 )  # fmt: skip
-SLICE = Option(
+SLICE = ClassOption(
     "a100-1g", "A100 1g.10gb", replace(WHOLE, partition="1g.10gb", memory_mib=9856), unit="slice", units_per_workload=7,
     price=Decimal("0.38"), free=12, most_on_one_node=7, largest_node=16, granted=6, left=3, fp8=False,
 )  # fmt: skip
@@ -28,32 +29,34 @@ LARGE_SLICE = replace(
     SLICE, slug="a100-3g", name="A100 3g.40gb", price=Decimal("1.2"),
     axes=replace(WHOLE, partition="3g.40gb", memory_mib=40192),
 )  # fmt: skip
-TURNS = Option(
+TURNS = ClassOption(
     "a100-turns", "A100 in turns", replace(WHOLE, sharing="time-slicing", replicas=4), unit="share",
     units_per_workload=1, price=Decimal("0.5"), free=7, most_on_one_node=4, largest_node=16, granted=4, left=4,
 )  # fmt: skip
-MPS = Option(
+MPS = ClassOption(
     "a100-mps", "A100 MPS", replace(WHOLE, sharing="mps", replicas=8, memory_mib=10240), unit="share",
     units_per_workload=1, price=Decimal("0.3"), free=11, most_on_one_node=8, largest_node=16, granted=2, left=2,
 )  # fmt: skip
-H100 = Option(
+H100 = ClassOption(
     "h100", "H100 80GB", replace(WHOLE, memory_mib=81559, interface="dra"), interconnect="nvlink", price=Decimal("3.9"),
     free=5, most_on_one_node=3, largest_node=8, granted=0, fp8=True,
 )  # fmt: skip
-MI300X = Option(
+MI300X = ClassOption(
     "mi300x", "MI300X", Axes("amd", "none", "none", 1, 196608, "device-plugin", "amd.com/gpu"), price=Decimal("3.2"),
     free=6, most_on_one_node=6, largest_node=8, granted=0, fp8=True,
 )  # fmt: skip
-CPU = Option("cpu", "CPU only", Axes("", "none", "none", 1, None, "none"), unit="core", free=100, granted=4, left=4)
+CPU = ClassOption(
+    "cpu", "CPU only", Axes("", "none", "none", 1, None, "none"), unit="core", free=100, granted=4, left=4
+)
 ALL = (A100, SLICE, LARGE_SLICE, TURNS, MPS, H100, MI300X, CPU)
 
 
-def best(needs: Needs, *options: Option) -> str:
-    found = advise(needs, options or ALL)
+def best(needs: Requirements, *options: ClassOption) -> str:
+    found = recommend(needs, options or ALL)
     return found.best.slug if found.best else ""
 
 
-def why(advice: Advice, slug: str) -> str:
+def why(advice: Recommendation, slug: str) -> str:
     return next(one.why for one in advice.ruled_out if one.slug == slug)
 
 
@@ -63,35 +66,39 @@ def why(advice: Advice, slug: str) -> str:
 @pytest.mark.parametrize(
     ("situation", "needs", "expected"),
     [
-        ("a small notebook of one's own", Needs(GB10), "a100-1g"),
-        ("a notebook too large for the small slice", Needs(GB40), "a100-3g"),
-        ("a notebook that needs a card", Needs(GB80), "a100"),
-        ("a notebook that may have neighbours", Needs(GB10, own_part=False), "a100-turns"),
-        ("small servers that may have neighbours", Needs(GB10, own_part=False, work=SERVING), "a100-mps"),
-        ("a batch that may have neighbours", Needs(GB10, own_part=False, work=BATCH), "a100-1g"),
-        ("days at a notebook with neighbours", Needs(GB10, own_part=False, long=True), "a100-1g"),
-        ("many small steady processes", Needs(4096, own_part=False, small_processes=True), "a100-mps"),
-        ("many small processes, each on its own", Needs(4096, small_processes=True), "a100-1g"),
-        ("in time, whoever else is there", Needs(GB10, own_part=False, work=SERVING, sensitive=LATENCY), "a100-1g"),
-        ("two cards for one job", Needs(GB10, work=BATCH, cards=2), "a100"),
-        ("two cards that talk much", Needs(GB80, work=BATCH, cards=2, sensitive=INTERCONNECT), "a100"),
-        ("several nodes asked, one is enough", Needs(GB80, work=BATCH, cards=4, several_nodes=True), "a100"),
-        ("more than a card of 80 GB has", Needs(81920, or_more=True), "mi300x"),
-        ("FP8", Needs(GB40, fp8=True), "h100"),
-        ("FP8 from AMD", Needs(GB40, fp8=True, vendor="amd"), "mi300x"),
-        ("attributes", Needs(GB40, dra=True), "h100"),
-        ("a notebook whose peak nobody knows", Needs(), "a100-1g"),
-        ("hours whose peak nobody knows", Needs(work=BATCH), "a100"),
+        ("a small notebook of one's own", Requirements(GB10), "a100-1g"),
+        ("a notebook too large for the small slice", Requirements(GB40), "a100-3g"),
+        ("a notebook that needs a card", Requirements(GB80), "a100"),
+        ("a notebook that may have neighbours", Requirements(GB10, own_part=False), "a100-turns"),
+        ("small servers that may have neighbours", Requirements(GB10, own_part=False, work=SERVING), "a100-mps"),
+        ("a batch that may have neighbours", Requirements(GB10, own_part=False, work=BATCH), "a100-1g"),
+        ("days at a notebook with neighbours", Requirements(GB10, own_part=False, long=True), "a100-1g"),
+        ("many small steady processes", Requirements(4096, own_part=False, small_processes=True), "a100-mps"),
+        ("many small processes, each on its own", Requirements(4096, small_processes=True), "a100-1g"),
+        (
+            "in time, whoever else is there",
+            Requirements(GB10, own_part=False, work=SERVING, sensitive=LATENCY),
+            "a100-1g",
+        ),
+        ("two cards for one job", Requirements(GB10, work=BATCH, cards=2), "a100"),
+        ("two cards that talk much", Requirements(GB80, work=BATCH, cards=2, sensitive=INTERCONNECT), "a100"),
+        ("several nodes asked, one is enough", Requirements(GB80, work=BATCH, cards=4, several_nodes=True), "a100"),
+        ("more than a card of 80 GB has", Requirements(81920, or_more=True), "mi300x"),
+        ("FP8", Requirements(GB40, fp8=True), "h100"),
+        ("FP8 from AMD", Requirements(GB40, fp8=True, vendor="amd"), "mi300x"),
+        ("attributes", Requirements(GB40, dra=True), "h100"),
+        ("a notebook whose peak nobody knows", Requirements(), "a100-1g"),
+        ("hours whose peak nobody knows", Requirements(work=BATCH), "a100"),
     ],
 )
-def test_one_situation_one_class(situation: str, needs: Needs, expected: str) -> None:
+def test_one_situation_one_class(situation: str, needs: Requirements, expected: str) -> None:
     assert best(needs) == expected, situation
 
 
 def test_the_order_in_which_classes_are_given_does_not_matter() -> None:
     twin = replace(SLICE, slug="a100-1g-other")
     for order in permutations((SLICE, twin, A100, TURNS)):
-        found = advise(Needs(GB10), order)
+        found = recommend(Requirements(GB10), order)
         assert (found.best and found.best.slug, found.runner_up and found.runner_up.slug) == ("a100-1g", twin.slug)
 
 
@@ -99,7 +106,7 @@ def test_the_order_in_which_classes_are_given_does_not_matter() -> None:
 
 
 def test_what_fits_is_told_with_what_is_to_spare() -> None:
-    found = advise(Needs(GB10), ALL)
+    found = recommend(Requirements(GB10), ALL)
     assert found.reasons[0] == "9,856 MiB of its own: your peak of 9,537 MiB (10 GB) fits, with 319 MiB to spare."
     assert found.trade_off == (
         "only the compute of 1g.10gb, and no traffic between cards (NCCL). "
@@ -108,66 +115,66 @@ def test_what_fits_is_told_with_what_is_to_spare() -> None:
 
 
 def test_ten_gib_do_not_fit_a_slice_that_is_called_ten_gb() -> None:
-    assert best(Needs(10 * 1024)) == "a100-3g"
-    assert why(advise(Needs(10 * 1024), ALL), "a100-1g") == "9,856 MiB of memory, 10,240 MiB (10 GiB) needed."
+    assert best(Requirements(10 * 1024)) == "a100-3g"
+    assert why(recommend(Requirements(10 * 1024), ALL), "a100-1g") == "9,856 MiB of memory, 10,240 MiB (10 GiB) needed."
 
 
 def test_the_peak_may_be_all_of_the_memory() -> None:
-    assert best(Needs(9856), SLICE) == "a100-1g"
-    assert best(Needs(9857), SLICE) == ""
-    assert best(Needs(9856, or_more=True), SLICE) == ""
+    assert best(Requirements(9856), SLICE) == "a100-1g"
+    assert best(Requirements(9857), SLICE) == ""
+    assert best(Requirements(9856, or_more=True), SLICE) == ""
 
 
 def test_a_class_that_does_not_say_its_memory_promises_nothing() -> None:
     silent = replace(A100, axes=replace(WHOLE, memory_mib=None))
-    assert best(Needs(GB10), silent, LARGE_SLICE) == "a100-3g"
-    alone = advise(Needs(GB10), [silent])
+    assert best(Requirements(GB10), silent, LARGE_SLICE) == "a100-3g"
+    alone = recommend(Requirements(GB10), [silent])
     assert (alone.best, alone.end) == (None, CHANGE)
     assert alone.end_text.startswith("No class that would do says how much memory it has.")
-    assert best(Needs(), silent) == "a100"
+    assert best(Requirements(), silent) == "a100"
 
 
 def test_memory_that_is_used_together_has_to_do_for_all() -> None:
     """Four that take turns use one memory: 4 × 30,000 MiB are more than 81,920."""
-    found = advise(Needs(30000, own_part=False), [TURNS, A100])
+    found = recommend(Requirements(30000, own_part=False), [TURNS, A100])
     assert found.best
     assert found.best.slug == "a100"
     assert "that would be 120,000 MiB" in why(found, "a100-turns")
-    assert best(Needs(20480, own_part=False), TURNS, A100) == "a100-turns"
-    assert best(Needs(20481, own_part=False), TURNS, A100) == "a100"
+    assert best(Requirements(20480, own_part=False), TURNS, A100) == "a100-turns"
+    assert best(Requirements(20481, own_part=False), TURNS, A100) == "a100"
 
 
 # ---- sharing --------------------------------------------------------------------------------------------------------
 
 
 def test_who_takes_turns_is_never_told_a_part_of_a_card() -> None:
-    found = advise(Needs(GB10, own_part=False), ALL)
+    found = recommend(Requirements(GB10, own_part=False), ALL)
     assert found.trade_off.startswith("not a part of a card. Up to 3 neighbours take turns with you")
     assert not any(word in " ".join((*found.reasons, found.trade_off)) for word in ("1/4", "quarter", "25 %", "0.25"))
 
 
 def test_an_unknown_peak_is_kept_from_unfenced_memory_and_told_why() -> None:
-    found = advise(Needs(own_part=False), [TURNS, SLICE])
+    found = recommend(Requirements(own_part=False), [TURNS, SLICE])
     assert (found.best and found.best.slug, found.end) == ("a100-1g", KEEP_EXCLUSIVE)
     assert found.end_text == (
         "Keep exclusive. A100 in turns: Its memory is not fenced and your peak is not known: up to 4 processes use the "
         "same memory, and one that takes too much ends its neighbours."
     )
-    assert advise(Needs(GB10, own_part=False), ALL).end == ""
-    assert advise(Needs(GB10, own_part=False), [replace(TURNS, life_cycle="retiring"), SLICE]).end == ""
-    only_shared = advise(Needs(own_part=False), [TURNS])
+    assert recommend(Requirements(GB10, own_part=False), ALL).end == ""
+    assert recommend(Requirements(GB10, own_part=False), [replace(TURNS, life_cycle="retiring"), SLICE]).end == ""
+    only_shared = recommend(Requirements(own_part=False), [TURNS])
     assert (only_shared.best, only_shared.end) == (None, CHANGE)
     assert only_shared.end_text.endswith("Keep exclusive: ask the operators for a class that is not shared.")
 
 
 def test_mps_is_for_small_steady_processes_only() -> None:
-    assert best(Needs(4096, own_part=False), MPS) == ""
-    assert best(Needs(4096, own_part=False, small_processes=True), MPS) == "a100-mps"
-    assert best(Needs(4096, own_part=False, small_processes=True, vendor="amd"), MI300X) == ""
+    assert best(Requirements(4096, own_part=False), MPS) == ""
+    assert best(Requirements(4096, own_part=False, small_processes=True), MPS) == "a100-mps"
+    assert best(Requirements(4096, own_part=False, small_processes=True, vendor="amd"), MI300X) == ""
 
 
 def test_the_runner_up_may_have_neighbours_where_nothing_else_is_left() -> None:
-    found = advise(Needs(GB10), [SLICE, TURNS])
+    found = recommend(Requirements(GB10), [SLICE, TURNS])
     assert found.runner_up
     assert (found.runner_up.slug, found.runner_up.why) == (
         "a100-turns",
@@ -179,7 +186,7 @@ def test_the_runner_up_may_have_neighbours_where_nothing_else_is_left() -> None:
 
 
 def test_slices_do_not_work_as_one() -> None:
-    found = advise(Needs(4096, work=BATCH, cards=2, sensitive=INTERCONNECT), [SLICE, LARGE_SLICE])
+    found = recommend(Requirements(4096, work=BATCH, cards=2, sensitive=INTERCONNECT), [SLICE, LARGE_SLICE])
     assert (found.best, found.end) == (None, CHANGE)
     assert "There is no traffic between slices (NCCL, peer to peer)" in found.end_text
     assert found.end_text.endswith("or ask the operators for whole cards.")
@@ -187,20 +194,22 @@ def test_slices_do_not_work_as_one() -> None:
 
 def test_pcie_is_too_slow_for_who_depends_on_the_interconnect() -> None:
     slow = replace(A100, slug="pcie", name="A100 PCIe", interconnect="pcie", price=Decimal(1))
-    talk = Needs(GB10, work=BATCH, cards=2, sensitive=INTERCONNECT)
+    talk = Requirements(GB10, work=BATCH, cards=2, sensitive=INTERCONNECT)
     assert best(talk, slow, H100) == "h100"
     assert best(replace(talk, sensitive=""), slow, H100) == "pcie"
-    unknown = advise(talk, [replace(A100, interconnect="unknown")])
+    unknown = recommend(talk, [replace(A100, interconnect="unknown")])
     assert unknown.trade_off.endswith("Nobody entered how its cards are joined.")
 
 
 def test_one_node_has_to_hold_all_cards() -> None:
-    found = advise(Needs(GB80, work=BATCH, cards=16, several_nodes=True), [replace(A100, units_per_workload=16)])
+    found = recommend(
+        Requirements(GB80, work=BATCH, cards=16, several_nodes=True), [replace(A100, units_per_workload=16)]
+    )
     assert found.end_text == (
         "A100 80GB: A workload runs on one node, and none has more than 8 cards; 16 asked. "
         "Ask for at most 8 cards on one node, or split the work into independent jobs."
     )
-    few = advise(Needs(GB80, work=BATCH, cards=9), [A100])
+    few = recommend(Requirements(GB80, work=BATCH, cards=9), [A100])
     assert few.end_text.startswith("A100 80GB: At most 8 cards per workload, 9 asked.")
 
 
@@ -211,26 +220,46 @@ def test_one_node_has_to_hold_all_cards() -> None:
     ("needs", "options", "text"),
     [
         (
-            Needs(200 * 1024),
+            Requirements(200 * 1024),
             ALL,
             "No class has 204,800 MiB (200 GiB) on one card; the most is MI300X with 196,608 MiB. "
             "Split the model over 2 cards, or need less: smaller batch, lower precision, offloading.",
         ),
-        (Needs(16 * 81920), [A100], "Even split it would take 16 cards, more than a workload may have: need less."),
-        (Needs(GB10, fp8=True), [A100], "A100 80GB: It does not compute in FP8. Do without, or ask the operators"),
-        (Needs(GB10, vendor="intel"), [A100], "A100 80GB: Not made by Intel."),
-        (Needs(GB10, dra=True), [A100], "Devices are not chosen by attributes here, only counted."),
-        (Needs(GB10), [replace(A100, kinds="job")], "A100 80GB: It takes jobs only. Run it as a job."),
-        (Needs(GB10), [replace(A100, life_cycle="retiring")], "A100 80GB: It is retiring: nothing new starts on it."),
-        (Needs(GB10), [replace(A100, largest_node=0)], "A100 80GB: No node offers it at present. Ask the operators"),
-        (Needs(GB10), [TURNS], "Shared with up to 3 neighbours, who can slow it down or end it. Accept neighbours"),
-        (Needs(GB80), [SLICE], "the most is A100 1g.10gb with 9,856 MiB. Need less"),
-        (Needs(GB10), [CPU], "No class with a GPU is open yet. Ask the operators."),
-        (Needs(GB10), [], "No class with a GPU is open yet. Ask the operators."),
+        (
+            Requirements(16 * 81920),
+            [A100],
+            "Even split it would take 16 cards, more than a workload may have: need less.",
+        ),
+        (
+            Requirements(GB10, fp8=True),
+            [A100],
+            "A100 80GB: It does not compute in FP8. Do without, or ask the operators",
+        ),
+        (Requirements(GB10, vendor="intel"), [A100], "A100 80GB: Not made by Intel."),
+        (Requirements(GB10, dra=True), [A100], "Devices are not chosen by attributes here, only counted."),
+        (Requirements(GB10), [replace(A100, kinds="job")], "A100 80GB: It takes jobs only. Run it as a job."),
+        (
+            Requirements(GB10),
+            [replace(A100, life_cycle="retiring")],
+            "A100 80GB: It is retiring: nothing new starts on it.",
+        ),
+        (
+            Requirements(GB10),
+            [replace(A100, largest_node=0)],
+            "A100 80GB: No node offers it at present. Ask the operators",
+        ),
+        (
+            Requirements(GB10),
+            [TURNS],
+            "Shared with up to 3 neighbours, who can slow it down or end it. Accept neighbours",
+        ),
+        (Requirements(GB80), [SLICE], "the most is A100 1g.10gb with 9,856 MiB. Need less"),
+        (Requirements(GB10), [CPU], "No class with a GPU is open yet. Ask the operators."),
+        (Requirements(GB10), [], "No class with a GPU is open yet. Ask the operators."),
     ],
 )
-def test_nothing_fits(needs: Needs, options: list[Option], text: str) -> None:
-    found = advise(needs, options)
+def test_nothing_fits(needs: Requirements, options: list[ClassOption], text: str) -> None:
+    found = recommend(needs, options)
     assert (found.best, found.runner_up, found.starts_now, found.end) == (None, None, None, CHANGE)
     assert text in found.end_text
     assert {one.slug for one in found.ruled_out} == {one.slug for one in options}
@@ -240,7 +269,7 @@ def test_whether_a_product_computes_in_fp8_may_be_unknown() -> None:
     assert [has_fp8(name) for name in ("NVIDIA-H100-80GB-HBM3", "NVIDIA-L40S", "AMD_Instinct_MI300X_OAM")] == [True] * 3
     assert [has_fp8(name) for name in ("NVIDIA-A100-SXM4-80GB", "Tesla-V100-SXM2-32GB", "Tesla-T4")] == [False] * 3
     assert [has_fp8(name) for name in ("", "GPU-9000", "NVIDIA GPU")] == [None] * 3
-    assert why(advise(Needs(fp8=True), [replace(A100, fp8=None)]), "a100").startswith("Nobody here knows")
+    assert why(recommend(Requirements(fp8=True), [replace(A100, fp8=None)]), "a100").startswith("Nobody here knows")
 
 
 # ---- what the team may use, and what starts --------------------------------------------------------------------------
@@ -248,8 +277,8 @@ def test_whether_a_product_computes_in_fp8_may_be_unknown() -> None:
 
 def test_a_held_class_comes_last_and_says_so() -> None:
     held = replace(SLICE, held="Held for a driver update.")
-    assert best(Needs(GB10), held, A100) == "a100"
-    alone = advise(Needs(GB10), [held])
+    assert best(Requirements(GB10), held, A100) == "a100"
+    alone = recommend(Requirements(GB10), [held])
     assert alone.best
     assert (alone.best.at_once, alone.best.start) == (False, "Held for a driver update.")
     assert alone.starts_now is None
@@ -257,7 +286,7 @@ def test_a_held_class_comes_last_and_says_so() -> None:
 
 def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
     larger = replace(A100, slug="larger", axes=replace(WHOLE, memory_mib=98304))
-    found = advise(Needs(GB10), [replace(SLICE, granted=0, left=0), A100, larger])
+    found = recommend(Requirements(GB10), [replace(SLICE, granted=0, left=0), A100, larger])
     assert found.best
     assert found.runner_up
     assert (found.best.slug, found.runner_up.slug) == ("a100", "a100-1g")
@@ -277,20 +306,20 @@ def test_what_the_team_may_use_comes_first_and_the_smaller_one_second() -> None:
         (replace(SLICE, granted=None, left=0), False, "You are in no team; workloads start in a team."),
     ],
 )
-def test_when_it_would_start(option: Option, at_once: bool, start: str) -> None:
-    found = advise(Needs(GB10), [option])
+def test_when_it_would_start(option: ClassOption, at_once: bool, start: str) -> None:
+    found = recommend(Requirements(GB10), [option])
     assert found.best
     assert (found.best.at_once, found.best.start[: len(start)]) == (at_once, start)
 
 
 def test_free_on_several_nodes_is_not_free_on_one() -> None:
-    found = advise(Needs(GB80, work=BATCH, cards=2), [replace(A100, most_on_one_node=1)])
+    found = recommend(Requirements(GB80, work=BATCH, cards=2), [replace(A100, most_on_one_node=1)])
     assert found.best
     assert found.best.start == "Waits: 3 free, but at most 1 on one node; 2 asked."
 
 
 def test_what_starts_now_is_named_where_the_best_one_waits() -> None:
-    found = advise(Needs(GB10), [replace(SLICE, left=0), A100])
+    found = recommend(Requirements(GB10), [replace(SLICE, left=0), A100])
     assert found.best
     assert found.starts_now
     assert (found.best.slug, found.starts_now.slug) == ("a100-1g", "a100")
@@ -298,9 +327,9 @@ def test_what_starts_now_is_named_where_the_best_one_waits() -> None:
 
 
 def test_cuda_is_not_sent_to_other_vendors_unasked() -> None:
-    found = advise(Needs(81920, or_more=True), ALL)
+    found = recommend(Requirements(81920, or_more=True), ALL)
     assert found.trade_off.endswith("Not NVIDIA: programs and images for CUDA do not run on it.")
     axes = replace(MI300X.axes, partition="cpx_nps1", memory_mib=24576)
     part = replace(MI300X, slug="amd-part", granted=4, left=4, axes=axes)
-    assert best(Needs(GB10), part, LARGE_SLICE) == "a100-3g"
-    assert best(Needs(GB10, vendor="amd"), part, LARGE_SLICE) == "amd-part"
+    assert best(Requirements(GB10), part, LARGE_SLICE) == "a100-3g"
+    assert best(Requirements(GB10, vendor="amd"), part, LARGE_SLICE) == "amd-part"

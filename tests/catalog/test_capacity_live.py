@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tests.capacity_churn import churning
 from tests.cluster.watchers import Watchers, eventually, is_current
 

@@ -11,8 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
+from catalog.classes.capacity.queries import capacities
+from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
-from catalog.queries import Capacity, capacities
 from cluster.models import Cluster
 from tenants.models import Membership
 from tests import crowd, make

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from catalog import queries
+from catalog.classes.capacity import queries
+from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
-from catalog.queries import Capacity
 from cluster.models import Cluster
 from tests import make, mirrored
 

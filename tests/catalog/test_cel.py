@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog import cel
+from catalog.classes.validation import cel
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from catalog import cel
     ],
 )
 def test_selectors_that_the_api_server_takes_are_taken(expression: str) -> None:
-    assert cel.problem(expression) == ""
+    assert cel.selector_problem(expression) == ""
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_selectors_that_the_api_server_takes_are_taken(expression: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(expression: str, said: str) -> None:
-    assert said in cel.problem(expression)
-    assert bool(said) is bool(cel.problem(expression))
+    assert said in cel.selector_problem(expression)
+    assert bool(said) is bool(cel.selector_problem(expression))
 
 
 @given(st.text(max_size=200))
 def test_nothing_that_is_typed_breaks_it(expression: str) -> None:
-    assert isinstance(cel.problem(expression), str)
+    assert isinstance(cel.selector_problem(expression), str)

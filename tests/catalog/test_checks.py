@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
-from accounts.actor import system
-from catalog import actions, checks, discovery, queries
-from catalog.findings import Finding, Node, Offer, Queue, Severity, Site, Subject
+from accounts.core.actor import system_actor
+from catalog.checks import suite
+from catalog.checks.queries import check_report
+from catalog.checks.queues import EXCLUDED_PREFIXES
+from catalog.checks.types import CheckedClass, CheckedNode, CheckedQueue, CheckedSite, Finding, Severity, Subject
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
+from catalog.discovery import types as discovery_types
 from catalog.models import DismissedProposal, GpuClass
-from catalog.queries.checks import checked
-from catalog.queue_checks import EXCLUDED_PREFIXES
 from cluster.models import Cluster, MirrorEpoch
 from tests import make, mirrored
 
@@ -36,30 +39,32 @@ def node(
     product: str = A100,
     labels: Mapping[str, str] | None = None,
     **fields: Any,
-) -> Node:
+) -> CheckedNode:
     """Four whole A100 cards, each for one, unless told otherwise. Keys of `labels` without their `nvidia.com/`."""
     has = {GPU: 4} if devices is None else devices
     usual = {"gpu.product": product, "gpu.sharing-strategy": "none", "gpu.replicas": "1", "gpu.memory": "81920"}
     all_labels = {f"nvidia.com/{key}": value for key, value in {**usual, **(labels or {})}.items() if value}
-    seen = discovery.Node(name, all_labels, taints, {"cpu": 64, "memory": 256, **has})
-    return Node(seen, capacity if capacity is not None else has, **fields)
+    seen = discovery_types.NodeFacts(name, all_labels, taints, {"cpu": 64, "memory": 256, **has})
+    return CheckedNode(seen, capacity if capacity is not None else has, **fields)
 
 
-def offer(name: str = "A100", *, labels: Mapping[str, str] | None = None, id: int = 1, **fields: Any) -> Offer:
+def offer(name: str = "A100", *, labels: Mapping[str, str] | None = None, id: int = 1, **fields: Any) -> CheckedClass:
     """Whole A100 cards, open, by product and sharing strategy, unless told otherwise."""
     selector = {"gpu.product": A100, "gpu.sharing-strategy": "none"} if labels is None else labels
     values: dict[str, Any] = {"resource": GPU, "product": A100, "memory_mib": 81920, **fields}
     node_labels = {f"nvidia.com/{key}": value for key, value in selector.items()}
-    return Offer(id=id, slug=name.lower(), name=name, flavor=f"{name.lower()}-1", node_labels=node_labels, **values)
+    return CheckedClass(
+        id=id, slug=name.lower(), name=name, flavor=f"{name.lower()}-1", node_labels=node_labels, **values
+    )
 
 
-def dra(resource: str = "dra.portal/h100", device_class: str = "gpu.nvidia.com") -> Offer:
+def dra(resource: str = "dra.portal/h100", device_class: str = "gpu.nvidia.com") -> CheckedClass:
     fields: dict[str, Any] = {"interface": "dra", "device_class": device_class, "device_selector": "true"}
     return offer("H100", labels={"gpu.product": "H100"}, resource=resource, product="H100", memory_mib=None, **fields)
 
 
-def site(*nodes: Node, classes: tuple[Offer, ...] = (), **fields: Any) -> Site:
-    return Site(nodes=nodes, classes=classes, **fields)
+def site(*nodes: CheckedNode, classes: tuple[CheckedClass, ...] = (), **fields: Any) -> CheckedSite:
+    return CheckedSite(nodes=nodes, classes=classes, **fields)
 
 
 NODE = Subject("node", "n1")
@@ -70,8 +75,8 @@ class Case:
     """`finds` has exactly one finding of this check, whose sentence has `words`; `neighbour` has none."""
 
     code: str
-    finds: Site
-    neighbour: Site
+    finds: CheckedSite
+    neighbour: CheckedSite
     words: str
     subject: Subject = NODE
 
@@ -81,11 +86,11 @@ SLICED = {"gpu.sharing-strategy": "time-slicing", "gpu.replicas": "4"}
 SLICES = {GPU: 0, "nvidia.com/mig-1g.10gb": 7}
 BY_PRODUCT = {"gpu.product": A100}
 TIME_SLICED = offer(labels=BY_PRODUCT, sharing="time-slicing", replicas=4)
-H100_SLICE = discovery.Device("gpu.nvidia.com", "n1", {"productName": "H100"}, 81559)
+H100_SLICE = discovery_types.Device("gpu.nvidia.com", "n1", {"productName": "H100"}, 81559)
 CUT = {"gpu.replicas": "0", "mig.strategy": "mixed"}
 
 
-def many(number: int, *, resources: int = 1) -> tuple[Offer, ...]:
+def many(number: int, *, resources: int = 1) -> tuple[CheckedClass, ...]:
     """Classes that nothing else is wrong with but their number; each has a label of its own."""
     return tuple(
         offer(f"c{n:03}", id=n, labels={"gpu.product": f"p{n}"}, resource=f"nvidia.com/r{n % resources}")
@@ -93,7 +98,7 @@ def many(number: int, *, resources: int = 1) -> tuple[Offer, ...]:
     )
 
 
-def profiles(*names: str) -> Site:
+def profiles(*names: str) -> CheckedSite:
     return site(node(devices={f"nvidia.com/mig-{name}": 1 for name in names}, labels=CUT))
 
 
@@ -242,8 +247,12 @@ CASES = [
     ),
     Case(
         "resource_not_covered",
-        site(node(), classes=(offer(),), queues=(Queue("team-a", {"a100-1": frozenset({"nvidia.com/other"})}),)),
-        site(node(), classes=(offer(),), queues=(Queue("team-a", {"a100-1": frozenset({GPU})}), Queue("team-b", {}))),
+        site(node(), classes=(offer(),), queues=(CheckedQueue("team-a", {"a100-1": frozenset({"nvidia.com/other"})}),)),
+        site(
+            node(),
+            classes=(offer(),),
+            queues=(CheckedQueue("team-a", {"a100-1": frozenset({GPU})}), CheckedQueue("team-b", {})),
+        ),
         "Pods of class A100 request nvidia.com/gpu, which queue team-a neither covers for that class nor excludes",
         A_CLASS,
     ),
@@ -357,13 +366,19 @@ CASES = [
     ),
     Case(
         "nothing_advertised",
-        site(Node(discovery.Node("n1", {"amd.com/gpu.family": "AI"}, (TAINT,), {"cpu": 8}), {})),
-        site(Node(discovery.Node("n1", {"amd.com/gpu.family": "AI"}, (TAINT,), {"amd.com/gpu": 8}), {})),
+        site(CheckedNode(discovery_types.NodeFacts("n1", {"amd.com/gpu.family": "AI"}, (TAINT,), {"cpu": 8}), {})),
+        site(
+            CheckedNode(discovery_types.NodeFacts("n1", {"amd.com/gpu.family": "AI"}, (TAINT,), {"amd.com/gpu": 8}), {})
+        ),
         "GPUs of amd.com",
     ),
     Case(
         "nothing_advertised",
-        site(Node(discovery.Node("n1", {"gpu.intel.com/device-id.0300-e211.present": "true"}, (TAINT,), {}), {})),
+        site(
+            CheckedNode(
+                discovery_types.NodeFacts("n1", {"gpu.intel.com/device-id.0300-e211.present": "true"}, (TAINT,), {}), {}
+            )
+        ),
         site(node(devices={}, labels={"gpu.present": "true"}), slices=(H100_SLICE,)),
         "GPUs of gpu.intel.com",
     ),
@@ -389,8 +404,8 @@ CASES = [
 ]
 
 
-def found(of: Site, code: str) -> list[Finding]:
-    return [one for one in checks.check(of) if one.code == code]
+def found(of: CheckedSite, code: str) -> list[Finding]:
+    return [one for one in suite.check_site(of) if one.code == code]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.code}: {case.words[:40]}")
@@ -405,7 +420,7 @@ def test_a_check_finds_its_case_and_not_the_neighbour(case: Case) -> None:
 
 def test_every_check_has_a_case() -> None:
     told = {case.code for case in CASES}
-    assert {name for one in checks.CHECKS if (name := one.__name__) != "queue_limits"} | {"queue_limit"} == told
+    assert {name for one in suite.CHECKS if (name := one.__name__) != "queue_limits"} | {"queue_limit"} == told
 
 
 def test_since_when_is_told_where_the_cluster_tells_it() -> None:
@@ -420,8 +435,8 @@ def test_since_when_is_told_where_the_cluster_tells_it() -> None:
 def test_retired_and_draft_classes_are_not_checked() -> None:
     wrong = offer(labels={"gpu.product": "gone"})
     assert found(site(classes=(wrong,)), "class_without_nodes")
-    assert checks.check(site(classes=(replace(wrong, is_open=False),))) == ()
-    assert checks.check(site(classes=(replace(wrong, is_open=False, is_draft=True),))) == ()
+    assert suite.check_site(site(classes=(replace(wrong, is_open=False),))) == ()
+    assert suite.check_site(site(classes=(replace(wrong, is_open=False, is_draft=True),))) == ()
 
 
 def test_a_draft_is_named_where_it_would_help() -> None:
@@ -436,7 +451,7 @@ def test_devices_that_kueue_does_not_count_are_named() -> None:
 
 
 def test_findings_do_not_depend_on_the_order_of_what_was_seen() -> None:
-    everything = Site(
+    everything = CheckedSite(
         nodes=tuple(
             replace(one, seen=replace(one.seen, name=f"{number}-{one.name}"))
             for number, case in enumerate(CASES)
@@ -448,13 +463,13 @@ def test_findings_do_not_depend_on_the_order_of_what_was_seen() -> None:
             for one in case.finds.classes[:5]
         ),
     )
-    expected = checks.check(everything)
+    expected = suite.check_site(everything)
     assert len(expected) > 30
     assert [one.severity for one in expected] == sorted((o.severity for o in expected), key=list(Severity).index)
     mixed = list(everything.nodes), list(everything.classes)
     for part in mixed:
         random.Random(4).shuffle(part)
-    assert checks.check(replace(everything, nodes=tuple(mixed[0]), classes=tuple(mixed[1]))) == expected
+    assert suite.check_site(replace(everything, nodes=tuple(mixed[0]), classes=tuple(mixed[1]))) == expected
 
 
 def test_queues_exclude_what_kueue_is_told_to_exclude() -> None:
@@ -467,34 +482,34 @@ def test_queues_exclude_what_kueue_is_told_to_exclude() -> None:
 
 
 def accepted(cluster: Cluster) -> None:
-    proposed = queries.discover(cluster)
+    proposed = queries.discover_cluster(cluster)
     assert proposed is not None
-    actions.accept_proposals(list(proposed.proposals), by=system("test"), cluster=cluster)
+    actions.accept_proposals(list(proposed.proposals), by=system_actor("test"), cluster=cluster)
 
 
 def test_a_catalog_of_everything_that_was_proposed_has_nothing_wrong(cluster: Cluster) -> None:
     """One hint remains on the simulated hardware: its A100 are cut into four profiles."""
     mirrored.hardware_seen(cluster)
     accepted(cluster)
-    answer = checked(cluster)
+    answer = check_report(cluster)
     assert answer.is_current
     assert [(one.code, one.severity) for one in answer.findings or ()] == [("too_many_profiles", Severity.HINT)]
 
 
 def test_without_a_mirror_nothing_is_said_to_be_well(cluster: Cluster) -> None:
-    assert checked(cluster).findings is None
+    assert check_report(cluster).findings is None
     mirrored.hardware_seen(cluster)
-    assert checked(cluster).findings
+    assert check_report(cluster).findings
     MirrorEpoch.objects.all().delete()
-    assert checked(cluster).findings is None
-    assert checked(cluster).problem
+    assert check_report(cluster).findings is None
+    assert check_report(cluster).problem
 
 
 def test_dismissed_capacity_is_no_finding(cluster: Cluster) -> None:
     mirrored.hardware_seen(cluster)
-    before = {one.sentence for one in checked(cluster).findings or ()}
+    before = {one.sentence for one in check_report(cluster).findings or ()}
     DismissedProposal.objects.create(cluster=cluster, slug="gaudi", reason="Kept for the vendor's test.")
-    (gone,) = before - {one.sentence for one in checked(cluster).findings or ()}
+    (gone,) = before - {one.sentence for one in check_report(cluster).findings or ()}
     assert gone == "No class offers 8 units of habana.ai/gaudi (Intel Gaudi) on gaudi."
 
 
@@ -506,5 +521,5 @@ def test_the_number_of_queries_does_not_grow(cluster: Cluster, nodes: int, djang
     for number in range(nodes // 100):
         make.gpu_class(cluster, slug=f"a100-{number}")
     with django_assert_num_queries(6):
-        assert checked(cluster).findings is not None
+        assert check_report(cluster).findings is not None
     assert GpuClass.objects.count() == nodes // 100

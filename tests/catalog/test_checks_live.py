@@ -18,12 +18,13 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from catalog import checks, queries
+from catalog.checks import suite
+from catalog.classes import queries
 from catalog.models import GpuClass
-from cluster import queries as mirror
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api
+from cluster.reads import queries as mirror
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
 from tests import make
 from tests.waiting import wait_until
 
@@ -320,7 +321,7 @@ STAGES: tuple[Callable[[Site], Stage], ...] = (
 
 def test_every_check_is_staged() -> None:
     staged = {stage.__name__ for stage in STAGES}
-    assert staged == {name if (name := one.__name__) != "queue_limits" else "queue_limit" for one in checks.CHECKS}
+    assert staged == {name if (name := one.__name__) != "queue_limits" else "queue_limit" for one in suite.CHECKS}
 
 
 @pytest.fixture

@@ -14,16 +14,17 @@ from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint
 from django.test import Client
 
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import User
-from catalog import actions, validity
+from catalog.classes import actions
+from catalog.classes.validation import field_checks
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from portal.errors import CONSTRAINT_SENTENCES, Refused, from_database_error
+from portal.core.errors import CONSTRAINT_SENTENCES, Refused, from_database_error
 from tests import make
 
 pytestmark = pytest.mark.django_db
-BY = system("test")
+BY = system_actor("test")
 DRA = {"interface": "dra", "resource": "dra.portal/gpu", "device_class": "gpu.nvidia.com", "device_selector": "true"}
 STORAGE = {"interface": "storage", "resource": "", "node_labels": {}}
 SHARED = {"sharing": "time-slicing", "replicas": 4, "units_per_workload": 1}
@@ -120,7 +121,7 @@ def test_what_is_let_through_is_taken_by_the_database(cluster: Cluster) -> None:
         "terms_version": [0, 1],
     }
     typed = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-    fine = [values for values in typed if not validity.problems({**vars(GpuClass()), **base(), **values})]
+    fine = [values for values in typed if not field_checks.class_problems({**vars(GpuClass()), **base(), **values})]
     assert 20 < len(fine) < 100 < len(typed)
     rows = [GpuClass(cluster=cluster, slug=f"x{n}", **{**base(), **values}) for n, values in enumerate(fine)]
     GpuClass.objects.bulk_create(rows)
@@ -191,7 +192,7 @@ def test_a_slug_that_is_taken_is_said_beside_it(cluster: Cluster, olga: User) ->
 
 
 def add_in_admin(by: User, model: GpuClass) -> Any:
-    shown = {name: getattr(model, name) for name in actions.EDITABLE}
+    shown = {name: getattr(model, name) for name in actions.EDITABLE_FIELDS}
     typed = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in shown.items()}
     client = Client()
     make.administrator(client, by)

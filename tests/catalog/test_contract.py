@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from catalog.contract import Axes, Contract, Promise, contract, gib
+from catalog.contract.guarantees import contract_of
+from catalog.contract.types import Axes, Contract, Guarantee, gib
 
 TOPICS = ["Memory", "Compute", "Faults", "Jitter", "Telemetry", "Interruption"]
 
@@ -46,11 +47,11 @@ IN_TURNS = [name for name, one in KINDS.items() if one.sharing == "time-slicing"
 
 
 def levels(kind: str) -> dict[str, str]:
-    return {promise.topic: promise.level for promise in contract(KINDS[kind]).promises}
+    return {promise.topic: promise.level for promise in contract_of(KINDS[kind]).promises}
 
 
-def said(kind: str, topic: str) -> Promise:
-    return next(promise for promise in contract(KINDS[kind]).promises if promise.topic == topic)
+def said(kind: str, topic: str) -> Guarantee:
+    return next(promise for promise in contract_of(KINDS[kind]).promises if promise.topic == topic)
 
 
 def sentences(of: Contract) -> list[str]:
@@ -64,8 +65,8 @@ def sentences(of: Contract) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_promise_has_a_sentence_and_its_reason(kind: str) -> None:
-    assert [promise.topic for promise in contract(KINDS[kind]).promises] == TOPICS
-    for promise in contract(KINDS[kind]).promises:
+    assert [promise.topic for promise in contract_of(KINDS[kind]).promises] == TOPICS
+    for promise in contract_of(KINDS[kind]).promises:
         assert promise.level in ("yes", "part", "no")
         assert promise.lead
         assert not promise.lead.endswith((".", ":"))
@@ -75,7 +76,7 @@ def test_every_promise_has_a_sentence_and_its_reason(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_support_and_people_who_choose_find_whole_sentences_with_a_reason(kind: str) -> None:
-    found = contract(KINDS[kind])
+    found = contract_of(KINDS[kind])
     assert re.fullmatch(r"\S.*[^.\s]\.", found.neighbours)
     for told in (found.suits, found.avoid, found.expected, found.incident):
         assert told
@@ -88,7 +89,7 @@ def test_support_and_people_who_choose_find_whole_sentences_with_a_reason(kind: 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_sentence_shows_a_value_that_is_missing(kind: str) -> None:
     leaked = re.compile(r"None(?! from neighbours)|\b(of|mode|slice) none\b|  | ,")
-    assert not [one for one in sentences(contract(KINDS[kind])) if leaked.search(one)]
+    assert not [one for one in sentences(contract_of(KINDS[kind])) if leaked.search(one)]
 
 
 # ---- what must never be said ---------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ def test_taking_turns_is_never_called_a_fraction_of_a_card(kind: str) -> None:
         r"\d+\s*/\s*\d+|%|percent|\b(half|third|quarter|fourth|fifth|eighth|tenth|fraction)\b|\bpart of (a|the|one)\b",
         re.I,
     )
-    for sentence in sentences(contract(KINDS[kind])):
+    for sentence in sentences(contract_of(KINDS[kind])):
         assert not fraction.search(re.sub(r"not a part of a (card|slice)", "", sentence)), sentence
     assert "not a part of a" in said(kind, "Compute").text
 
@@ -151,13 +152,13 @@ NEIGHBOURS = {
 
 @pytest.mark.parametrize(("kind", "expected"), NEIGHBOURS.items())
 def test_how_many_neighbours_there_can_be(kind: str, expected: str) -> None:
-    assert contract(KINDS[kind]).neighbours == expected
+    assert contract_of(KINDS[kind]).neighbours == expected
 
 
 def test_only_what_is_experimental_is_a_pilot() -> None:
-    pilots = {kind for kind, one in KINDS.items() if contract(one).tier == "pilot"}
+    pilots = {kind for kind, one in KINDS.items() if contract_of(one).tier == "pilot"}
     assert pilots == {"MPS", "MPS, memory unknown", "DRA shared"}
-    assert any("experimental" in sentence for sentence in contract(KINDS["MPS"]).avoid)
+    assert any("experimental" in sentence for sentence in contract_of(KINDS["MPS"]).avoid)
     assert "experimental" in said("DRA shared", "Compute").reason
 
 
@@ -190,27 +191,27 @@ def test_mps_names_its_limits() -> None:
 def test_a_shared_slice_takes_turns_on_one_slice_and_units_are_explained() -> None:
     assert said("MIG in turns", "Compute").text.startswith("not a part of a slice;")
     assert "fence around the slice holds" in said("MIG in turns", "Memory").reason
-    units = next(one for one in contract(KINDS["MIG in turns"]).expected if one.startswith("More units"))
+    units = next(one for one in contract_of(KINDS["MIG in turns"]).expected if one.startswith("More units"))
     assert "7 slices on a card are 28 units, and every unit is a turn on one slice." in units
 
 
 def test_a_shared_card_explains_why_there_are_more_units_than_cards() -> None:
     told = "More units than cards: each card is counted 4 times, and every unit is a turn on one."
-    assert told in contract(KINDS["time-slicing"]).expected
+    assert told in contract_of(KINDS["time-slicing"]).expected
 
 
 def test_a_slice_says_by_which_name_it_is_requested() -> None:
-    assert any("(MIG strategy single)" in one for one in contract(KINDS["MIG single"]).expected)
-    named = next(one for one in contract(KINDS["MIG mixed"]).expected if "(MIG strategy mixed)" in one)
+    assert any("(MIG strategy single)" in one for one in contract_of(KINDS["MIG single"]).expected)
+    named = next(one for one in contract_of(KINDS["MIG mixed"]).expected if "(MIG strategy mixed)" in one)
     assert "nvidia.com/mig-1g.10gb (" in named
-    assert any("claim that stays pending" in one for one in contract(KINDS["DRA slice"]).expected)
+    assert any("claim that stays pending" in one for one in contract_of(KINDS["DRA slice"]).expected)
 
 
 @pytest.mark.parametrize(
     ("partition", "has_media"), [("1g.10gb.me", True), ("1g.10gb+me", True), ("1g.24gb-me", False), ("1g.24gb", False)]
 )
 def test_media_engines_belong_to_the_slice_that_is_named_for_them(partition: str, has_media: bool) -> None:
-    text = next(one for one in contract(axes(partition=partition)).promises if one.topic == "Compute").text
+    text = next(one for one in contract_of(axes(partition=partition)).promises if one.topic == "Compute").text
     assert ("with the media engines" in text) is has_media
 
 
@@ -225,7 +226,7 @@ def test_an_amd_partition_shares_memory_stacks_by_its_memory_mode() -> None:
 
 @pytest.mark.parametrize("kind", ["AMD", "AMD partition", "Intel", "Gaudi"])
 def test_who_brings_a_cuda_image_is_warned(kind: str) -> None:
-    assert any(one.startswith("Programs built for CUDA:") for one in contract(KINDS[kind]).avoid)
+    assert any(one.startswith("Programs built for CUDA:") for one in contract_of(KINDS[kind]).avoid)
 
 
 def test_a_card_by_claim_says_who_holds_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.devices import device_class, equalities, may_take
+from catalog.discovery.dra_devices import device_class, equalities, may_take
 
 KNOWN = {"gpu.nvidia.com", "mig.nvidia.com", "gpu.amd.com"}
 H100 = {"driver": "gpu.nvidia.com", "type": "gpu", "productName": "NVIDIA H100"}

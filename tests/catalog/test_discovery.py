@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
-from catalog import actions, queries
-from catalog.discovery import DEVICE_CLASS_RESOURCES, Device, Discovery, Node, Proposal, discover
+from catalog.classes import actions as class_actions
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
+from catalog.discovery.inventory import DEVICE_CLASS_RESOURCES, discover
+from catalog.discovery.types import ClassProposal, Device, Discovery, NodeFacts
 from catalog.models import GpuClass, Pool
-from cluster import queries as mirror
 from cluster.models import Cluster
-from portal.errors import Refused
+from cluster.reads import queries as mirror
+from portal.core.errors import Refused
 from tests import mirrored
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,12 +28,12 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture
 def mixed(cluster: Cluster) -> Discovery:
     mirrored.hardware_seen(cluster, "mixed")
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
     return found
 
 
-def by_slug(found: Discovery) -> dict[str, Proposal]:
+def by_slug(found: Discovery) -> dict[str, ClassProposal]:
     return {proposal.slug: proposal for proposal in found.proposals}
 
 
@@ -141,7 +144,7 @@ def test_a_proposal_has_everything_filled_in(mixed: Discovery, slug: str) -> Non
 
 def test_the_morning_hardware_is_whole_cards_slices_and_shares(cluster: Cluster) -> None:
     mirrored.hardware_seen(cluster, "morning")
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
     assert sorted((one.slug, one.units, len(one.nodes)) for one in found.proposals) == [
         ("a100-sxm4-80gb", 32, 8),
@@ -171,10 +174,10 @@ def test_a_dra_class_names_its_devices_by_cel(mixed: Discovery) -> None:
     assert h100.device_selector == 'device.attributes["gpu.nvidia.com"].productName == "NVIDIA H100 80GB HBM3"'
 
 
-def l4(name: str, *, taints: tuple[dict[str, str], ...] = (), units: int = 2, **labels: str) -> Node:
+def l4(name: str, *, taints: tuple[dict[str, str], ...] = (), units: int = 2, **labels: str) -> NodeFacts:
     """A node of whole L4 cards; `labels` by what follows `nvidia.com/`, "_" for "."."""
     told = {"gpu.product": "NVIDIA-L4"} | {name.replace("_", ".").replace("..", "-"): v for name, v in labels.items()}
-    return Node(
+    return NodeFacts(
         name,
         {f"nvidia.com/{label}": value for label, value in told.items()},
         taints,
@@ -190,7 +193,7 @@ def test_only_vendors_taints_are_tolerated_those_of_every_node() -> None:
 
 
 def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
-    small = Node("n2", l4("n2").labels, (), {"nvidia.com/gpu": 4, "cpu": 16, "memory": 64})
+    small = NodeFacts("n2", l4("n2").labels, (), {"nvidia.com/gpu": 4, "cpu": 16, "memory": 64})
     (found,) = discover([l4("n1"), small]).proposals
     assert (found.units, found.units_per_workload, found.cpu_per_unit, found.memory_gib_per_unit) == (6, 4, 3, 14)
 
@@ -202,16 +205,16 @@ def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
     ("node", "sentence"),
     [
         (
-            Node("n1", {}, (), {"nvidia.com/gpu": 2, "cpu": 8}),
+            NodeFacts("n1", {}, (), {"nvidia.com/gpu": 2, "cpu": 8}),
             "Node n1 has nvidia.com/gpu, and no label says of which product and whether it is shared: "
             "GPU Feature Discovery does not run there.",
         ),
         (
-            Node("n1", {}, (), {"amd.com/gpu": 2, "cpu": 8}),
+            NodeFacts("n1", {}, (), {"amd.com/gpu": 2, "cpu": 8}),
             "Node n1 has amd.com/gpu, and no label says of which product: AMD's node labeller does not run there.",
         ),
         (
-            Node("n1", {}, (), {"gpu.intel.com/xe": 4, "cpu": 8}),
+            NodeFacts("n1", {}, (), {"gpu.intel.com/xe": 4, "cpu": 8}),
             "Node n1 has 4 gpu.intel.com/xe on an unknown number of cards by its labels: "
             "whether they are shared cannot be told.",
         ),
@@ -241,7 +244,7 @@ def test_a_unit_fits_on_the_smallest_node_of_its_class() -> None:
         ),
     ],
 )
-def test_what_labels_do_not_tell_is_a_problem_and_no_class(node: Node, sentence: str) -> None:
+def test_what_labels_do_not_tell_is_a_problem_and_no_class(node: NodeFacts, sentence: str) -> None:
     assert discover([node]) == Discovery((), (sentence,))
 
 
@@ -256,13 +259,13 @@ def test_labels_that_not_all_nodes_of_a_kind_have_do_not_select_it() -> None:
     assert (found.nodes, found.node_labels) == (("n1", "n2"), {"nvidia.com/gpu.product": "NVIDIA-L4"})
 
 
-def slices(name: str, **more: str) -> Node:
+def slices(name: str, **more: str) -> NodeFacts:
     """Slices of one profile, as an older Feature Discovery labels them: without a sharing strategy."""
     labels = {"nvidia.com/gpu.product": "NVIDIA-H100", "nvidia.com/mig-1g.10gb.replicas": "1", **more}
-    return Node(name, labels, (), {"nvidia.com/mig-1g.10gb": 7, "cpu": 64, "memory": 256})
+    return NodeFacts(name, labels, (), {"nvidia.com/mig-1g.10gb": 7, "cpu": 64, "memory": 256})
 
 
-def shared_slices(name: str, **more: str) -> Node:
+def shared_slices(name: str, **more: str) -> NodeFacts:
     return slices(name, **{"nvidia.com/mig-1g.10gb.replicas": "4", **more})
 
 
@@ -307,13 +310,13 @@ def test_whole_cards_in_unlike_machines_are_two_classes_where_labels_tell() -> N
     ],
     ids=["not all tell", "one machine", "one card each", "shares"],
 )
-def test_cards_stay_one_class_where_no_connection_differs_or_no_label_tells(nodes: list[Node]) -> None:
+def test_cards_stay_one_class_where_no_connection_differs_or_no_label_tells(nodes: list[NodeFacts]) -> None:
     (found,) = discover(nodes).proposals
     assert "nvidia.com/gpu.machine" not in found.node_labels
 
 
 def test_shares_of_unlike_numbers_of_users_are_unlike_classes() -> None:
-    def shared(replicas: str) -> Node:
+    def shared(replicas: str) -> NodeFacts:
         product = {"gpu_product": "NVIDIA-L4-SHARED", "gpu_sharing__strategy": "time-slicing"}
         return l4(f"n{replicas}", gpu_replicas=replicas, **product)
 
@@ -330,7 +333,7 @@ def test_a_renamed_shared_slice_keeps_its_profile() -> None:
         "nvidia.com/mig-1g.10gb.me.replicas": "3",
         "nvidia.com/mig-1g.10gb.me.sharing-strategy": "time-slicing",
     }
-    node = Node("n1", labels, (), {"nvidia.com/mig-1g.10gb.me.shared": 3, "cpu": 64, "memory": 256})
+    node = NodeFacts("n1", labels, (), {"nvidia.com/mig-1g.10gb.me.shared": 3, "cpu": 64, "memory": 256})
     (found,) = discover([node]).proposals
     assert (found.slug, found.resource) == ("h100-1g-10gb-me-shared", "nvidia.com/mig-1g.10gb.me.shared")
     assert (found.partition, found.replicas, found.memory_mib) == ("1g.10gb.me", 3, 9984)
@@ -338,9 +341,9 @@ def test_a_renamed_shared_slice_keeps_its_profile() -> None:
 
 
 def test_amd_partitions_under_the_name_of_a_card_are_told_by_the_label() -> None:
-    def amd(name: str, mode: str, units: int) -> Node:
+    def amd(name: str, mode: str, units: int) -> NodeFacts:
         labels = {"amd.com/gpu.product-name": "AMD_Instinct_MI300A", "amd.com/compute-memory-partition": mode}
-        return Node(name, labels, (), {"amd.com/gpu": units, "cpu": 192, "memory": 512})
+        return NodeFacts(name, labels, (), {"amd.com/gpu": units, "cpu": 192, "memory": 512})
 
     found = by_slug(discover([amd("n1", "spx_nps1", 4), amd("n2", "cpx_nps1", 24), amd("n3", "tpx_nps1", 12)]))
     assert {slug: (one.units, one.partition, one.weight) for slug, one in found.items()} == {
@@ -353,7 +356,7 @@ def test_amd_partitions_under_the_name_of_a_card_are_told_by_the_label() -> None
 def test_slices_by_claim_keep_the_profile_as_the_driver_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(dict_of_resources(), "mig.nvidia.com", "dra.portal/mig")
     attributes = {"type": "mig", "productName": "NVIDIA H100", "profile": "1g.10gb+me"}
-    node = Node("n1", {"nvidia.com/gpu.product": "NVIDIA-H100"}, (), {"cpu": 64, "memory": 256})
+    node = NodeFacts("n1", {"nvidia.com/gpu.product": "NVIDIA-H100"}, (), {"cpu": 64, "memory": 256})
     (found,) = discover([node], [Device("gpu.nvidia.com", "n1", attributes, 9984)]).proposals
     assert (found.slug, found.partition, found.weight) == ("h100-1g-10gb-me", "1g.10gb+me", Fraction(1, 7))
     assert found.device_selector.endswith('.profile == "1g.10gb+me"')
@@ -368,14 +371,19 @@ def dict_of_resources() -> dict[str, str]:
 
 def test_a_tainted_node_without_cards_is_not_offered_for_cpu_work() -> None:
     control_plane = {"key": "node-role.kubernetes.io/control-plane", "value": "", "effect": "NoSchedule"}
-    nodes = [Node("n1", {}, (control_plane,), {"cpu": 8, "memory": 32}), Node("n2", {}, (), {"cpu": 4, "memory": 16})]
+    nodes = [
+        NodeFacts("n1", {}, (control_plane,), {"cpu": 8, "memory": 32}),
+        NodeFacts("n2", {}, (), {"cpu": 4, "memory": 16}),
+    ]
     (found,) = discover(nodes).proposals
     assert (found.slug, found.units) == ("cpu", 4)
 
 
 def test_the_same_hardware_gives_the_same_classes_in_any_order() -> None:
     nodes = [
-        Node(f"n{n}", {"nvidia.com/gpu.product": "NVIDIA-L4", "zone": str(n)}, (), {"nvidia.com/gpu": n, "cpu": 64})
+        NodeFacts(
+            f"n{n}", {"nvidia.com/gpu.product": "NVIDIA-L4", "zone": str(n)}, (), {"nvidia.com/gpu": n, "cpu": 64}
+        )
         for n in (1, 2, 3)
     ]
     assert discover(nodes) == discover(reversed(nodes))
@@ -383,7 +391,7 @@ def test_the_same_hardware_gives_the_same_classes_in_any_order() -> None:
 
 
 def test_a_device_class_that_kueue_does_not_count_is_a_problem_and_no_class() -> None:
-    node = Node("n1", {}, (), {"cpu": 8})
+    node = NodeFacts("n1", {}, (), {"cpu": 8})
     device = Device("gpu.example.com", "n1", {"productName": "X"}, None)
     found = discover([node], [device])
     assert found.proposals == ()
@@ -397,17 +405,17 @@ def test_the_names_of_dra_devices_are_those_that_kueue_is_configured_with() -> N
 
 
 def test_nothing_is_proposed_while_nothing_is_known(cluster: Cluster) -> None:
-    assert queries.discover(cluster) is None
+    assert queries.discover_cluster(cluster) is None
 
 
 def test_proposals_become_open_classes_and_those_that_exist_are_left_as_they_are(
     mixed: Discovery, cluster: Cluster
 ) -> None:
-    made = actions.accept_proposals(list(mixed.proposals), by=system("test"), cluster=cluster)
+    made = actions.accept_proposals(list(mixed.proposals), by=system_actor("test"), cluster=cluster)
     assert len(made) == len(mixed.proposals)
     assert {gpu_class.life_cycle for gpu_class in made} == {"active"}
     GpuClass.objects.filter(slug="gaudi").update(name="Gaudi 3, room B")
-    assert actions.accept_proposals(list(mixed.proposals), by=system("test"), cluster=cluster) == []
+    assert actions.accept_proposals(list(mixed.proposals), by=system_actor("test"), cluster=cluster) == []
     assert GpuClass.objects.get(slug="gaudi").name == "Gaudi 3, room B"
     assert Pool.objects.get(cluster=cluster).due_at is not None
 
@@ -415,11 +423,11 @@ def test_proposals_become_open_classes_and_those_that_exist_are_left_as_they_are
 def test_the_catalog_is_edited_by_operators_only(cluster: Cluster, olga: User, dana: User, alice: User) -> None:
     for user in (dana, alice):
         with pytest.raises(Refused) as refused:
-            actions.create_class(
+            class_actions.create_class(
                 slug="cpu", cluster=cluster, by=Actor(user=user, via="page"), name="CPU", interface="none"
             )
         assert refused.value.code == "not_allowed"
-    made = actions.create_class(
+    made = class_actions.create_class(
         slug="cpu", cluster=cluster, by=Actor(user=olga, via="page"), name="CPU", interface="none"
     )
     assert made.life_cycle == "draft"

@@ -10,23 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.difference import difference, lines
-from catalog.file import REQUIRED, Document, Field, Problem, Schema, read, write
+from catalog.file.diff import diff_documents, diff_lines
+from catalog.file.reader import read_document
+from catalog.file.types import REQUIRED, CatalogDocument, FieldSchema, FileProblem, Schema
+from catalog.file.writer import write_document
 
 CLASS = (
-    Field("name", "text", length_max=20),
-    Field("resource", "text", ""),
-    Field("node_labels", "labels", {}),
-    Field("tolerations", "tolerations", []),
-    Field("memory_mib", "integer", None, is_optional=True),
-    Field("price_per_unit_hour", "decimal", Decimal(0)),
-    Field("promise_limit", "integer", None, is_optional=True),
-    Field("terms", "text", ""),
-    Field("teams", "names", []),
-    Field("runs_until", "moment", None, is_optional=True),
-    Field("life_cycle", "text", "draft", choices=("draft", "active", "retiring", "retired")),
+    FieldSchema("name", "text", length_max=20),
+    FieldSchema("resource", "text", ""),
+    FieldSchema("node_labels", "labels", {}),
+    FieldSchema("tolerations", "tolerations", []),
+    FieldSchema("memory_mib", "integer", None, is_optional=True),
+    FieldSchema("price_per_unit_hour", "decimal", Decimal(0)),
+    FieldSchema("promise_limit", "integer", None, is_optional=True),
+    FieldSchema("terms", "text", ""),
+    FieldSchema("teams", "names", []),
+    FieldSchema("runs_until", "moment", None, is_optional=True),
+    FieldSchema("life_cycle", "text", "draft", choices=("draft", "active", "retiring", "retired")),
 )
-IMAGE = (Field("reference", "text"), Field("deprecated_since", "date", None, is_optional=True))
+IMAGE = (FieldSchema("reference", "text"), FieldSchema("deprecated_since", "date", None, is_optional=True))
 SCHEMA: Schema = {"classes": CLASS, "images": IMAGE}
 
 
@@ -36,14 +38,14 @@ def a_class(**values: Any) -> dict[str, Any]:
 
 
 def problems(text: str) -> list[str]:
-    return [str(problem) for problem in read(text, SCHEMA)[1]]
+    return [str(problem) for problem in read_document(text, SCHEMA)[1]]
 
 
 def of_class(field: str) -> list[str]:
     return problems(f"version: 1\nclasses:\n  a100:\n    name: A\n    {field}\n")
 
 
-FULL = Document(
+FULL = CatalogDocument(
     classes={
         "a100": a_class(
             resource="nvidia.com/gpu",
@@ -65,7 +67,7 @@ FULL = Document(
 
 
 def test_what_is_written_says_what_differs_from_the_defaults_with_units() -> None:
-    text = write(FULL, SCHEMA)
+    text = write_document(FULL, SCHEMA)
     assert "    memory_mib: 81920  # MiB of one unit\n" in text
     assert "    price_per_unit_hour: 2.5  # for a unit and hour\n" in text
     assert "      memory_mib: 5 # no comment" in text.split("terms: |\n")[1], "a text is left as it is"
@@ -73,7 +75,7 @@ def test_what_is_written_says_what_differs_from_the_defaults_with_units() -> Non
 
 
 def test_what_is_written_is_read_as_the_same() -> None:
-    document, wrong = read(write(FULL, SCHEMA), SCHEMA)
+    document, wrong = read_document(write_document(FULL, SCHEMA), SCHEMA)
     assert (document, wrong) == (FULL, [])
 
 
@@ -82,8 +84,8 @@ def test_the_order_in_which_things_come_makes_no_difference() -> None:
     one = FULL.classes["a100"]
     turned = {**one, "node_labels": dict(reversed(one["node_labels"].items()))}
     turned["tolerations"] = [dict(reversed(item.items())) for item in one["tolerations"]]
-    first, second = Document({"a": one, "b": one}, {}), Document({"b": turned, "a": turned}, {})
-    assert write(first, SCHEMA) == write(second, SCHEMA)
+    first, second = CatalogDocument({"a": one, "b": one}, {}), CatalogDocument({"b": turned, "a": turned}, {})
+    assert write_document(first, SCHEMA) == write_document(second, SCHEMA)
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], include_characters="\n"), max_size=60)
@@ -91,14 +93,16 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], in
 
 @given(name=TEXTS.filter(lambda text: len(text) <= 20), terms=TEXTS, value=TEXTS, units=st.integers(0, 2**31 - 1))
 def test_any_text_and_number_survives(name: str, terms: str, value: str, units: int) -> None:
-    document = Document({"x": a_class(name=name, terms=terms, node_labels={"k": value}, promise_limit=units)}, {})
-    assert read(write(document, SCHEMA), SCHEMA) == (document, [])
+    document = CatalogDocument(
+        {"x": a_class(name=name, terms=terms, node_labels={"k": value}, promise_limit=units)}, {}
+    )
+    assert read_document(write_document(document, SCHEMA), SCHEMA) == (document, [])
 
 
 @pytest.mark.parametrize("terms", ["\n", "\n\n", "a\n", "a\n\n", "\na", " \n", "\n ", "a\n\nb\n"])
 def test_empty_lines_survive_wherever_they_stand(terms: str) -> None:
-    document = Document({"x": a_class(terms=terms), "y": a_class(terms=terms)}, {})
-    assert read(write(document, SCHEMA), SCHEMA) == (document, [])
+    document = CatalogDocument({"x": a_class(terms=terms), "y": a_class(terms=terms)}, {})
+    assert read_document(write_document(document, SCHEMA), SCHEMA) == (document, [])
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------
@@ -162,7 +166,7 @@ def test_files_that_are_none_are_refused_in_words(text: str, said: str) -> None:
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
     text = "version: 1\nclasses:\n  a: {nam: A, memory_mib: x}\n  b: 3\nimages:\n  i: {reference: ~}\n"
-    paths = {problem.path for problem in read(text, SCHEMA)[1]}
+    paths = {problem.path for problem in read_document(text, SCHEMA)[1]}
     assert paths == {"classes.a.nam", "classes.a.name", "classes.a.memory_mib", "classes.b", "classes.b.name"} | {
         "images.i.reference"
     }
@@ -170,29 +174,34 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 def test_values_are_what_is_written_not_what_yaml_makes_of_it() -> None:
     text = "version: 1\nclasses: {a: {name: 12.10, resource: no, memory_mib: 010, node_labels: {gpu: true}}}"
-    document, wrong = read(text, SCHEMA)
+    document, wrong = read_document(text, SCHEMA)
     assert wrong == []
     assert document.classes == {"a": a_class(name="12.10", resource="no", memory_mib=10, node_labels={"gpu": "true"})}
 
 
 def test_a_section_that_is_not_there_is_not_an_empty_one() -> None:
-    assert read("version: 1\nclasses:\n", SCHEMA)[0] == Document(classes={}, images=None)
+    assert read_document("version: 1\nclasses:\n", SCHEMA)[0] == CatalogDocument(classes={}, images=None)
 
 
 @given(st.text(max_size=120))
 def test_nothing_that_is_typed_breaks_it(text: str) -> None:
-    assert all(isinstance(problem, Problem) for problem in read("version: 1\nclasses:\n  a:\n    " + text, SCHEMA)[1])
+    assert all(
+        isinstance(problem, FileProblem)
+        for problem in read_document("version: 1\nclasses:\n  a:\n    " + text, SCHEMA)[1]
+    )
 
 
 # ---- the difference ----------------------------------------------------------------------------------------------
 
 
 def told(now: dict[str, Any], wanted: dict[str, Any], *, prune: bool = False) -> list[str]:
-    return lines(difference(Document(now, {}), Document(wanted, None), SCHEMA, prune=prune), SCHEMA)
+    return diff_lines(
+        diff_documents(CatalogDocument(now, {}), CatalogDocument(wanted, None), SCHEMA, prune=prune), SCHEMA
+    )
 
 
 def test_nothing_differs_from_itself() -> None:
-    assert difference(FULL, FULL, SCHEMA, prune=True) == []
+    assert diff_documents(FULL, FULL, SCHEMA, prune=True) == []
 
 
 @pytest.mark.parametrize(
@@ -243,6 +252,6 @@ def test_what_the_file_leaves_out_stays_unless_pruned() -> None:
 
 
 def test_pruning_leaves_a_section_alone_that_the_file_does_not_have() -> None:
-    assert difference(FULL, Document(None, None), SCHEMA, prune=True) == []
-    removed = difference(FULL, Document(None, {}), SCHEMA, prune=True)
-    assert lines(removed, SCHEMA) == ["- image PyTorch 2.7: removed"]
+    assert diff_documents(FULL, CatalogDocument(None, None), SCHEMA, prune=True) == []
+    removed = diff_documents(FULL, CatalogDocument(None, {}), SCHEMA, prune=True)
+    assert diff_lines(removed, SCHEMA) == ["- image PyTorch 2.7: removed"]

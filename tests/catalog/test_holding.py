@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from accounts.actor import system
-from catalog import actions, queries
+from accounts.core.actor import system_actor
+from catalog.classes import actions, queries
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from devcluster.api import Api
-from portal.due import Outcome
-from tenants import reconcile
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api
+from portal.core.due import Outcome
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile
 from tests import make
 from tests.queued import WORKLOADS, admitted, launch
 from tests.waiting import wait_until
 
 FLAVORS = "kueue.x-k8s.io/v1beta2/resourceflavors"
-BY = system("test")
+BY = system_actor("test")
 TAINT = {"key": "gpu-portal/held", "value": "true", "effect": "NoSchedule"}
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
@@ -49,7 +49,7 @@ def test_held_a_class_admits_nothing_new_and_released_it_goes_on_by_itself(
     assert job["spec"]["suspend"] is False
 
     actions.release_class(a100.pk, by=BY)
-    assert look().again_in_s == reconcile.SOON_S, "Kueue may hear of the queue before it hears of the flavor"
+    assert look().again_in_s == reconcile.RETRY_SOON_S, "Kueue may hear of the queue before it hears of the flavor"
     # As a worker does it: again when the row is due again.
     wait_until(lambda: look() and set(admitted(admin, namespace_a)) == {"before-1", "after-1"}, every_s=1)
     assert TAINT not in admin.get(FLAVORS, queries.flavor_name(a100))["spec"]["nodeTaints"]

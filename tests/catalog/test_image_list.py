@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
-from catalog import actions
+from catalog.images import actions
 from catalog.models import Image
 from cluster.models import Cluster
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tests import make
 
 pytestmark = pytest.mark.django_db

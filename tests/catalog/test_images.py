@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from catalog import images
-from catalog.images import HardwareFacts, caution, compatibility, deprecation, in_order, pinned, shape_problem
+from catalog.images import compatibility as image_compatibility
+from catalog.images.compatibility import HardwareFacts, caution, compatibility, deprecation, sort_images
+from catalog.images.image_references import pinned
+from catalog.images.policy import image_problem
+from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass
-from catalog.queries.hardware import class_facts
 from cluster.models import Cluster, MirrorNode
 from tests import make
 
@@ -108,14 +110,18 @@ def test_a_deprecated_image_names_its_successor(since: date | None, successor: s
 
 def test_what_fits_comes_first_then_what_is_deprecated_then_what_does_not_run() -> None:
     found = [Picture("foreign", vendor="amd"), Picture("old", deprecated_since=TODAY), Picture("new"), Picture("newer")]
-    ordered = in_order(found, TODAY, lambda image: compatibility(image, A100))
+    ordered = sort_images(found, TODAY, lambda image: compatibility(image, A100))
     assert [image.name for image in ordered] == ["new", "newer", "old", "foreign"]
 
 
 def test_where_there_is_no_gpu_what_needs_none_comes_first() -> None:
     found = [Picture(), PLAIN, Picture("old", vendor="", deprecated_since=TODAY)]
-    assert [image.name for image in in_order(found, TODAY, lambda _: "", has_gpu=False)] == ["Python", "PyTorch", "old"]
-    assert [image.name for image in in_order(found, TODAY, lambda _: "")] == ["PyTorch", "Python", "old"]
+    assert [image.name for image in sort_images(found, TODAY, lambda _: "", has_gpu=False)] == [
+        "Python",
+        "PyTorch",
+        "old",
+    ]
+    assert [image.name for image in sort_images(found, TODAY, lambda _: "")] == ["PyTorch", "Python", "old"]
 
 
 @pytest.mark.parametrize(
@@ -135,12 +141,12 @@ def test_where_there_is_no_gpu_what_needs_none_comes_first() -> None:
     ],
 )
 def test_what_staff_type_wrongly_has_a_field(typed: tuple[str, str, str, str], field: str | None) -> None:
-    problem = shape_problem(*typed)
+    problem = image_problem(*typed)
     assert (problem[0] if problem else None) == field
 
 
 def test_every_vendor_that_an_image_can_have_is_called_something() -> None:
-    assert all(cards and image for cards, image in images.VENDORS.values())
+    assert all(cards and image for cards, image in image_compatibility.VENDORS.values())
 
 
 # ---- what the nodes tell ---------------------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ def test_a_class_offers_the_least_of_its_nodes(cluster: Cluster, django_assert_n
     nowhere = make.gpu_class(cluster, slug="nowhere", name="Nowhere", node_labels={})
 
     with django_assert_num_queries(1):
-        found = class_facts(cluster, [*classes, nowhere])
+        found = hardware_facts(cluster, [*classes, nowhere])
     assert {facts.name: facts.cuda for facts in found.values()} == {
         "A100": "12.9",
         "H100": "13.0",
@@ -197,4 +203,4 @@ def test_nodes_of_another_cluster_tell_nothing(cluster: Cluster) -> None:
     other = Cluster.objects.create(name="other", notebooks_domain="other.localhost")
     node(other, "a-1", product="A100", full="12.4")
     one = a_class(cluster, "A100")
-    assert class_facts(cluster, [one])[one.pk] == HardwareFacts("A100", "nvidia", None)
+    assert hardware_facts(cluster, [one])[one.pk] == HardwareFacts("A100", "nvidia", None)

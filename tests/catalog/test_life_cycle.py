@@ -11,15 +11,17 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Delivery, Event, User
-from catalog import actions, life_cycle, policy, queries
+from catalog.classes import actions, life_cycle, policy
+from catalog.classes.proposals import actions as proposal_actions
+from catalog.classes.proposals import queries
 from catalog.models import GpuClass, Pool
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Membership, Tenant
 from tests import make, mirrored
 
-BY = system("test")
+BY = system_actor("test")
 NOW = datetime(2026, 11, 21, 11, 0, tzinfo=UTC)
 
 
@@ -51,7 +53,7 @@ def refused(verb: Callable[..., Any], *args: Any, by: Actor = BY, **values: Any)
 )
 def test_what_is_said_of_a_hold(since: datetime | None, until: datetime | None, text: str) -> None:
     held = GpuClass(name="A100", held_since=since, held_until=until, held_reason="a driver update" if since else "")
-    assert life_cycle.hold(held, now=NOW) == text
+    assert life_cycle.hold_sentence(held, now=NOW) == text
     assert policy.is_held(held) is (since is not None)
 
 
@@ -69,7 +71,7 @@ def test_what_is_said_of_a_hold(since: datetime | None, until: datetime | None, 
 )
 def test_what_is_said_of_an_end(values: dict[str, Any], text: str) -> None:
     given = {"name": "A100", "successor": "", "message": "", "runs_until": None, **values}
-    assert life_cycle.retirement(**given) == text
+    assert life_cycle.retirement_sentence(**given) == text
 
 
 # ---- holding -------------------------------------------------------------------------------------------------------
@@ -178,27 +180,27 @@ def test_a_class_that_closes_is_not_held_any_more(a100: GpuClass) -> None:
 
 def test_a_dismissed_proposal_is_not_proposed_until_it_is_restored(a100: GpuClass, alice: User) -> None:
     cluster = a100.cluster
-    assert queries.proposals(cluster) is None, "nobody has seen the nodes"
+    assert queries.open_proposals(cluster) is None, "nobody has seen the nodes"
     mirrored.hardware_seen(cluster)
 
     def proposed() -> set[str]:
-        found = queries.proposals(cluster)
+        found = queries.open_proposals(cluster)
         assert found is not None
         return {one.slug for one in found.proposals}
 
     every = proposed()
     one = min(every)
-    assert refused(actions.dismiss_proposal, one, reason=" ") == "reason_missing"
-    actions.dismiss_proposal(one, reason="kept for the owners of the node", by=BY)
-    actions.dismiss_proposal(one, reason="kept for its owners", by=BY)
+    assert refused(proposal_actions.dismiss_proposal, one, reason=" ") == "reason_missing"
+    proposal_actions.dismiss_proposal(one, reason="kept for the owners of the node", by=BY)
+    proposal_actions.dismiss_proposal(one, reason="kept for its owners", by=BY)
     assert proposed() == every - {one}
     told = io.StringIO()
     call_command("catalog", "propose", stdout=told, stderr=io.StringIO())
     assert {line.split()[0] for line in told.getvalue().splitlines()} == every - {one}
-    actions.restore_proposal(one, by=BY)
+    proposal_actions.restore_proposal(one, by=BY)
     assert proposed() == every
-    assert refused(actions.restore_proposal, one) == "not_found"
-    for verb, values in ((actions.dismiss_proposal, {"reason": "x"}), (actions.restore_proposal, {})):
+    assert refused(proposal_actions.restore_proposal, one) == "not_found"
+    for verb, values in ((proposal_actions.dismiss_proposal, {"reason": "x"}), (proposal_actions.restore_proposal, {})):
         assert refused(verb, one, by=Actor(alice, via="page"), **values) == "not_allowed"
     verbs = list(Event.objects.order_by("pk").values_list("verb", flat=True))
     assert verbs == ["proposal.dismissed", "proposal.dismissed", "proposal.restored"]

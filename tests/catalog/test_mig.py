@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
-from catalog import mig
+from catalog.discovery import mig_placement
 
-A100 = mig.Card(8, 7, 80.0)
-A30 = mig.Card(4, 4, 24.0)
+A100 = mig_placement.MigCard(8, 7, 80.0)
+A30 = mig_placement.MigCard(4, 4, 24.0)
 PROFILES_8 = {"1g.10gb": 7, "1g.10gb.me": 1, "1g.20gb": 4, "2g.20gb": 3, "3g.40gb": 2, "4g.40gb": 1, "7g.80gb": 1}
 PROFILES_4 = {"1g.6gb": 4, "1g.6gb.me": 1, "2g.12gb": 2, "2g.12gb.me": 1, "4g.24gb": 1}
 
 
-def feasible(card: mig.Card, profiles: dict[str, int]) -> list[dict[str, int]]:
+def feasible(card: mig_placement.MigCard, profiles: dict[str, int]) -> list[dict[str, int]]:
     """Every multiset of profiles, one more of each than a card may hold, that has a layout."""
     ranges = [range(most + 2) for most in profiles.values()]
     all_counts = (dict(zip(profiles, numbers, strict=True)) for numbers in product(*ranges))
-    return [counts for counts in all_counts if mig.layout(card, counts) is not None]
+    return [counts for counts in all_counts if mig_placement.card_layout(card, counts) is not None]
 
 
 @pytest.mark.parametrize(
     ("card", "profiles", "all_layouts", "without_media"), [(A100, PROFILES_8, 128, 78), (A30, PROFILES_4, 20, 10)]
 )
 def test_exactly_the_layouts_that_the_hardware_has(
-    card: mig.Card, profiles: dict[str, int], all_layouts: int, without_media: int
+    card: mig_placement.MigCard, profiles: dict[str, int], all_layouts: int, without_media: int
 ) -> None:
     found = feasible(card, profiles)
     assert len(found) == all_layouts
@@ -38,7 +38,7 @@ def test_exactly_the_layouts_that_the_hardware_has(
 def test_no_layout_uses_a_slice_twice_or_more_compute_than_there_is() -> None:
     for card, profiles in ((A100, PROFILES_8), (A30, PROFILES_4)):
         for counts in feasible(card, profiles):
-            boxes = mig.layout(card, counts) or ()
+            boxes = mig_placement.card_layout(card, counts) or ()
             held = [slice_ for box in boxes for slice_ in range(box.start, box.start + box.memory)]
             assert len(held) == len(set(held))
             assert max(held, default=0) < card.memory_slices
@@ -58,7 +58,7 @@ def test_no_layout_uses_a_slice_twice_or_more_compute_than_there_is() -> None:
     ],
 )
 def test_where_slices_lie(counts: dict[str, int], expected: list[tuple[str, int]] | None) -> None:
-    found = mig.layout(A100, counts)
+    found = mig_placement.card_layout(A100, counts)
     assert (found and [(box.profile, box.start) for box in found]) == expected
 
 
@@ -79,18 +79,18 @@ def test_where_slices_lie(counts: dict[str, int], expected: list[tuple[str, int]
 def test_a_name_means_what_the_card_makes_of_it(
     product: str, memory_mib: int | None, profile: str, memory_slices: int
 ) -> None:
-    card = mig.card_of(product, memory_mib)
+    card = mig_placement.card_of(product, memory_mib)
     assert card is not None
-    shape = mig.shape_of(profile, card)
+    shape = mig_placement.shape_of(profile, card)
     assert shape is not None
     assert shape.memory == memory_slices
 
 
 @pytest.mark.parametrize("profile", ["1g.24gb.gfx", "1g.24gb.me.all", "1g.24gb-me", "5g.60gb", "cpx_nps4", ""])
 def test_an_unknown_name_is_not_drawn(profile: str) -> None:
-    assert mig.shape_of(profile, A100) is None
-    assert mig.layout(A100, {"1g.10gb": 1, profile: 1}) is None
-    assert mig.arrangement(A100, {"1g.10gb": 1, profile: 1}, 2) is None
+    assert mig_placement.shape_of(profile, A100) is None
+    assert mig_placement.card_layout(A100, {"1g.10gb": 1, profile: 1}) is None
+    assert mig_placement.node_layout(A100, {"1g.10gb": 1, profile: 1}, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,13 @@ def test_an_unknown_name_is_not_drawn(profile: str) -> None:
     [("NVIDIA-L40S", 46068), ("NVIDIA-RTX-PRO-6000-Blackwell", 97887), ("NVIDIA-H200", None), ("", 81920)],
 )
 def test_a_card_that_is_not_known_is_not_drawn(product: str, memory_mib: int | None) -> None:
-    assert mig.card_of(product, memory_mib) is None
+    assert mig_placement.card_of(product, memory_mib) is None
 
 
 def test_newer_cards_are_drawn_on_an_assumption() -> None:
-    assert_assumed: dict[str, Any] = {name: mig.card_of(name, 180 * 1024) for name in ("NVIDIA-B200", "NVIDIA-H200")}
+    assert_assumed: dict[str, Any] = {
+        name: mig_placement.card_of(name, 180 * 1024) for name in ("NVIDIA-B200", "NVIDIA-H200")
+    }
     assert {name: card.is_assumed for name, card in assert_assumed.items()} == {
         "NVIDIA-B200": True,
         "NVIDIA-H200": False,
@@ -111,7 +113,7 @@ def test_newer_cards_are_drawn_on_an_assumption() -> None:
 
 def test_slices_of_a_node_are_spread_over_its_cards() -> None:
     """The simulated node: 4 cards, one of them with the media engines."""
-    found = mig.arrangement(A100, {"1g.10gb": 7, "1g.10gb.me": 1, "2g.20gb": 4, "3g.40gb": 4}, 4)
+    found = mig_placement.node_layout(A100, {"1g.10gb": 7, "1g.10gb.me": 1, "2g.20gb": 4, "3g.40gb": 4}, 4)
     assert found is not None
     assert sorted("+".join(sorted(box.profile for box in boxes)) for boxes in found) == [
         "1g.10gb+1g.10gb+2g.20gb+3g.40gb",
@@ -122,10 +124,10 @@ def test_slices_of_a_node_are_spread_over_its_cards() -> None:
 
 
 def test_what_does_not_fit_on_a_node_is_not_drawn() -> None:
-    assert mig.arrangement(A100, {"3g.40gb": 5}, 2) is None
+    assert mig_placement.node_layout(A100, {"3g.40gb": 5}, 2) is None
 
 
 def test_slices_that_nobody_made_are_free() -> None:
-    boxes = mig.layout(A100, {"3g.40gb": 1})
+    boxes = mig_placement.card_layout(A100, {"3g.40gb": 1})
     assert boxes is not None
-    assert mig.free_slices(A100, boxes) == (4, 5, 6, 7)
+    assert mig_placement.free_slices(A100, boxes) == (4, 5, 6, 7)

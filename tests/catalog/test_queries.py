@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from accounts.actor import system
-from catalog import actions, queries
+from accounts.core.actor import system_actor
+from catalog.classes import queries as class_queries
+from catalog.classes.capacity import queries
+from catalog.classes.capacity.types import Capacity
+from catalog.classes.proposals import actions
+from catalog.discovery import queries as discovery_queries
 from catalog.models import GpuClass
-from catalog.queries import Capacity
 from cluster.models import Cluster, MirrorEpoch, MirrorNode
 from tests import make, mirrored
 
@@ -73,9 +76,9 @@ def test_a_node_that_is_not_ready_has_nothing_to_give(a100: GpuClass) -> None:
 def test_units_are_of_the_classs_own_nodes(cluster: Cluster) -> None:
     """Four classes are counted as nvidia.com/gpu; labels tell whose nodes are whose."""
     mirrored.hardware_seen(cluster, Pod=[two_on("a100-sliced")])
-    found = queries.discover(cluster)
+    found = discovery_queries.discover_cluster(cluster)
     assert found is not None
-    classes = actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    classes = actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     found_units = queries.capacities(cluster, classes)
     seen = {one.slug: found_units[one.pk] for one in classes}
     assert seen["a100-sxm4-80gb"].used == 0
@@ -114,13 +117,13 @@ def test_without_a_mirror_everything_is_unknown_and_nothing_is_zero(a100: GpuCla
     mirrored.hardware_seen(a100.cluster)
     MirrorEpoch.objects.all().delete()
     assert figures(a100) == (None, None, None, None, None)
-    assert queries.promise_limits([a100]) == {a100.pk: None}
+    assert class_queries.promise_limits([a100]) == {a100.pk: None}
 
 
 def test_the_number_of_queries_does_not_grow_with_the_catalog(cluster: Cluster, django_assert_num_queries: Any) -> None:
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = discovery_queries.discover_cluster(cluster)
     assert found is not None
-    actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     with django_assert_num_queries(3):
-        assert len(queries.capacities(cluster, list(queries.open_classes(cluster)))) == 17
+        assert len(queries.capacities(cluster, list(class_queries.open_classes(cluster)))) == 17

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from catalog import references
-from catalog.references import Reference, Unreadable, is_below, parse, parse_prefix, parse_registry
+from catalog.images import image_references
+from catalog.images.image_references import (
+    ImageReference,
+    InvalidReference,
+    is_below,
+    parse_prefix,
+    parse_reference,
+    parse_registry,
+)
 
 DIGEST = "sha256:" + "0a" * 32
 VISION = "registry.example.org/vision/"
@@ -14,16 +21,16 @@ VISION = "registry.example.org/vision/"
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("registry.example.org/vision/train:1", Reference("registry.example.org", ("vision", "train"), "1", "")),
-        ("registry.example.org:5000/train", Reference("registry.example.org:5000", ("train",), "", "")),
-        ("10.0.0.1:80/a/b", Reference("10.0.0.1:80", ("a", "b"), "", "")),
-        (f"ghcr.io/a/b@{DIGEST}", Reference("ghcr.io", ("a", "b"), "", DIGEST)),
-        (f"ghcr.io/a/b:V1.0_x-y@{DIGEST}", Reference("ghcr.io", ("a", "b"), "V1.0_x-y", DIGEST)),
-        ("docker.io/owner/a__b.c--d", Reference("docker.io", ("owner", "a__b.c--d"), "", "")),
+        ("registry.example.org/vision/train:1", ImageReference("registry.example.org", ("vision", "train"), "1", "")),
+        ("registry.example.org:5000/train", ImageReference("registry.example.org:5000", ("train",), "", "")),
+        ("10.0.0.1:80/a/b", ImageReference("10.0.0.1:80", ("a", "b"), "", "")),
+        (f"ghcr.io/a/b@{DIGEST}", ImageReference("ghcr.io", ("a", "b"), "", DIGEST)),
+        (f"ghcr.io/a/b:V1.0_x-y@{DIGEST}", ImageReference("ghcr.io", ("a", "b"), "V1.0_x-y", DIGEST)),
+        ("docker.io/owner/a__b.c--d", ImageReference("docker.io", ("owner", "a__b.c--d"), "", "")),
     ],
 )
-def test_what_is_read(text: str, found: Reference) -> None:
-    assert parse(text) == found
+def test_what_is_read(text: str, found: ImageReference) -> None:
+    assert parse_reference(text) == found
 
 
 @pytest.mark.parametrize(
@@ -73,8 +80,8 @@ def test_what_is_read(text: str, found: Reference) -> None:
     ],
 )
 def test_what_is_not(text: str, words: str) -> None:
-    with pytest.raises(Unreadable) as refused:
-        parse(text)
+    with pytest.raises(InvalidReference) as refused:
+        parse_reference(text)
     assert words in str(refused.value)
     assert not is_below(text, ["registry.example.org/", "docker.io/", VISION])
 
@@ -111,7 +118,7 @@ def test_a_prefix_ends_where_a_part_does(typed: str, kept: str) -> None:
     ],
 )
 def test_what_is_no_prefix(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(InvalidReference):
         parse_prefix(text)
 
 
@@ -138,10 +145,10 @@ def test_below_is_by_whole_parts_of_the_same_host(text: str, is_allowed: bool) -
 def test_a_registry_is_a_host() -> None:
     assert parse_registry("ghcr.io") == "ghcr.io"
     for text in ("ghcr", "ghcr.io/", "ghcr.io/a", "GHCR.io", "", "https://ghcr.io", "a" * 200 + ".io"):
-        with pytest.raises(Unreadable):
+        with pytest.raises(InvalidReference):
             parse_registry(text)
 
 
 def test_names_of_the_catalog_are_no_references() -> None:
-    assert not references.is_reference("PyTorch 2")
-    assert references.is_reference("ghcr.io/a")
+    assert not image_references.is_reference("PyTorch 2")
+    assert image_references.is_reference("ghcr.io/a")

@@ -8,19 +8,21 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
-from catalog import actions
-from catalog import queries as catalog
+from catalog.classes import actions
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from portal.errors import Refused, to_refusal
-from portal.quota_bar import plural, quota_bar
+from portal.core.errors import Refused, to_refusal
+from portal.ui.quota_bar import quota_bar
+from portal.ui.text import plural
 from tests import make
 from tests.catalog.test_actions import fields
 
 pytestmark = pytest.mark.django_db
-OPERATOR: Actor = system("operator")
+OPERATOR: Actor = system_actor("operator")
 
 
 def made(cluster: Cluster, slug: str = "storage", **values: Any) -> GpuClass:
@@ -39,7 +41,7 @@ def test_it_opens_without_labels_and_is_counted_in_gib(cluster: Cluster) -> None
 def test_what_it_can_give_is_what_staff_say(cluster: Cluster) -> None:
     """No node has any of it, however the mirror is; without a limit nobody knows."""
     one = made(cluster)
-    capacity = catalog.capacities(cluster, [one])[one.pk]
+    capacity = capacity_queries.capacities(cluster, [one])[one.pk]
     assert not capacity.is_known
     assert capacity.problem == "The cluster does not say how much storage there is."
     assert catalog.promise_limits([one]) == {one.pk: 1000}
@@ -80,7 +82,7 @@ def test_a_cluster_has_one_until_it_is_retired(cluster: Cluster) -> None:
     assert refusal is not None
     assert refusal.code == "one_storage"
     actions.move_class(first.pk, to="retiring", by=OPERATOR)
-    assert catalog.retirement(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes stay."
+    assert catalog.retirement_notice(GpuClass.objects.get(pk=first.pk)) == "Storage is being retired. Volumes stay."
     actions.move_class(first.pk, to="retired", by=OPERATOR)
     assert made(cluster, "more").pk
 

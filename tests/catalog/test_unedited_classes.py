@@ -8,23 +8,26 @@ from typing import Any
 
 import pytest
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
-from catalog import actions, queries
+from catalog.classes import actions as class_actions
+from catalog.classes import queries as class_queries
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass, Image, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.api import Api
-from portal import due
-from portal.due import Deadline, TryLater
-from tenants import reconcile as tenants
+from devcluster.client.kube import Api
+from portal.core import due
+from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile as tenants
 from tests import make, mirrored
 from tests.waiting import wait_until
-from workloads import actions as workloads
+from workloads.launch import actions as workloads
+from workloads.launch.types import LaunchSpec
 from workloads.models import Workload
-from workloads.policy import Wanted
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 CLAIMS = "resource.k8s.io/v1/resourceclaims"
@@ -46,8 +49,8 @@ def open_queue(namespace: Namespace, kube: Kube, admin: Api) -> None:
     def is_open() -> bool:
         namespace.refresh_from_db()
         try:
-            tenants.pool(Pool.objects.get(cluster=namespace.cluster), Deadline(), kube=kube)
-            tenants.namespace(namespace, Deadline(), kube=kube)
+            tenants.reconcile_pool(Pool.objects.get(cluster=namespace.cluster), Deadline(), kube=kube)
+            tenants.reconcile_namespace(namespace, Deadline(), kube=kube)
         except TryLater:
             # A worker goes on where it was.
             return False
@@ -59,7 +62,7 @@ def open_queue(namespace: Namespace, kube: Kube, admin: Api) -> None:
 
 def launch(name: str, gpu_class: GpuClass, *, by: User) -> None:
     """One unit as a Job, through the same door as the page and the API."""
-    wanted = Wanted(
+    wanted = LaunchSpec(
         name=name, kind="job", gpu_class=gpu_class.slug, units=1, image="python", command=("sleep", "infinity")
     )
     workloads.launch("team-a", wanted, by=Actor(user=by, via="page"))
@@ -115,10 +118,10 @@ def test_every_proposal_can_be_granted_queued_and_launched_as_it_is(
 ) -> None:
     """Nothing is edited but the slug, because flavors are cluster-wide and tests run beside each other."""
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
     mine = [replace(one, slug=f"{one.slug[:28]}-{unique}") for one in found.proposals]
-    classes = actions.accept_proposals(mine, by=system("test"), cluster=cluster)
+    classes = actions.accept_proposals(mine, by=system_actor("test"), cluster=cluster)
     assert len(classes) == len(found.proposals) == 17
     for gpu_class in classes:
         make.grant(team_a, gpu_class, units=1)
@@ -145,7 +148,7 @@ def test_every_proposal_can_be_granted_queued_and_launched_as_it_is(
     (device,) = claim["status"]["allocation"]["devices"]["results"]
     assert device["driver"] == "gpu.nvidia.com"
 
-    expected = {queries.flavor_name(one): {one.resource: 1} for one in classes if one.resource}
+    expected = {class_queries.flavor_name(one): {one.resource: 1} for one in classes if one.resource}
     wait_until(lambda: charged(admin, namespace_a) == expected, within_s=60, story=story)
 
 
@@ -165,14 +168,14 @@ def test_of_two_classes_whose_labels_overlap_each_run_is_charged_to_its_own(
     two = make.gpu_class(cluster, slug=f"two-{unique}", node_labels=product | {"nvidia.com/mig.strategy": "mixed"})
     for gpu_class in (one, two):
         # An edit asks whether the two may stand beside each other.
-        actions.edit_class(gpu_class.pk, summary="Overlaps the other", by=system("test"))
+        class_actions.edit_class(gpu_class.pk, summary="Overlaps the other", by=system_actor("test"))
         make.grant(team_a, gpu_class, units=3)
     open_queue(namespace_a, kube_worker, admin)
 
     for number, gpu_class in enumerate((two, one, two)):
         launch(f"job{number}", gpu_class, by=alice)
 
-    expected = {queries.flavor_name(one): {one.resource: 1}, queries.flavor_name(two): {two.resource: 2}}
+    expected = {class_queries.flavor_name(one): {one.resource: 1}, class_queries.flavor_name(two): {two.resource: 2}}
 
     def are_charged() -> bool:
         run_workers(kube_worker)

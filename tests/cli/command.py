@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 
 from gpu_cli.main import main
-from gpu_cli.session import Outside
+from gpu_cli.session import Runtime
 
 PORTAL = "https://testserver"
 
@@ -85,7 +85,7 @@ class Gpu:
     def __call__(self, *arguments: str, stdin: str = "") -> Done:
         self.capsys.readouterr()
         self.monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        outside = Outside(
+        outside = Runtime(
             environment=self.environment,
             transport=self.between,
             now=lambda: self._now,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import User
 from tests.cli.command import PORTAL, Gpu
 from tests.workloads.conftest import (
@@ -24,7 +24,7 @@ __all__ = ["by_alice", "by_bob", "by_charlie", "granted", "images", "job", "note
 
 
 def token_of(user: User, *scopes: str) -> str:
-    _row, text = accounts.create_token(
+    _row, text = api_token_actions.create_token(
         name="cli", scopes=list(scopes), expires_in_days=30, by=Actor(user=user, via="page")
     )
     return text

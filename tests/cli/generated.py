@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from devcluster.programs import REQUIREMENTS, cache_home
+from devcluster.controlplane.programs import REQUIREMENTS, cache_home
 
 LOCKED = REQUIREMENTS / "client.txt"
 

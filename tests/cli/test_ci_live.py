@@ -17,16 +17,19 @@ from typing import Any
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
-from cluster.kube import Kube
+from cluster.client.kube import Kube
+from cluster.manifests.names import run_name
 from cluster.models import Cluster, MirrorWorkload
-from cluster.names import run_name
-from devcluster import hardware, kubelet
-from devcluster.api import Api, Json
-from devcluster.kubelet import Kubelet
-from devcluster.processes import Command, Supervisor, answers, free_port
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet import scripted
+from devcluster.kubelet.scripted import ScriptedKubelet
+from devcluster.processes.ports import answers, free_port
+from devcluster.processes.supervisor import Command, Supervisor
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.cli import ci
@@ -36,9 +39,9 @@ from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, doors, provision, running_doors, watcher, worker
 from tests.workloads.doors_process import Doors
 from tests.workloads.test_problems_shared_live import is_open
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run
-from workloads.policy import Wanted
 
 # Fixtures of others, by their names.
 __all__ = ["doors", "running_doors", "watcher", "worker"]
@@ -91,10 +94,10 @@ def classes(cluster: Cluster, admin: Api, unique: str) -> Iterator[dict[str, Gpu
         admin.delete("v1/nodes", f"{name}-{unique}")
 
 
-def play(found: Kubelet, pod: Json) -> None:
+def play(found: ScriptedKubelet, pod: Json) -> None:
     name = pod["metadata"]["labels"]["gpu-portal/workload"]
     does_stay = name.endswith("stays") or pod["metadata"]["name"].startswith(f"{run_name('pushed', 1)}-")
-    script = kubelet.runs if does_stay else kubelet.ends(3 if name.endswith("fails") else 0)
+    script = scripted.runs if does_stay else scripted.ends(3 if name.endswith("fails") else 0)
     script(found, pod)
 
 
@@ -125,9 +128,9 @@ def test_the_examples_as_they_stand(
         return shared | of_it
 
     in_queue = {"GPU_CLASS": full.slug, "TIMEOUT": "4s"}
-    with Kubelet(admin).claim(namespace_a.name, script=play), ThreadPoolExecutor(8) as threads:
+    with ScriptedKubelet(admin).claim(namespace_a.name, script=play), ThreadPoolExecutor(8) as threads:
         for gpu_class in (full, less):
-            stays = Wanted(
+            stays = LaunchSpec(
                 name=f"{gpu_class.slug}-stays", kind="job", gpu_class=gpu_class.slug, units=1, image="python"
             )
             actions.launch("team-a", stays, by=by_alice)

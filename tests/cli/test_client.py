@@ -9,7 +9,7 @@ import pytest
 
 from accounts.models import User
 from catalog.models import GpuClass
-from gpu_cli.client import RETRY_FOR_S
+from gpu_cli.api.client import RETRY_FOR_S
 from tenants.models import QuotaRequest
 from tests.cli.command import PORTAL, Gpu, answered, unheard
 

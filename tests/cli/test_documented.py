@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from gpu_cli.exits import Exit
+from gpu_cli.api.exit_codes import ExitCode
 from gpu_cli.main import app
-from gpu_cli.session import Outside, Session
+from gpu_cli.session import Runtime, Session
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "cli.md").read_text()
 BLOCKS = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
@@ -27,7 +27,7 @@ def test_commands_and_options_are_there(line: str) -> None:
         name = words.pop(0)
         assert name in command.commands, f"no command {name}"
         command = command.commands[name]
-    command.make_context("gpu", words, obj=Session(Outside(environment={})))
+    command.make_context("gpu", words, obj=Session(Runtime(environment={})))
 
 
 def test_every_command_is_told_of() -> None:
@@ -36,4 +36,4 @@ def test_every_command_is_told_of() -> None:
 
 
 def test_exit_codes_are_as_documented() -> None:
-    assert [int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)] == [int(code) for code in Exit]
+    assert [int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)] == [int(code) for code in ExitCode]

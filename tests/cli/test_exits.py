@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpu_cli.exits import Exit, exit_code
-from gpu_cli.problems import Misused
-from gpu_cli.waiting import has_reached, next_stage, seconds
+from gpu_cli.api.errors import UsageError
+from gpu_cli.api.exit_codes import ExitCode, exit_code
+from gpu_cli.run_watch import has_reached, next_stage, parse_duration
 
 AT = "2026-11-22T10:00:00Z"
 
@@ -58,7 +58,7 @@ LOST_ITS_CLASS = run("running", "admitted", "started", verdict="never")
     ],
 )
 def test_exit_codes(found: dict[str, Any], timed_out: bool, expected: int) -> None:
-    assert exit_code(found, timed_out=timed_out) is Exit(expected)
+    assert exit_code(found, timed_out=timed_out) is ExitCode(expected)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_what_is_reached_and_what_is_waited_for_next(found: dict[str, Any], reac
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("0", 0)])
 def test_times(text: str, expected: float) -> None:
-    assert seconds(text) == expected
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1d", "1.5h", "9999999"])
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(Misused, match="no time"):
-        seconds(text)
+    with pytest.raises(UsageError, match="no time"):
+        parse_duration(text)

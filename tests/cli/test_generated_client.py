@@ -13,9 +13,9 @@ import pytest
 
 from accounts.models import User
 from catalog.models import GpuClass, Image
-from cluster.kube import Kube
-from devcluster.api import Api
-from devcluster.kubelet import Kubelet
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.cli import generated
@@ -43,7 +43,7 @@ def test_the_main_path_by_a_generated_client(
         "PYTHONPATH": str(package.parent),
         "GPU_TOKEN": token_of(bob, "read", "launch"),
     }
-    with Kubelet(admin).claim(namespace_a.name, script=play), ThreadPoolExecutor(1) as threads:
+    with ScriptedKubelet(admin).claim(namespace_a.name, script=play), ThreadPoolExecutor(1) as threads:
         done = threads.submit(
             subprocess.run, command, env=known, capture_output=True, text=True, timeout=400, check=False
         )

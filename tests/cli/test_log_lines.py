@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_cli.following import CONTROL, REPEATED, continued, lines
-from workloads.logs import LINES_FOLLOWED
+from gpu_cli.log_stream import CONTROL, REPEATED, lines, without_repeats
+from workloads.gateway.logs import LINES_FOLLOWED
 
 
 def test_lines_come_whole_whatever_the_parts_are() -> None:
@@ -30,7 +30,7 @@ def test_lines_come_whole_whatever_the_parts_are() -> None:
     ],
 )
 def test_what_is_new(printed: str, found: str, new: str) -> None:
-    assert "".join(continued(list(printed), found)) == new
+    assert "".join(without_repeats(list(printed), found)) == new
 
 
 @pytest.mark.parametrize("length", range(9))
@@ -39,7 +39,7 @@ def test_nothing_is_lost_or_said_twice(length: int) -> None:
     log = [f"{number}\n" for number in range(length)]
     for seen in range(length + 1):
         again = log[max(0, min(seen, length - 5)) :]
-        assert log[:seen] + list(continued(log[:seen][-5:], again)) == log
+        assert log[:seen] + list(without_repeats(log[:seen][-5:], again)) == log
 
 
 def test_as_much_is_kept_as_comes_again() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from accounts.models import ApiToken, User
-from gpu_cli import config, show
-from gpu_cli.session import Outside
+from gpu_cli import formatting
+from gpu_cli.api import config
+from gpu_cli.session import Runtime
 from tenants.models import Tenant
 from tests.cli.command import PORTAL, Gpu
 from tests.cli.conftest import token_of
@@ -111,7 +112,7 @@ def test_addresses_that_no_token_is_sent_to(nobody: Gpu, text: str) -> None:
     "text", ["http://localhost:8000", "http://portal.localhost", "http://127.0.0.1:1", "https://a.b/c/"]
 )
 def test_addresses_that_are_well(text: str) -> None:
-    assert config.checked_address(text) == text.rstrip("/")
+    assert config.validate_address(text) == text.rstrip("/")
 
 
 @pytest.mark.parametrize("text", ["", "two words", "line\nline", "gpt_\u00e9", "\x1b[0m"])
@@ -131,8 +132,8 @@ def test_no_token_is_shown_even_where_everything_is(
     caplog.set_level("DEBUG")
     shown = [gpu("--verbose", "status"), gpu("-v", "status", "nothing"), gpu("--verbose", "token", "list")]
     assert "GET /api/v1/workloads" in shown[0].err
-    portal = config.settled(gpu.environment)
-    assert token not in repr(portal) + repr(Outside(environment=gpu.environment))
+    portal = config.resolve(gpu.environment)
+    assert token not in repr(portal) + repr(Runtime(environment=gpu.environment))
     assert all(token not in done.out + done.err for done in shown)
     assert token not in caplog.text
 
@@ -143,7 +144,7 @@ def test_a_traceback_shows_no_variables(gpu: Gpu, team_a: Tenant, monkeypatch: p
     def broken(_found: object) -> str:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(show, "classes", broken)
+    monkeypatch.setattr(formatting, "classes", broken)
     with pytest.raises(RuntimeError) as raised:
         gpu("classes")
     text = "".join(traceback.format_exception(raised.value))

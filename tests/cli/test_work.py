@@ -11,16 +11,17 @@ import httpx
 import pytest
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Done, Gpu, answered, unheard
 from tests.workloads import running
 from tests.workloads.test_next_steps_read import mirror_wait
-from workloads import following, pushing
 from workloads.models import Run, Workload
-from workloads.push_policy import Push
+from workloads.runs import restart
+from workloads.runs.concurrency import actions as concurrency_actions
+from workloads.runs.concurrency.policy import RunRequest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("images")]
 PAGE = "/teams/team-a/workloads/train"
@@ -219,7 +220,7 @@ PUSH = ("--group", "main", "--cancel-running")
 def end_of_the_first() -> None:
     """As the worker finds it: what was to follow begins."""
     ended("stopped", "Stopped.")()
-    assert following.begin(Workload.objects.get())
+    assert restart.start_pending(Workload.objects.get())
 
 
 def test_a_push_is_followed_to_the_run_that_takes_the_place_of_the_one_before(gpu: Gpu, what: tuple[str, ...]) -> None:
@@ -245,7 +246,7 @@ def test_a_run_that_does_not_begin_says_why(gpu: Gpu, what: tuple[str, ...]) -> 
     def is_in_the_way() -> None:
         GpuClass.objects.update(life_cycle="retiring")
         ended("stopped", "Stopped.")()
-        assert not following.begin(Workload.objects.get())
+        assert not restart.start_pending(Workload.objects.get())
 
     run_it(gpu, what, "--detach", *PUSH)
     gpu.meanwhile = iter([is_in_the_way])
@@ -258,7 +259,7 @@ def test_whoever_cancels_an_older_push_does_not_take_the_newer_one_back(
     gpu: Gpu, what: tuple[str, ...], by_bob: Actor
 ) -> None:
     def cancelled() -> None:
-        pushing.start("team-a", "train", Push("main", cancel_running=True), by=by_bob)
+        concurrency_actions.start_in_group("team-a", "train", RunRequest("main", cancel_running=True), by=by_bob)
         raise KeyboardInterrupt
 
     gpu.meanwhile = iter([cancelled])

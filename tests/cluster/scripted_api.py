@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 
 Raw = dict[str, Any]
 Step = Raw | Callable[["Answer"], None]

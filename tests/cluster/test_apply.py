@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
-from cluster import apply
-from cluster.apply import OWNER_LABEL, converge, create_once
-from cluster.kube import Answer, ClusterUnavailable, Kube
+from cluster.apply import applied_objects
+from cluster.apply import types as apply_types
+from cluster.apply.reconcile import converge, create_once
+from cluster.apply.types import OWNER_LABEL
+from cluster.client.errors import ClusterUnavailable
+from cluster.client.kube import Kube
+from cluster.client.types import ApiObject
 from cluster.models import AppliedObject, Cluster
-from devcluster.api import Api
-from devcluster.faults import ApiProxy
-from portal.due import Deadline
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from portal.core.due import Deadline
 
 OWNER = "tenants.namespace.77"
 
@@ -66,7 +70,7 @@ class MeddledKube(Kube):
 
     meddle: Callable[[], object] = staticmethod(lambda: None)
 
-    def apply(self, manifest: dict[str, Any], *, uid: str = "", dry_run: bool = False) -> Answer:
+    def apply(self, manifest: dict[str, Any], *, uid: str = "", dry_run: bool = False) -> ApiObject:
         answer = super().apply(manifest, uid=uid, dry_run=dry_run)
         self.meddle()
         return answer
@@ -275,7 +279,7 @@ class TestConverge:
         AppliedObject.objects.filter(kind="ResourceQuota").update(difference=difference)
         converge(kube=kube_worker, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=deadline)
         row = AppliedObject.objects.get(kind="ResourceQuota")
-        assert (row.result, row.code, row.difference) == ("applied", apply.REPAIRED, {})
+        assert (row.result, row.code, row.difference) == ("applied", apply_types.REPAIRED, {})
         assert row.text == "Set back; spec.hard.pods had been changed outside of the portal by kubectl-edit."
 
     def test_a_difference_that_is_noted_while_its_object_is_sent_is_kept(
@@ -351,10 +355,12 @@ def test_an_expired_identity_is_no_verdict_about_the_object(
 
 
 def test_hashes_do_not_depend_on_the_order_of_keys() -> None:
-    assert apply.manifest_hash({"a": 1, "b": {"c": 2, "d": 3}}) == apply.manifest_hash({"b": {"d": 3, "c": 2}, "a": 1})
+    assert applied_objects.manifest_hash({"a": 1, "b": {"c": 2, "d": 3}}) == applied_objects.manifest_hash(
+        {"b": {"d": 3, "c": 2}, "a": 1}
+    )
 
 
 def test_a_value_cannot_be_guessed_from_its_hash(settings: Any) -> None:
-    ours = apply.manifest_hash({"kind": "Secret", "data": {"PASSWORD": "MTIzNA=="}})
+    ours = applied_objects.manifest_hash({"kind": "Secret", "data": {"PASSWORD": "MTIzNA=="}})
     settings.SECRET_KEY = "of another installation"
-    assert apply.manifest_hash({"kind": "Secret", "data": {"PASSWORD": "MTIzNA=="}}) != ours
+    assert applied_objects.manifest_hash({"kind": "Secret", "data": {"PASSWORD": "MTIzNA=="}}) != ours

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from cluster.apply import OWNER_LABEL, Converged, converge
-from cluster.kube import ClusterUnavailable, Kube
+from cluster.apply.reconcile import converge
+from cluster.apply.types import OWNER_LABEL, ConvergeResult
+from cluster.client.errors import ClusterUnavailable
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster
-from devcluster.api import Api
-from devcluster.faults import WRITES, ApiProxy
-from portal.due import Deadline
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES
+from portal.core.due import Deadline
 
 OWNER = "tenants.namespace.78"
 pytestmark = pytest.mark.usefixtures("clean_cluster")
@@ -44,7 +47,7 @@ def meta(name: str, **labels: str) -> dict[str, Any]:
     return {"name": name, "labels": {"app.kubernetes.io/managed-by": "gpu-portal", OWNER_LABEL: OWNER, **labels}}
 
 
-def send(proxy: ApiProxy, cluster: Cluster, *manifests: dict[str, Any]) -> Converged:
+def send(proxy: ApiProxy, cluster: Cluster, *manifests: dict[str, Any]) -> ConvergeResult:
     kube = Kube(str(proxy.kubeconfig))
     return converge(kube=kube, cluster_id=cluster.pk, owner=OWNER, manifests=manifests, deadline=Deadline())
 

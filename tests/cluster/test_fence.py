@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from cluster import fence
-from cluster.kube import Kube
+from cluster.client import fence
+from cluster.client.kube import Kube
 from tests.plugin import process_environment
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_fence_is_seen_where_it_stands(kube_worker: Kube) -> None:
-    fence.check(kube_worker)
+    fence.check_fence(kube_worker)
 
 
 def test_an_identity_that_no_fence_holds_is_not_let_through(services: dict[str, Any]) -> None:
     with pytest.raises(fence.FenceMissing, match="would let this worker write a Secret into kube-system"):
-        fence.check(Kube(services["kubeconfigs"]["admin"]))
+        fence.check_fence(Kube(services["kubeconfigs"]["admin"]))
 
 
 def test_a_refusal_by_missing_rights_is_not_taken_for_the_fence(kube_watcher: Kube) -> None:
     with pytest.raises(fence.FenceMissing, match="not by the fence"):
-        fence.check(kube_watcher)
+        fence.check_fence(kube_watcher)
 
 
 def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, Any]) -> None:

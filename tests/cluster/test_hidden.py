@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cluster.hidden import without_values
-from cluster.kube import ClusterRefused, _error
+from cluster.client.errors import ClusterRefused, error_from_status
+from cluster.client.secret_scrubbing import scrub_secret_values
 
 SECRET = {"kind": "Secret", "data": {"KEY": "Z29sZGVuLWtleQ==", "SHORT": "YWI=", "NONE": ""}}
 
@@ -25,14 +25,14 @@ SECRET = {"kind": "Secret", "data": {"KEY": "Z29sZGVuLWtleQ==", "SHORT": "YWI=",
     ],
 )
 def test_its_values_are_left_out(text: str, sent: object, told: str) -> None:
-    assert without_values(text, sent) == told
+    assert scrub_secret_values(text, sent) == told
 
 
 def test_a_refusal_is_cut_after_that() -> None:
     """A value at the limit would be a part of itself otherwise, which is not found."""
     text = f"{'x' * 295} golden-key"
     status = {"kind": "Status", "reason": "Invalid", "message": text, "details": {"causes": [{"message": text}]}}
-    error = _error(422, json.dumps(status).encode(), "secrets", SECRET)
+    error = error_from_status(422, json.dumps(status).encode(), "secrets", SECRET)
     assert isinstance(error, ClusterRefused)
     assert error.text.endswith("x ***")
     assert "gold" not in str(error) + "".join(error.causes)

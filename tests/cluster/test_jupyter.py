@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from cluster import jupyter
-from cluster.jupyter import Activity, Kernel, Unanswered
+from cluster.client import jupyter
+from cluster.client.jupyter import Kernel, NotebookActivity, NotebookUnreachable
 
 AT = "2026-11-22T14:02:00.000000Z"
 MOMENT = datetime(2026, 11, 22, 14, 2, tzinfo=UTC)
@@ -59,8 +59,8 @@ def server(answer: Answer, asked: list[str] | None = None) -> Iterator[int]:
 def test_what_jupyter_answers() -> None:
     asked: list[str] = []
     with server(answers(), asked) as port:
-        found = jupyter.ask("127.0.0.1", "sesame", port=port)
-    assert found == Activity(MOMENT, 1, (Kernel("idle", MOMENT, 1),), (MOMENT,))
+        found = jupyter.read_activity("127.0.0.1", "sesame", port=port)
+    assert found == NotebookActivity(MOMENT, 1, (Kernel("idle", MOMENT, 1),), (MOMENT,))
     assert [one.splitlines()[0] for one in asked] == [
         "GET /api/status HTTP/1.0",
         "GET /api/kernels?no_track_activity=1 HTTP/1.0",
@@ -74,7 +74,7 @@ def test_a_server_without_terminals_has_none() -> None:
         return plain({}, "404 Not Found") if "terminals" in path else answers()(path)
 
     with server(answer) as port:
-        assert jupyter.ask("127.0.0.1", "sesame", port=port).terminals == ()
+        assert jupyter.read_activity("127.0.0.1", "sesame", port=port).terminals == ()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_server_without_terminals_has_none() -> None:
 )
 def test_a_state_that_is_not_known_is_taken_for_work(state: Any, is_computing: bool) -> None:
     with server(answers(kernels=[KERNEL | {"execution_state": state}])) as port:
-        [kernel] = jupyter.ask("127.0.0.1", "sesame", port=port).kernels
+        [kernel] = jupyter.read_activity("127.0.0.1", "sesame", port=port).kernels
     assert kernel.is_computing is is_computing
     assert kernel.state in {"busy", "unknown", *jupyter.RESTING_STATES}
 
@@ -113,15 +113,15 @@ def test_a_state_that_is_not_known_is_taken_for_work(state: Any, is_computing: b
     ],
 )
 def test_what_is_no_answer(answer: Answer) -> None:
-    with server(answer) as port, pytest.raises(Unanswered):
-        jupyter.ask("127.0.0.1", "sesame", port=port)
+    with server(answer) as port, pytest.raises(NotebookUnreachable):
+        jupyter.read_activity("127.0.0.1", "sesame", port=port)
 
 
 def test_nobody_there_is_no_answer() -> None:
     with server(answers()) as port:
         pass
-    with pytest.raises(Unanswered, match="does not answer"):
-        jupyter.ask("127.0.0.1", "sesame", port=port)
+    with pytest.raises(NotebookUnreachable, match="does not answer"):
+        jupyter.read_activity("127.0.0.1", "sesame", port=port)
 
 
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"])
@@ -143,8 +143,8 @@ def test_one_who_drips_is_not_waited_for(first: bytes, monkeypatch: pytest.Monke
         threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         began = time.monotonic()
         threading.Timer(6, ended.set).start()
-        with pytest.raises(Unanswered, match=r"within 0\.5 s"):
-            jupyter.ask("127.0.0.1", "sesame", port=listening.server_address[1])
+        with pytest.raises(NotebookUnreachable, match=r"within 0\.5 s"):
+            jupyter.read_activity("127.0.0.1", "sesame", port=listening.server_address[1])
         assert time.monotonic() - began < 5
         ended.set()
         listening.shutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cluster.manifests import namespace as manifests
-from cluster.specs import NamespaceSpec, QuotaCell, QuotaSpec
+from cluster.manifests.specs import NamespaceSpec, QuotaCell, QuotaSpec
 from tests import golden_files
 
 SPEC = NamespaceSpec(
@@ -32,12 +32,12 @@ SPEC = NamespaceSpec(
 
 
 def test_a_namespace_is_exactly_these_objects() -> None:
-    golden_files.check("namespace", manifests.objects(SPEC))
+    golden_files.check("namespace", manifests.namespace_objects(SPEC))
 
 
 def test_without_a_queue_system_the_walls_are_the_same_and_no_queue_is_made() -> None:
-    without = manifests.objects(replace(SPEC, cells=None))
-    assert without == [one for one in manifests.objects(SPEC) if not one["kind"].endswith("Queue")]
+    without = manifests.namespace_objects(replace(SPEC, cells=None))
+    assert without == [one for one in manifests.namespace_objects(SPEC) if not one["kind"].endswith("Queue")]
 
 
 def test_a_held_queue_differs_in_nothing_but_the_hold() -> None:
@@ -54,7 +54,7 @@ def test_the_order_of_cells_changes_nothing() -> None:
 
 
 def test_every_object_carries_the_two_labels() -> None:
-    for one in manifests.objects(SPEC):
+    for one in manifests.namespace_objects(SPEC):
         labels = one["metadata"]["labels"]
         assert labels["app.kubernetes.io/managed-by"] == "gpu-portal"
         assert labels["gpu-portal/owner"] == "tenants.namespace.5"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.manifests import pool as manifests
-from cluster.specs import CohortSpec, FlavorSpec, QuotaCell
+from cluster.manifests.specs import CohortSpec, FlavorSpec, QuotaCell
 from tests import golden_files
 
 A100 = FlavorSpec(

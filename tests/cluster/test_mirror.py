@@ -10,53 +10,53 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from cluster import mirror as mirror_module
-from cluster import queries
-from cluster.kinds import KINDS
-from cluster.mirror import EpochLost, Mirror
+from cluster.mirror import writer as mirror_module
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.records.types import ObservedObject
+from cluster.mirror.watch import NoteType, WatchNote
+from cluster.mirror.writer import EpochLost, MirrorWriter
 from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorKind, MirrorNews, MirrorPod
-from cluster.records import Seen
-from cluster.watch import Note, What
-from portal.due import owner_label
+from cluster.reads import queries
+from portal.core.due import owner_label
 from tenants.models import Namespace
 from tests.cluster.scripted_api import pod
 
 Raw = dict[str, Any]
-Item = tuple[Note, Seen | None]
+Item = tuple[WatchNote, ObservedObject | None]
 OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}
 
 
 @pytest.fixture
-def mirror(cluster: Cluster) -> Mirror:
-    found = Mirror(cluster.pk)
+def mirror(cluster: Cluster) -> MirrorWriter:
+    found = MirrorWriter(cluster.pk)
     found.open()
     return found
 
 
-def item(what: What, raw: Raw, kind: str = "Pod") -> Item:
+def item(what: NoteType, raw: Raw, kind: str = "Pod") -> Item:
     seen = KINDS[kind].seen(raw)
-    return Note(KINDS[kind], what, str(seen.resource_version)), seen
+    return WatchNote(KINDS[kind], what, str(seen.resource_version)), seen
 
 
 def seen(*raws: Raw, kind: str = "Pod") -> list[Item]:
-    return [item(What.SEEN, raw, kind) for raw in raws]
+    return [item(NoteType.SEEN, raw, kind) for raw in raws]
 
 
 def removed(*raws: Raw, kind: str = "Pod") -> list[Item]:
-    return [item(What.REMOVED, raw, kind) for raw in raws]
+    return [item(NoteType.REMOVED, raw, kind) for raw in raws]
 
 
 def listed(version: int, *raws: Raw, kind: str = "Pod") -> list[Item]:
-    begin = (Note(KINDS[kind], What.LISTING, str(version)), None)
-    return [begin, *seen(*raws, kind=kind), (Note(KINDS[kind], What.LISTED, str(version)), None)]
+    begin = (WatchNote(KINDS[kind], NoteType.LISTING, str(version)), None)
+    return [begin, *seen(*raws, kind=kind), (WatchNote(KINDS[kind], NoteType.LISTED, str(version)), None)]
 
 
 def trouble(text: str, kind: str = "Pod") -> list[Item]:
-    return [(Note(KINDS[kind], What.TROUBLE, text=text), None)]
+    return [(WatchNote(KINDS[kind], NoteType.TROUBLE, text=text), None)]
 
 
 def heard(kind: str = "Pod") -> list[Item]:
-    return [(Note(KINDS[kind], What.HEARD), None)]
+    return [(WatchNote(KINDS[kind], NoteType.HEARD), None)]
 
 
 def thing(name: str, version: int, *, namespace: str = "team-a", owner: str = "", **more: Any) -> Raw:
@@ -91,7 +91,7 @@ def row_versions() -> dict[str, str]:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_known_until_the_list_is_complete(mirror: Mirror, cluster: Cluster) -> None:
+def test_nothing_is_known_until_the_list_is_complete(mirror: MirrorWriter, cluster: Cluster) -> None:
     begin, first, end = listed(10, pod("a", 3))
 
     mirror.write([begin, first])
@@ -105,7 +105,7 @@ def test_nothing_is_known_until_the_list_is_complete(mirror: Mirror, cluster: Cl
     assert queries.as_of(cluster.pk, "Pod").is_current
 
 
-def test_a_kind_that_was_not_heard_of_at_all_is_unknown_too(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_kind_that_was_not_heard_of_at_all_is_unknown_too(mirror: MirrorWriter, cluster: Cluster) -> None:
     """Nodes were listed, not one page of pods has come: all cards would look free."""
     mirror.write(listed(10, kind="Node"))
 
@@ -113,7 +113,7 @@ def test_a_kind_that_was_not_heard_of_at_all_is_unknown_too(mirror: Mirror, clus
     assert queries.as_of(cluster.pk, "Node", "Pod").at is None
 
 
-def test_events_change_rows_and_nothing_goes_backwards(mirror: Mirror, cluster: Cluster) -> None:
+def test_events_change_rows_and_nothing_goes_backwards(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write(seen(pod("b", 11), pod("a", 14, node="n1"), pod("a", 12), pod("a", 14)))
     mirror.write(seen(pod("a", 13, node="n0")))
@@ -122,14 +122,16 @@ def test_events_change_rows_and_nothing_goes_backwards(mirror: Mirror, cluster: 
     assert [one.node for one in queries.pods(cluster.pk)] == ["n1", ""]
 
 
-def test_a_kind_is_at_the_version_of_its_last_change_and_never_goes_back(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_kind_is_at_the_version_of_its_last_change_and_never_goes_back(
+    mirror: MirrorWriter, cluster: Cluster
+) -> None:
     """Who lists it at that version finds what the rows say, even if it was heard of just before."""
-    assert queries.versions(cluster.pk, "Pod") == {"Pod": None}
+    assert queries.kind_versions(cluster.pk, "Pod") == {"Pod": None}
     begin, first, end = listed(10, pod("a", 3))
     mirror.write([begin, first])
-    assert queries.versions(cluster.pk, "Pod", "Job") == {"Pod": None, "Job": None}
+    assert queries.kind_versions(cluster.pk, "Pod", "Job") == {"Pod": None, "Job": None}
     mirror.write([end])
-    told = [queries.versions(cluster.pk, "Pod")["Pod"]]
+    told = [queries.kind_versions(cluster.pk, "Pod")["Pod"]]
     for items in (
         seen(pod("b", 98)),
         removed(pod("a", 101)),
@@ -138,12 +140,12 @@ def test_a_kind_is_at_the_version_of_its_last_change_and_never_goes_back(mirror:
         seen(pod("d", 99)),
     ):
         mirror.write(items)
-        told.append(queries.versions(cluster.pk, "Pod")["Pod"])
+        told.append(queries.kind_versions(cluster.pk, "Pod")["Pod"])
     assert told == ["10", "98", "101", "104", "104"]
     assert pods(cluster) == {"b": 102, "c": 104, "d": 99}
 
 
-def test_what_changes_nothing_is_not_written(mirror: Mirror, cluster: Cluster) -> None:
+def test_what_changes_nothing_is_not_written(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write(seen(pod("a", 11, node="n1")))
     before = row_versions()
@@ -154,7 +156,7 @@ def test_what_changes_nothing_is_not_written(mirror: Mirror, cluster: Cluster) -
     assert channels == set()
 
 
-def test_an_object_that_went_away_does_not_come_back(mirror: Mirror, cluster: Cluster) -> None:
+def test_an_object_that_went_away_does_not_come_back(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3), pod("b", 4)))
     mirror.write(removed(pod("a", 12)))
     mirror.write(seen(pod("a", 11)))
@@ -165,7 +167,7 @@ def test_an_object_that_went_away_does_not_come_back(mirror: Mirror, cluster: Cl
     assert pods(cluster) == {"b": 4}
 
 
-def test_a_new_object_of_the_same_name_takes_the_row(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_new_object_of_the_same_name_takes_the_row(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write([*removed(pod("a", 12)), *seen(pod("a", 13, uid="another"))])
     assert pods(cluster) == {"a": 13}
@@ -175,17 +177,17 @@ def test_a_new_object_of_the_same_name_takes_the_row(mirror: Mirror, cluster: Cl
     assert [one.uid for one in queries.pods(cluster.pk)] == ["another"]
 
 
-def test_what_is_not_in_a_new_list_is_gone(mirror: Mirror, cluster: Cluster) -> None:
+def test_what_is_not_in_a_new_list_is_gone(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3), pod("b", 4)))
     mirror.write(listed(50, pod("b", 4), pod("c", 44)))
     assert pods(cluster) == {"b": 4, "c": 44}
 
 
-def test_a_restart_keeps_rows_that_are_right_and_drops_stale_ones(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_restart_keeps_rows_that_are_right_and_drops_stale_ones(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3), pod("b", 4)))
     before = row_versions()
 
-    again = Mirror(cluster.pk)
+    again = MirrorWriter(cluster.pk)
     again.open()
     assert queries.is_known(cluster.pk, "Pod")
     assert not queries.as_of(cluster.pk, "Pod").is_current
@@ -196,7 +198,7 @@ def test_a_restart_keeps_rows_that_are_right_and_drops_stale_ones(mirror: Mirror
     assert queries.as_of(cluster.pk, "Pod").is_current
 
 
-def test_a_row_that_vanished_is_written_again_by_the_next_list(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_row_that_vanished_is_written_again_by_the_next_list(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     MirrorPod.objects.all().delete()
     mirror.write(listed(50, pod("a", 3)))
@@ -206,7 +208,7 @@ def test_a_row_that_vanished_is_written_again_by_the_next_list(mirror: Mirror, c
 # ---- epochs ------------------------------------------------------------------------------------------------------
 
 
-def test_emptied_tables_begin_a_new_epoch(mirror: Mirror, cluster: Cluster) -> None:
+def test_emptied_tables_begin_a_new_epoch(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     first = MirrorEpoch.objects.get().epoch
     for model in (MirrorEpoch, MirrorKind, MirrorPod):
@@ -219,7 +221,7 @@ def test_emptied_tables_begin_a_new_epoch(mirror: Mirror, cluster: Cluster) -> N
     with pytest.raises(EpochLost):
         mirror.beat()
 
-    again = Mirror(cluster.pk)
+    again = MirrorWriter(cluster.pk)
     again.open()
     again.write(listed(50, pod("a", 3), pod("b", 11)))
     assert MirrorEpoch.objects.get().epoch > first
@@ -228,23 +230,23 @@ def test_emptied_tables_begin_a_new_epoch(mirror: Mirror, cluster: Cluster) -> N
 
 
 def test_records_of_another_version_of_the_code_are_listed_again(
-    mirror: Mirror, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    mirror: MirrorWriter, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mirror.write(listed(10, pod("a", 3)))
     monkeypatch.setattr(mirror_module, "record_format", lambda: "the next one")
 
-    Mirror(cluster.pk).open()
+    MirrorWriter(cluster.pk).open()
 
     assert pods(cluster) == {}
     assert not queries.is_known(cluster.pk, "Pod")
 
 
-def test_a_cluster_whose_history_went_back_is_another_one(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_cluster_whose_history_went_back_is_another_one(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(1000, pod("a", 900)))
     with pytest.raises(EpochLost, match="another cluster"):
         mirror.write(listed(10, pod("a", 3, uid="new")))
 
-    again = Mirror(cluster.pk)
+    again = MirrorWriter(cluster.pk)
     again.open()
     again.write(listed(10, pod("a", 3, uid="new")))
     assert pods(cluster) == {"a": 3}
@@ -253,7 +255,7 @@ def test_a_cluster_whose_history_went_back_is_another_one(mirror: Mirror, cluste
 # ---- what is kept ------------------------------------------------------------------------------------------------
 
 
-def test_of_strangers_namespaces_only_what_takes_capacity_is_kept(mirror: Mirror, cluster: Cluster) -> None:
+def test_of_strangers_namespaces_only_what_takes_capacity_is_kept(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(
         listed(
             10,
@@ -277,7 +279,9 @@ def test_of_strangers_namespaces_only_what_takes_capacity_is_kept(mirror: Mirror
     assert len(queries.objects(cluster.pk, kind="Namespace")) == 2
 
 
-def test_what_came_before_its_namespace_turned_out_a_strangers_is_dropped(mirror: Mirror, cluster: Cluster) -> None:
+def test_what_came_before_its_namespace_turned_out_a_strangers_is_dropped(
+    mirror: MirrorWriter, cluster: Cluster
+) -> None:
     mirror.write(listed(10, kind="Namespace"))
     mirror.write(listed(10, kind="PersistentVolumeClaim"))
     mirror.write(seen(thing("early", 11, namespace="new"), kind="PersistentVolumeClaim"))
@@ -287,7 +291,7 @@ def test_what_came_before_its_namespace_turned_out_a_strangers_is_dropped(mirror
     assert not queries.objects(cluster.pk, kind="PersistentVolumeClaim")
 
 
-def test_what_came_in_one_batch_with_its_strangers_namespace_is_dropped(mirror: Mirror, cluster: Cluster) -> None:
+def test_what_came_in_one_batch_with_its_strangers_namespace_is_dropped(mirror: MirrorWriter, cluster: Cluster) -> None:
     for kind in ("Namespace", "PersistentVolumeClaim", "Pod"):
         mirror.write(listed(10, kind=kind))
     theirs = {**pod("taking", 12), "metadata": thing("taking", 12, namespace="new")["metadata"]}
@@ -302,7 +306,7 @@ def test_what_came_in_one_batch_with_its_strangers_namespace_is_dropped(mirror: 
     assert [one.name for one in queries.pods(cluster.pk)] == ["taking"]
 
 
-def test_a_strangers_pod_leaves_when_it_ends(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_strangers_pod_leaves_when_it_ends(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3, node="n1"), pod("b", 4, owner="workloads.workload.1")))
     mirror.write(seen(pod("a", 11, node="n1", phase="Succeeded")))
     mirror.write(seen(pod("b", 12, owner="workloads.workload.1", phase="Failed")))
@@ -327,7 +331,7 @@ def is_awake(namespace: Namespace) -> bool:
 
 @pytest.mark.parametrize("kind", ["Pod", "Job", "PersistentVolumeClaim"])
 def test_every_change_of_what_runs_wakes_its_owner(
-    mirror: Mirror, namespace_a: Namespace, owner: str, kind: str
+    mirror: MirrorWriter, namespace_a: Namespace, owner: str, kind: str
 ) -> None:
     mirror.write(listed(10, kind=kind))
     mirror.tell()
@@ -349,7 +353,7 @@ def test_every_change_of_what_runs_wakes_its_owner(
 
 @pytest.mark.parametrize("is_job_first", [True, False])
 def test_a_workload_belongs_to_the_owner_of_its_job(
-    mirror: Mirror, cluster: Cluster, namespace_a: Namespace, owner: str, is_job_first: bool
+    mirror: MirrorWriter, cluster: Cluster, namespace_a: Namespace, owner: str, is_job_first: bool
 ) -> None:
     reference = {"kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
     job = seen(thing("train", 11, owner=owner), kind="Job")
@@ -404,7 +408,7 @@ def difference(applied: AppliedObject) -> dict[str, Any]:
 
 
 def test_a_field_that_no_record_shows_is_noted(
-    mirror: Mirror, namespace_a: Namespace, owner: str, applied: AppliedObject
+    mirror: MirrorWriter, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
     """Nothing of ours changed, and nothing that a page shows: only somebody's name on a field."""
     added = {**EDITED, "fieldsV1": {"f:spec": {"f:scopes": {}}}}
@@ -419,7 +423,7 @@ def test_a_field_that_no_record_shows_is_noted(
 
 
 def test_what_somebody_else_wrote_is_noted_and_told_once(
-    mirror: Mirror, namespace_a: Namespace, owner: str, applied: AppliedObject
+    mirror: MirrorWriter, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
     mirror.write(listed(10, quota(3, owner), kind="ResourceQuota"))
     mirror.tell()
@@ -442,7 +446,7 @@ def test_what_somebody_else_wrote_is_noted_and_told_once(
 
 
 def test_what_somebody_removed_is_noted(
-    mirror: Mirror, namespace_a: Namespace, owner: str, applied: AppliedObject
+    mirror: MirrorWriter, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
     mirror.write(listed(10, quota(3, owner), kind="ResourceQuota"))
     mirror.write(seen(quota(11, owner, ours=("pods",)), kind="ResourceQuota"))
@@ -453,7 +457,7 @@ def test_what_somebody_removed_is_noted(
 
 
 def test_an_owned_object_that_disappeared_is_noted(
-    mirror: Mirror, cluster: Cluster, namespace_a: Namespace, owner: str, applied: AppliedObject
+    mirror: MirrorWriter, cluster: Cluster, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
     mirror.write(listed(10, quota(3, owner), kind="ResourceQuota"))
     mirror.write(removed(quota(11, owner), kind="ResourceQuota"))
@@ -466,11 +470,11 @@ def test_an_owned_object_that_disappeared_is_noted(
 
 
 def test_an_object_that_disappeared_while_nobody_watched_is_noted(
-    mirror: Mirror, cluster: Cluster, namespace_a: Namespace, owner: str, applied: AppliedObject
+    mirror: MirrorWriter, cluster: Cluster, namespace_a: Namespace, owner: str, applied: AppliedObject
 ) -> None:
     mirror.write(listed(10, quota(3, owner), kind="ResourceQuota"))
 
-    again = Mirror(cluster.pk)
+    again = MirrorWriter(cluster.pk)
     again.open()
     again.write(listed(50, kind="ResourceQuota"))
     again.tell()
@@ -480,12 +484,12 @@ def test_an_object_that_disappeared_while_nobody_watched_is_noted(
 
 
 def test_news_that_were_not_told_are_told_by_the_next_watcher(
-    mirror: Mirror, cluster: Cluster, namespace_a: Namespace, owner: str
+    mirror: MirrorWriter, cluster: Cluster, namespace_a: Namespace, owner: str
 ) -> None:
     mirror.write(listed(10, pod("a", 3, owner=owner)))
     assert not is_awake(namespace_a)
 
-    again = Mirror(cluster.pk)
+    again = MirrorWriter(cluster.pk)
     again.open()
     again.tell()
     assert is_awake(namespace_a)
@@ -494,7 +498,7 @@ def test_news_that_were_not_told_are_told_by_the_next_watcher(
 
 @pytest.mark.django_db(transaction=True)
 def test_a_locked_row_does_not_hold_up_the_mirror(
-    mirror: Mirror, cluster: Cluster, namespace_a: Namespace, owner: str, monkeypatch: pytest.MonkeyPatch
+    mirror: MirrorWriter, cluster: Cluster, namespace_a: Namespace, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
         other.execute("SELECT 1 FROM tenants_namespace WHERE id = %s FOR UPDATE", [namespace_a.pk])
@@ -517,7 +521,7 @@ def node(name: str, version: int, *, gpus: int, heartbeat: str = "") -> Raw:
 def test_capacity_wakes_who_asked_for_it_and_heartbeats_do_not(
     cluster: Cluster, namespace_a: Namespace, owner: str
 ) -> None:
-    mirror = Mirror(cluster.pk, capacity_owners=lambda: [owner])
+    mirror = MirrorWriter(cluster.pk, capacity_owners=lambda: [owner])
     mirror.open()
     mirror.write(listed(10, node("n1", 3, gpus=4), kind="Node"))
     mirror.tell()
@@ -548,7 +552,7 @@ def test_capacity_wakes_who_asked_for_it_and_heartbeats_do_not(
         ("ResourceFlavor", thing("f", 11, namespace=""), {"cluster"}),
     ],
 )
-def test_whose_pages_are_hinted(mirror: Mirror, kind: str, raw: Raw, channels: set[str]) -> None:
+def test_whose_pages_are_hinted(mirror: MirrorWriter, kind: str, raw: Raw, channels: set[str]) -> None:
     mirror.write(listed(10, kind=kind))
     assert mirror.write(seen(raw, kind=kind)) == channels
     assert mirror.write(removed(raw, kind=kind)) == channels
@@ -557,7 +561,7 @@ def test_whose_pages_are_hinted(mirror: Mirror, kind: str, raw: Raw, channels: s
 # ---- how current -------------------------------------------------------------------------------------------------
 
 
-def test_trouble_is_said_and_taken_back(mirror: Mirror, cluster: Cluster) -> None:
+def test_trouble_is_said_and_taken_back(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     mirror.write(trouble("The API server did not answer."))
     now = queries.as_of(cluster.pk, "Pod")
@@ -569,13 +573,13 @@ def test_trouble_is_said_and_taken_back(mirror: Mirror, cluster: Cluster) -> Non
     assert queries.as_of(cluster.pk, "Pod").is_current
 
 
-def test_a_kind_that_was_never_listed_says_why(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_kind_that_was_never_listed_says_why(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(trouble("The API server refused to show it (403): no."))
     now = queries.as_of(cluster.pk, "Pod")
     assert (now.at, now.problem) == (None, "The API server refused to show it (403): no.")
 
 
-def test_a_watcher_that_is_dead_or_deaf_is_noticed(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_watcher_that_is_dead_or_deaf_is_noticed(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, pod("a", 3)))
     long_ago = timezone.now() - timezone.timedelta(seconds=600)
 
@@ -592,7 +596,7 @@ def test_a_watcher_that_is_dead_or_deaf_is_noticed(mirror: Mirror, cluster: Clus
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def test_requests_by_node_count_bound_pods_that_are_not_over(mirror: Mirror, cluster: Cluster) -> None:
+def test_requests_by_node_count_bound_pods_that_are_not_over(mirror: MirrorWriter, cluster: Cluster) -> None:
     def asking(name: str, version: int, gpus: int, **more: Any) -> Raw:
         raw = pod(name, version, **more)
         raw["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": str(gpus), "cpu": "500m"}}
@@ -615,7 +619,7 @@ def test_requests_by_node_count_bound_pods_that_are_not_over(mirror: Mirror, clu
     }
 
 
-def test_the_newest_warning_per_object_and_reason(mirror: Mirror, cluster: Cluster) -> None:
+def test_the_newest_warning_per_object_and_reason(mirror: MirrorWriter, cluster: Cluster) -> None:
     def event(name: str, version: int, reason: str, message: str, minute: int) -> Raw:
         about = {"kind": "Job", "name": "train", "uid": "uid-train"}
         at = f"2026-11-21T09:{minute:02}:00Z"
@@ -639,7 +643,7 @@ def test_the_newest_warning_per_object_and_reason(mirror: Mirror, cluster: Clust
     assert queries.warnings(cluster.pk, object_uids=["uid-train"])[1].message == "exceeded quota: old"
 
 
-def test_a_node_and_its_devices_in_types(mirror: Mirror, cluster: Cluster) -> None:
+def test_a_node_and_its_devices_in_types(mirror: MirrorWriter, cluster: Cluster) -> None:
     mirror.write(listed(10, node("n1", 3, gpus=4), kind="Node"))
     [found] = queries.nodes(cluster.pk)
     assert (found.name, found.ready, found.schedulable) == ("n1", True, True)
@@ -647,9 +651,9 @@ def test_a_node_and_its_devices_in_types(mirror: Mirror, cluster: Cluster) -> No
     assert found.labels == {"zone": "b"}
 
 
-def test_two_clusters_do_not_mix(mirror: Mirror, cluster: Cluster) -> None:
+def test_two_clusters_do_not_mix(mirror: MirrorWriter, cluster: Cluster) -> None:
     other = Cluster.objects.create(name="second", notebooks_domain="n.localhost")
-    second = Mirror(other.pk)
+    second = MirrorWriter(other.pk)
     second.open()
     mirror.write(listed(10, pod("a", 3)))
     second.write(listed(7, pod("b", 2)))
@@ -658,7 +662,7 @@ def test_two_clusters_do_not_mix(mirror: Mirror, cluster: Cluster) -> None:
     assert queries.pods(cluster.pk) == []
 
 
-def test_a_batch_takes_few_statements(mirror: Mirror, django_assert_max_num_queries: Any) -> None:
+def test_a_batch_takes_few_statements(mirror: MirrorWriter, django_assert_max_num_queries: Any) -> None:
     mirror.write(listed(10))
     with django_assert_max_num_queries(8) as found:
         mirror.write(seen(*(pod(f"p{number}", 100 + number, node="n1") for number in range(200))))

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from cluster import object_records, observed, records
-from cluster.kinds import KINDS
-from cluster.ownership import ownership
+from cluster.client.managed_fields import field_ownership
+from cluster.mirror.records import namespaces, nodes, pods, quantities
+from cluster.mirror.records import types as record_types
+from cluster.mirror.records.kinds import KINDS
+from cluster.reads import observed
 
 Raw = dict[str, Any]
 
@@ -42,13 +44,13 @@ OURS = {
     ],
 )
 def test_an_image_is_the_same_however_it_is_written(written: str, same: str) -> None:
-    assert records.image_key(written) == records.image_key(same)
-    assert len(records.image_key(written)) == 12
+    assert nodes.image_key(written) == nodes.image_key(same)
+    assert len(nodes.image_key(written)) == 12
 
 
 def test_other_tags_registries_and_digests_are_other_images() -> None:
     written = ["a:1", "a:2", "b:1", "quay.io/a:1", "localhost:5000/a:1", "a@sha256:1", "a@sha256:2"]
-    assert len({records.image_key(one) for one in written}) == len(written)
+    assert len({nodes.image_key(one) for one in written}) == len(written)
 
 
 # ---- quantities --------------------------------------------------------------------------------------------------
@@ -70,12 +72,12 @@ def test_other_tags_registries_and_digests_are_other_images() -> None:
     ],
 )
 def test_a_quantity_in_whole_units(resource: str, quantity: Any, units: int) -> None:
-    assert records.amount(resource, quantity) == units
+    assert quantities.amount(resource, quantity) == units
 
 
 def test_what_is_no_quantity_is_refused() -> None:
     with pytest.raises(ValueError, match="no quantity"):
-        records.amount("cpu", "many")
+        quantities.amount("cpu", "many")
 
 
 # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -132,7 +134,7 @@ def test_a_node_keeps_labels_devices_and_health() -> None:
         "pressure": ["DiskPressure"],
         "kubelet": "v1.36.3",
         "writers": {},
-        "images": {records.image_key("registry/image@sha256:0123"): 0},
+        "images": {nodes.image_key("registry/image@sha256:0123"): 0},
     }
 
 
@@ -206,7 +208,7 @@ def container(cpu: str = "", gpus: int = 0, **more: Any) -> Raw:
     ],
 )
 def test_a_pod_asks_for_what_the_scheduler_counts(spec: Raw, requests: Raw) -> None:
-    assert records.pod_requests(spec) == requests
+    assert pods.pod_requests(spec) == requests
 
 
 POD: Raw = {
@@ -267,7 +269,7 @@ def test_an_ended_pod_of_ours_says_how_it_ended() -> None:
     [main] = observed.containers(seen.record["containers"])
     assert (main.state, main.reason, main.exit_code, main.restarts) == ("terminated", "OOMKilled", 137, 1)
     assert (main.last_reason, main.last_exit_code) == ("Error", 1)
-    assert main.ended_at == observed.time("2026-11-21T09:09:00Z")
+    assert main.ended_at == observed.parse_time("2026-11-21T09:09:00Z")
     assert [condition.type for condition in observed.conditions(seen.record)] == ["PodScheduled", "Ready"]
     assert len(json.dumps(seen.record)) < 1100
 
@@ -574,7 +576,7 @@ def test_every_kind_reads_an_object_without_content() -> None:
 )
 def test_a_warning_in_the_old_and_the_new_form(raw: Raw, expected: tuple[Any, ...]) -> None:
     about = {"kind": "Job", "name": "train-1", "uid": "uid-job"}
-    content = object_records.warning(
+    content = namespaces.warning_record(
         {"metadata": meta("e", "team-a"), "type": "Warning", "reason": "FailedCreate", "involvedObject": about, **raw}
     )
     columns = content.columns
@@ -583,7 +585,7 @@ def test_a_warning_in_the_old_and_the_new_form(raw: Raw, expected: tuple[Any, ..
 
 
 def test_text_that_postgresql_cannot_hold_is_cleaned() -> None:
-    content = object_records.warning({"metadata": meta("e", "team-a"), "message": "a\x00b"})
+    content = namespaces.warning_record({"metadata": meta("e", "team-a"), "message": "a\x00b"})
     assert content.columns["message"] == "ab"
 
 
@@ -628,7 +630,7 @@ LATER = "2026-11-21T09:30:00Z"
     ],
 )
 def test_what_counts_as_written_by_somebody_else(other: Raw, fields: tuple[str, ...]) -> None:
-    found = ownership([PORTAL, {**other, "time": LATER}])
+    found = field_ownership([PORTAL, {**other, "time": LATER}])
     assert found is not None
     assert found.fields == fields
     assert found.manager == (other["manager"] if fields else "")
@@ -636,23 +638,23 @@ def test_what_counts_as_written_by_somebody_else(other: Raw, fields: tuple[str, 
 
 
 def test_a_field_that_somebody_removed_shows_in_ours_being_fewer() -> None:
-    before = ownership([PORTAL])
+    before = field_ownership([PORTAL])
     fewer = written(
         "gpu-portal", {"f:metadata": {"f:labels": {"f:gpu-portal/owner": {}}}, "f:spec": {"f:hard": {"f:pods": {}}}}
     )
-    after = ownership([fewer])
+    after = field_ownership([fewer])
     assert before is not None
     assert after is not None
     assert after.removed_since(before.baseline()) == ("spec.hard",)
     # We sent fewer fields ourselves: our entry is newer.
-    ours = ownership([{**fewer, "time": LATER}])
+    ours = field_ownership([{**fewer, "time": LATER}])
     assert ours is not None
     assert ours.removed_since(before.baseline()) == ()
     assert after.removed_since(None) == ()
 
 
 def test_an_object_that_only_carries_our_label_has_no_owner_on_record() -> None:
-    assert ownership([written("kubectl", {"f:spec": {}})]) is None
+    assert field_ownership([written("kubectl", {"f:spec": {}})]) is None
 
 
 def test_the_end_of_a_containers_last_words_is_kept() -> None:
@@ -663,4 +665,4 @@ def test_the_end_of_a_containers_last_words_is_kept() -> None:
         return str(found["message"])
 
     assert (message("terminated")[-3:], message("waiting")[:5]) == ("end", "begin")
-    assert len(message("terminated")) == len(message("waiting")) == records.TEXT_LIMIT
+    assert len(message("terminated")) == len(message("waiting")) == record_types.TEXT_LIMIT

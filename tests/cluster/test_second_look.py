@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from cluster import queries, second_look
-from cluster.kinds import KINDS
-from cluster.kube import ClusterUnavailable
-from cluster.mirror import Mirror
+from cluster.client.errors import ClusterUnavailable
+from cluster.mirror import relist
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.relist import Relister
+from cluster.mirror.watch import NoteType, WatchNote
+from cluster.mirror.writer import MirrorWriter
 from cluster.models import Cluster, MirrorPod
-from cluster.second_look import SecondLook
-from cluster.watch import Note, What
+from cluster.reads import queries
 from tests.cluster.scripted_api import pod
 from tests.cluster.test_mirror import Item, Raw, listed, removed, seen
 from tests.threads import in_threads
@@ -23,9 +24,9 @@ PLACE = "team-a"
 
 
 @pytest.fixture
-def mirror(cluster: Cluster) -> Mirror:
+def mirror(cluster: Cluster) -> MirrorWriter:
     """Two pods, listed at version 10."""
-    found = Mirror(cluster.pk)
+    found = MirrorWriter(cluster.pk)
     found.open()
     found.write(listed(10, pod("a", 3), pod("b", 4)))
     return found
@@ -33,15 +34,15 @@ def mirror(cluster: Cluster) -> Mirror:
 
 def look(at: int, *raws: Raw) -> list[Item]:
     kind = KINDS["Pod"]
-    again = [(Note(kind, What.AGAIN), kind.seen(raw)) for raw in raws]
-    return [*again, (Note(kind, What.COMPARED, str(at), text=PLACE), None)]
+    again = [(WatchNote(kind, NoteType.AGAIN), kind.seen(raw)) for raw in raws]
+    return [*again, (WatchNote(kind, NoteType.COMPARED, str(at), text=PLACE), None)]
 
 
 def rows() -> dict[str, int]:
     return dict(MirrorPod.objects.values_list("name", "resource_version"))
 
 
-def doubtful(mirror: Mirror) -> set[str]:
+def doubtful(mirror: MirrorWriter) -> set[str]:
     found = {*mirror.doubtful}
     mirror.doubtful.clear()
     return found
@@ -57,7 +58,9 @@ def doubtful(mirror: Mirror) -> set[str]:
     ],
     ids=["a change", "an end", "a beginning"],
 )
-def test_what_two_looks_find_is_believed(mirror: Mirror, there: tuple[Raw, ...], expected: dict[str, int]) -> None:
+def test_what_two_looks_find_is_believed(
+    mirror: MirrorWriter, there: tuple[Raw, ...], expected: dict[str, int]
+) -> None:
     before = rows()
     mirror.write(look(20, *there))
     assert (rows(), doubtful(mirror)) == (before, {PLACE})
@@ -68,7 +71,7 @@ def test_what_two_looks_find_is_believed(mirror: Mirror, there: tuple[Raw, ...],
 
 
 @pytest.mark.django_db
-def test_what_the_watch_says_meanwhile_counts(mirror: Mirror) -> None:
+def test_what_the_watch_says_meanwhile_counts(mirror: MirrorWriter) -> None:
     """Each look is older than what was heard when it is read."""
     late = look(20, pod("a", 12), pod("b", 4), pod("c", 13))
     mirror.write(seen(pod("a", 21, node="n2")))
@@ -85,7 +88,7 @@ def test_what_the_watch_says_meanwhile_counts(mirror: Mirror) -> None:
 
 
 @pytest.mark.django_db
-def test_what_came_after_a_look_is_not_missing_from_it(mirror: Mirror) -> None:
+def test_what_came_after_a_look_is_not_missing_from_it(mirror: MirrorWriter) -> None:
     mirror.write(seen(pod("c", 21)))
     for _ in range(2):
         mirror.write(look(20, pod("a", 3), pod("b", 4)))
@@ -93,7 +96,7 @@ def test_what_came_after_a_look_is_not_missing_from_it(mirror: Mirror) -> None:
 
 
 @pytest.mark.django_db
-def test_nothing_is_judged_while_everything_is_listed(mirror: Mirror) -> None:
+def test_nothing_is_judged_while_everything_is_listed(mirror: MirrorWriter) -> None:
     begin, *rest = listed(50, pod("a", 3), pod("b", 4))
     mirror.write(look(20, pod("a", 3)))
     mirror.write([begin])
@@ -103,8 +106,8 @@ def test_nothing_is_judged_while_everything_is_listed(mirror: Mirror) -> None:
 
 
 @pytest.mark.django_db
-def test_a_look_is_no_sign_of_life_of_the_watch(mirror: Mirror, cluster: Cluster) -> None:
-    mirror.write([(Note(KINDS["Pod"], What.TROUBLE, text="It is silent."), None)])
+def test_a_look_is_no_sign_of_life_of_the_watch(mirror: MirrorWriter, cluster: Cluster) -> None:
+    mirror.write([(WatchNote(KINDS["Pod"], NoteType.TROUBLE, text="It is silent."), None)])
     mirror.write(look(20, pod("a", 3), pod("b", 4)))
     assert queries.as_of(cluster.pk, "Pod").problem == "It is silent."
 
@@ -129,13 +132,13 @@ class Scripted:
 
 def test_each_namespace_with_news_is_looked_at_once_and_a_large_one_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AFTER_S", "PACE_S", "IDLE_S"):
-        monkeypatch.setattr(second_look, name, 0.01)
+        monkeypatch.setattr(relist, name, 0.01)
     page = {"metadata": {"resourceVersion": "20"}, "items": [pod("a", 3)]}
     large = {"metadata": {"resourceVersion": "20", "continue": "more"}, "items": [pod("a", 3)]}
     source = Scripted(small=page, large=large, away=ClusterUnavailable("It did not answer."))
-    told: list[Note] = []
+    told: list[WatchNote] = []
     is_over = threading.Event()
-    found = SecondLook(source, ["Pod", "Node"], lambda note: bool(told.append(note)))
+    found = Relister(source, ["Pod", "Node"], lambda note: bool(told.append(note)))
 
     def asked(name: str) -> int:
         return source.asked.count(f"api/v1/namespaces/{name}/pods")
@@ -153,6 +156,6 @@ def test_each_namespace_with_news_is_looked_at_once_and_a_large_one_left_alone(m
     in_threads(1, lambda: found.run(is_over), ask)
     assert (asked("small"), asked("large"), asked("away"), len(source.asked)) == (2, 1, 1, 4)
     assert [(note.what, note.resource_version, note.text) for note in told] == [
-        (What.AGAIN, "", ""),
-        (What.COMPARED, "20", "small"),
+        (NoteType.AGAIN, "", ""),
+        (NoteType.COMPARED, "20", "small"),
     ] * 2

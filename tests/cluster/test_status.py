@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from cluster import status
+from cluster.apply import queries as apply_queries
+from cluster.apply import status
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
-from portal.due import owner_label
+from portal.core.due import owner_label
 from tenants.models import Namespace
 from tests import mirrored
 
@@ -59,40 +60,40 @@ def sent(namespace: Namespace, **values: Any) -> AppliedObject:
 )
 def test_a_word_and_a_sentence(namespace_a: Namespace, values: dict[str, Any], word: str, sentence: str) -> None:
     row = sent(namespace_a, **values)
-    assert (status.word(row), status.sentence(row)) == (word, sentence)
+    assert (status.object_status(row), status.status_sentence(row)) == (word, sentence)
 
 
 def test_what_was_sent_and_is_not_in_the_cluster_is_missing(namespace_a: Namespace, cluster: Cluster) -> None:
     row = sent(namespace_a)
     mirrored.seen(cluster, ResourceQuota=[quota(namespace_a.name, row.owner)])
-    assert status.missing(cluster.pk) == set()
+    assert apply_queries.missing_objects(cluster.pk) == set()
     mirrored.seen(cluster)
-    absent = status.missing(cluster.pk)
-    assert absent == status.missing(cluster.pk, owner=row.owner) == {row.pk}
-    assert status.word(row, absent) == "missing"
-    assert "the cluster does not have it" in status.sentence(row, absent)
-    assert status.missing(cluster.pk, owner="somebody.else.1") == set()
+    absent = apply_queries.missing_objects(cluster.pk)
+    assert absent == apply_queries.missing_objects(cluster.pk, owner=row.owner) == {row.pk}
+    assert status.object_status(row, absent) == "missing"
+    assert "the cluster does not have it" in status.status_sentence(row, absent)
+    assert apply_queries.missing_objects(cluster.pk, owner="somebody.else.1") == set()
 
 
 def test_another_object_of_that_name_is_not_the_one_that_was_sent(namespace_a: Namespace, cluster: Cluster) -> None:
     row = sent(namespace_a, uid="another")
     mirrored.seen(cluster, ResourceQuota=[quota(namespace_a.name, row.owner)])
-    assert status.missing(cluster.pk) == {row.pk}
+    assert apply_queries.missing_objects(cluster.pk) == {row.pk}
 
 
 def test_what_is_not_known_is_not_missing(namespace_a: Namespace, cluster: Cluster) -> None:
     sent(namespace_a)
-    assert status.missing(cluster.pk) == set(), "there is no mirror"
+    assert apply_queries.missing_objects(cluster.pk) == set(), "there is no mirror"
     mirrored.seen(cluster)
     MirrorEpoch.objects.update(beat_at=timezone.now() - timedelta(minutes=5))
-    assert status.missing(cluster.pk) == set(), "the watcher is dead"
+    assert apply_queries.missing_objects(cluster.pk) == set(), "the watcher is dead"
 
 
 def test_what_was_sent_this_moment_is_not_missing_yet(namespace_a: Namespace, cluster: Cluster) -> None:
     row = sent(namespace_a)
     AppliedObject.objects.filter(pk=row.pk).update(sent_at=timezone.now())
     mirrored.seen(cluster)
-    assert status.missing(cluster.pk) == set()
+    assert apply_queries.missing_objects(cluster.pk) == set()
 
 
 def test_orphans_name_no_live_row(namespace_a: Namespace, cluster: Cluster) -> None:
@@ -105,6 +106,6 @@ def test_orphans_name_no_live_row(namespace_a: Namespace, cluster: Cluster) -> N
             quota("old", "removed.model.1"),
         ],
     )
-    found = status.orphans(cluster.pk, limit=10)
+    found = apply_queries.orphaned_objects(cluster.pk, limit=10)
     assert found == [("ResourceQuota", name, "gpu-portal") for name in ("gone", "odd", "old")]
-    assert len(status.orphans(cluster.pk, limit=2)) == 2
+    assert len(apply_queries.orphaned_objects(cluster.pk, limit=2)) == 2

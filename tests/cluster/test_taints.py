@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.taints import is_tolerated
+from cluster.reads.taints import is_tolerated
 
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 

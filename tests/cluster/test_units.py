@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from cluster.models import Cluster, MirrorNode, MirrorObject, MirrorPod, MirrorUnits, MirrorUse
-from cluster.units import SLICES, used_by_namespace
+from cluster.reads.units import SLICES, used_by_namespace
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.kinds import KINDS
-from cluster.watch import Limits, Note, follow
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.watch import WatchLimits, WatchNote, follow_kind
 from tests.cluster.scripted_api import (
     Answer,
     ScriptedApi,
@@ -26,7 +26,7 @@ from tests.cluster.scripted_api import (
     silent,
 )
 
-QUICK = Limits(silence_s=0.3, page=2, first_wait_s=0.02, longest_wait_s=0.1)
+QUICK = WatchLimits(silence_s=0.3, page=2, first_wait_s=0.02, longest_wait_s=0.1)
 pytestmark = pytest.mark.timeout(20)
 
 
@@ -40,9 +40,9 @@ def api() -> Iterator[ScriptedApi]:
 class Following:
     """Notes one by one; `until` returns them in words as far as the given one."""
 
-    def __init__(self, api: ScriptedApi, directory: Path, limits: Limits, kind: str = "Pod") -> None:
+    def __init__(self, api: ScriptedApi, directory: Path, limits: WatchLimits, kind: str = "Pod") -> None:
         self.stopped = threading.Event()
-        self._notes: Generator[Note, None, None] = follow(
+        self._notes: Generator[WatchNote, None, None] = follow_kind(
             api.client(directory), KINDS[kind], pause=self.stopped.wait, limits=limits
         )
 
@@ -62,7 +62,7 @@ class Following:
         self._notes.close()
 
 
-def _word(note: Note) -> str:
+def _word(note: WatchNote) -> str:
     if note.raw is not None:
         return f"{note.what} {note.raw['metadata']['name']}@{note.raw['metadata']['resourceVersion']}"
     return f"{note.what} {note.resource_version}".strip()
@@ -231,7 +231,7 @@ def test_an_unknown_kind_of_event_is_passed_over(api: ScriptedApi, following: Fo
 def test_the_whole_list_is_compared_now_and_then(api: ScriptedApi, tmp_path: Path) -> None:
     api.lists.extend([listing(10, pod("a", 3)), listing(50)])
     api.watches.extend([[bookmark(11)] * 3, [bookmark(51), silent]])
-    following = Following(api, tmp_path, Limits(silence_s=5, first_wait_s=0.02, compare_every_s=0.0001))
+    following = Following(api, tmp_path, WatchLimits(silence_s=5, first_wait_s=0.02, compare_every_s=0.0001))
 
     words = following.until("listing 50")
     following.close()

@@ -13,10 +13,10 @@ import pytest
 from django.db import connection
 
 from catalog.models import Pool
-from cluster import queries
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
-from devcluster.api import Api
-from portal.due import owner_label
+from cluster.reads import queries
+from devcluster.client.kube import Api
+from portal.core.due import owner_label
 from tenants.models import Namespace
 from tests.cluster.watchers import Watchers, eventually, is_current
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cluster import queries
 from cluster.models import Cluster, MirrorObject
-from devcluster.api import Api
-from devcluster.faults import ApiProxy
+from cluster.reads import queries
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
 from tests.cluster.watchers import Watchers, eventually, is_current
 
 OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}

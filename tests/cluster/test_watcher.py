@@ -11,19 +11,19 @@ import pytest
 import redis
 from django.db import connection
 
-from cluster import mirror_rows
-from cluster.kinds import KINDS
+from cluster.mirror import tables
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.watch import NoteType, WatchNote
+from cluster.mirror.watcher import PageHints, Watcher, _item
 from cluster.models import Cluster
-from cluster.watch import Note, What
-from cluster.watcher import PageHints, Watcher, _item
-from portal import hints
+from portal.core import hints
 from tests.cluster.scripted_api import pod
 from tests.plugin import process_environment
 from tests.threads import in_threads
 
 
 def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    good = _item(Note(KINDS["Pod"], What.SEEN, "3", pod("a", 3)))
+    good = _item(WatchNote(KINDS["Pod"], NoteType.SEEN, "3", pod("a", 3)))
     assert good is not None
     note, seen = good
     assert seen is not None
@@ -31,12 +31,12 @@ def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.Log
 
     odd: dict[str, Any] = pod("odd", 4)
     odd["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "a few"}}
-    assert _item(Note(KINDS["Pod"], What.SEEN, "4", odd)) is None
+    assert _item(WatchNote(KINDS["Pod"], NoteType.SEEN, "4", odd)) is None
     assert "record_failed" in caplog.text
 
 
 def test_what_carries_no_object_is_passed_on() -> None:
-    note = Note(KINDS["Pod"], What.HEARD, "7")
+    note = WatchNote(KINDS["Pod"], NoteType.HEARD, "7")
     assert _item(note) == (note, None)
 
 
@@ -60,14 +60,14 @@ def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
             other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
             cursor.execute("SELECT 1")
 
-    monkeypatch.setattr(mirror_rows, "take_news", breaks)
+    monkeypatch.setattr(tables, "take_news", breaks)
     in_threads(1, watcher.run)
     assert "news_delayed" in caplog.text
     assert "database_lost" in caplog.text
 
 
 def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
-    with hints.connection().pubsub(ignore_subscribe_messages=True) as listener:
+    with hints.redis_connection().pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(hints.channel_name("team-a"), hints.channel_name("cluster"))
         pages = PageHints()
         pages.send({"team-a"})
@@ -84,17 +84,17 @@ def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
 
 
 def test_a_redis_that_was_gone_costs_one_hint_and_not_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    working = hints.connection()
+    working = hints.redis_connection()
     tried = threading.Event()
 
     def nobody() -> redis.Redis:
         tried.set()
-        monkeypatch.setattr(hints, "connection", lambda: working)
+        monkeypatch.setattr(hints, "redis_connection", lambda: working)
         raise redis.ConnectionError("nobody there")
 
     with working.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe(hints.channel_name("team-b"))
-        monkeypatch.setattr(hints, "connection", nobody)
+        monkeypatch.setattr(hints, "redis_connection", nobody)
         pages = PageHints()
         pages.start()
         pages.send({"team-a"})

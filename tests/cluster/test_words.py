@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster import words
+from cluster.apply import messages
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from cluster import words
     ],
 )
 def test_refusals_are_made_plain(code: str, text: str, said: str) -> None:
-    assert words.refused(code, text) == said
+    assert messages.refusal_sentence(code, text) == said
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_refusals_are_made_plain(code: str, text: str, said: str) -> None:
     ],
 )
 def test_a_difference_is_told_before_and_after(found: dict[str, Any], drifted: str, repaired: str) -> None:
-    assert words.drifted(found) == drifted
-    assert words.repaired(found) == repaired
+    assert messages.drift_sentence(found) == drifted
+    assert messages.repair_sentence(found) == repaired

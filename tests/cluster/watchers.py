@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster import queries
+from cluster.mirror.records import kinds
 from cluster.models import Cluster
+from cluster.reads import queries
 from tests.preloaded import Child, watch
 from tests.waiting import wait_until
 
@@ -43,4 +44,4 @@ def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: f
 
 
 def is_current(cluster: Cluster) -> bool:
-    return queries.as_of(cluster.pk).is_current and queries.is_known(cluster.pk, *queries.kinds_followed(cluster))
+    return queries.as_of(cluster.pk).is_current and queries.is_known(cluster.pk, *kinds.followed_kinds(cluster))

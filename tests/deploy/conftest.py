@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.api import Api
+from devcluster.client.kube import Api
 
 Json = dict[str, Any]
 DEADLINE_S = 60.0

@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from devcluster.processes import free_port
+from devcluster.processes.ports import free_port
 from tests.deploy.conftest import DEADLINE_S, until
 from tests.deploy.shipped import DEPLOY
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tests.deploy.conftest import DEADLINE_S
 from tests.deploy.test_fence_pods import template
 

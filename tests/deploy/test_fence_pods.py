@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.api import Api, ApiError, path_of
+from devcluster.client.kube import Api, ApiError, path_of
 from tests.deploy.conftest import wait_for_default_account
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.api import APPLY, MERGE, Api, ApiError, path_of
+from devcluster.client.kube import APPLY, MERGE, Api, ApiError, path_of
 from tests.deploy.conftest import Impersonating, namespace
 
 Json = dict[str, Any]

@@ -20,7 +20,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from devcluster.processes import free_port
+from devcluster.processes.ports import free_port
 from tests.deploy.conftest import DEADLINE_S, until
 from tests.deploy.gateway import TOKEN, Gateway, Recorder, caddy, serving
 

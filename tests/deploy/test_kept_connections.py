@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.portal import Portal
+from devcluster.services.portal import Portal
 from tests.deploy.shipped import DEPLOY, ROOT, compose
 
 CADDYFILE = (DEPLOY / "Caddyfile").read_text()

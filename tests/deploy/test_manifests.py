@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.api import Api, path_of
+from devcluster.client.kube import Api, path_of
 from tests.deploy.shipped import DEPLOY, PINNED, ROOT, compose, documents, variables_of_settings
 
 Json = dict[str, Any]

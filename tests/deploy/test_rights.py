@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.api import Api, ApiError, path_of
+from devcluster.client.kube import Api, ApiError, path_of
 from tests.deploy.conftest import Impersonating, until
 
 Json = dict[str, Any]

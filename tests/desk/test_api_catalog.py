@@ -9,9 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import User
-from catalog import actions
+from catalog.classes import actions
+from catalog.images import actions as image_actions
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import ClassAccess, Tenant
@@ -19,7 +20,7 @@ from tests import make, mirrored
 from tests.calling import bearer
 
 pytestmark = pytest.mark.django_db
-BY = system("test")
+BY = system_actor("test")
 
 
 class Caller:
@@ -148,11 +149,13 @@ def test_classes_come_in_pages_at_the_same_cost(
 
 @pytest.fixture
 def some_images(cluster: Cluster) -> None:
-    new = actions.put_image(
+    new = image_actions.put_image(
         name="New", reference="q/x:2", vendor="nvidia", min_cuda="99.0", version="2", position=1, by=BY
     )
-    actions.put_image(name="Old", reference="q/x:1", deprecated_since="2026-01-01", successor=new, position=2, by=BY)
-    actions.put_image(name="Roc", reference="q/r:1", vendor="amd", kind="job", position=3, by=BY)
+    image_actions.put_image(
+        name="Old", reference="q/x:1", deprecated_since="2026-01-01", successor=new, position=2, by=BY
+    )
+    image_actions.put_image(name="Roc", reference="q/r:1", vendor="amd", kind="job", position=3, by=BY)
 
 
 @pytest.mark.usefixtures("some_images")
@@ -187,7 +190,7 @@ def test_images_come_in_pages_at_the_same_cost(
     bob_calls: Caller, a100: GpuClass, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(12):
-        actions.put_image(name=f"I{number:02}", reference="q/x:1", position=5, by=BY)
+        image_actions.put_image(name=f"I{number:02}", reference="q/x:1", position=5, by=BY)
     bob_calls("/me")  # notes that the token was used
     counts = []
     for limit in (1, 12):

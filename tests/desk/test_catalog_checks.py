@@ -13,12 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import User
-from catalog import actions, queries
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorEpoch, MirrorNode
-from desk.queries import catalog_checks as shown
+from desk.health import catalog_checks as shown
 from tests import make, mirrored
 
 
@@ -70,9 +71,9 @@ def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster
 
 def test_hints_make_nothing_unwell(cluster: Cluster, olga: User) -> None:
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
-    actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     page = section(signed_in(olga))
     assert "1 hint" in page
     assert "note-good" in page

@@ -11,22 +11,26 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import Event
-from catalog import actions, queries
+from catalog.classes import actions
+from catalog.classes.proposals import actions as proposal_actions
+from catalog.discovery import queries
+from catalog.images import actions as image_actions
 from catalog.models import GpuClass, Image, Pool
 from cluster.models import Cluster
-from desk import catalog_file
+from desk.catalog.file import actions as file_actions
+from desk.catalog.file import queries as file_queries
 from tenants.models import ClassAccess, Tenant
 from tests import make, mirrored
 
 pytestmark = pytest.mark.django_db
-BY = system("test")
+BY = system_actor("test")
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-H100", "nvidia.com/gpu.sharing-strategy": "none"}
 
 
 def apply(text: str, *flags: str) -> str:
-    outcome = catalog_file.apply(text, prune="prune" in flags, dry_run="dry run" in flags, by=BY)
+    outcome = file_actions.apply(text, prune="prune" in flags, dry_run="dry run" in flags, by=BY)
     return "\n".join([*outcome.lines, *map(str, outcome.problems)])
 
 
@@ -56,8 +60,10 @@ def full(cluster: Cluster, team_a: Tenant, a100: GpuClass) -> GpuClass:
     ClassAccess.objects.create(tenant=team_a, gpu_class=a100)
     ends = timezone.now() + timedelta(days=30)
     actions.retire_class(a100.pk, successor=other.slug, message="Newer cards came.", runs_until=ends, by=BY)
-    new = actions.put_image(name="PyTorch 2.7", reference="quay.io/x/y:2.7", vendor="nvidia", min_cuda="12.4", by=BY)
-    old = actions.put_image(name="PyTorch 2.6", reference="quay.io/x/y:2.6", version="2.6", by=BY)
+    new = image_actions.put_image(
+        name="PyTorch 2.7", reference="quay.io/x/y:2.7", vendor="nvidia", min_cuda="12.4", by=BY
+    )
+    old = image_actions.put_image(name="PyTorch 2.6", reference="quay.io/x/y:2.6", version="2.6", by=BY)
     Image.objects.filter(pk=old.pk).update(successor=new, deprecated_since="2026-10-01")
     return a100
 
@@ -77,42 +83,48 @@ def everything() -> list[Any]:
 
 def test_applying_an_export_changes_nothing(full: GpuClass) -> None:
     events, before = Event.objects.count(), everything()
-    assert apply(catalog_file.export()) == ""
-    assert apply(catalog_file.export(), "prune") == ""
+    assert apply(file_queries.export()) == ""
+    assert apply(file_queries.export(), "prune") == ""
     assert (Event.objects.count(), everything()) == (events, before)
 
 
 def test_an_export_is_the_same_each_time_and_costs_the_same(full: GpuClass, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(4):
-        first = catalog_file.export()
+        first = file_queries.export()
     for number in range(9):
         make.gpu_class(full.cluster, slug=f"c{number}", node_labels={"gpu": str(number)})
     with django_assert_num_queries(4):
-        second = catalog_file.export()
+        second = file_queries.export()
     assert second.startswith(first.partition("classes:")[0])
-    assert second == catalog_file.export()
+    assert second == file_queries.export()
 
 
 def test_an_export_makes_the_same_catalog_elsewhere(full: GpuClass) -> None:
-    text, before = catalog_file.export(), everything()
+    text, before = file_queries.export(), everything()
     ClassAccess.objects.all().delete()
     GpuClass.objects.all().delete()
     Image.objects.all().delete()
     assert "expected" not in apply(text)
-    assert catalog_file.export() == text
+    assert file_queries.export() == text
     assert [{**row, "successor_id": 0} for row in everything()] == [{**row, "successor_id": 0} for row in before]
 
 
 def test_every_field_that_staff_may_set_is_in_the_file() -> None:
-    named = {one.name for one in catalog_file.schema()["classes"]}
-    assert set(actions.EDITABLE) <= named
-    assert named - set(actions.EDITABLE) == {"life_cycle", "successor", "retiring_message", "runs_until", "teams"}
+    named = {one.name for one in file_queries.schema()["classes"]}
+    assert set(actions.EDITABLE_FIELDS) <= named
+    assert named - set(actions.EDITABLE_FIELDS) == {
+        "life_cycle",
+        "successor",
+        "retiring_message",
+        "runs_until",
+        "teams",
+    }
 
 
 def test_a_hold_is_not_kept_in_the_file(full: GpuClass) -> None:
-    text = catalog_file.export()
+    text = file_queries.export()
     actions.hold_class(full.pk, reason="a driver update", until=None, by=BY)
-    assert catalog_file.export() == text
+    assert file_queries.export() == text
     assert apply(text) == ""
     assert GpuClass.objects.get(pk=full.pk).held_reason == "a driver update"
 
@@ -130,7 +142,7 @@ def test_a_new_class_is_made_opened_and_shown(cluster: Cluster, team_a: Tenant) 
 
 
 def test_a_changed_field_is_a_line_an_event_and_work_for_the_pool(a100: GpuClass) -> None:
-    text = catalog_file.export()
+    text = file_queries.export()
     told = apply(text.replace("    life_cycle: active", "    life_cycle: active\n    promise_limit: 12"))
     assert told == f"~ class {a100.slug}: promise_limit empty → 12"
     assert GpuClass.objects.get().promise_limit == 12
@@ -140,7 +152,7 @@ def test_a_changed_field_is_a_line_an_event_and_work_for_the_pool(a100: GpuClass
 
 
 def test_a_dry_run_tells_the_same_and_changes_nothing(full: GpuClass) -> None:
-    text = catalog_file.export().replace("promise_limit: 12", "promise_limit: 13")
+    text = file_queries.export().replace("promise_limit: 12", "promise_limit: 13")
     before, events = everything(), Event.objects.count()
     assert apply(text, "dry run") == f"~ class {full.slug}: promise_limit 12 → 13"
     assert (everything(), Event.objects.count()) == (before, events)
@@ -150,9 +162,9 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(full: GpuClass) -> None:
 
 def test_teams_come_and_go(full: GpuClass, cluster: Cluster) -> None:
     make.tenant(cluster, slug="team-b", namespace=f"b-{full.slug}")
-    assert apply(catalog_file.export().replace("- team-a", "- team-b")) == f"~ class {full.slug}: teams −team-a +team-b"
+    assert apply(file_queries.export().replace("- team-a", "- team-b")) == f"~ class {full.slug}: teams −team-a +team-b"
     assert full.access.get().tenant.slug == "team-b"
-    told = apply(catalog_file.export().replace("- team-b", "- team-x"))
+    told = apply(file_queries.export().replace("- team-b", "- team-x"))
     assert f"classes.{full.slug}.teams: There is no team 'team-x'." in told
     assert full.access.get().tenant.slug == "team-b"
 
@@ -160,7 +172,7 @@ def test_teams_come_and_go(full: GpuClass, cluster: Cluster) -> None:
 def test_one_class_takes_the_place_of_another_in_one_file(cluster: Cluster) -> None:
     """Their nodes are the same: the one that comes last by name has to be closed before the other opens."""
     old = make.gpu_class(cluster, slug="z100", node_labels={"gpu": "h100"})
-    text = catalog_file.export().replace("life_cycle: active", "life_cycle: retired")
+    text = file_queries.export().replace("life_cycle: active", "life_cycle: retired")
     apply(text.replace("\nimages:", "\n" + h100(life_cycle="active") + "\nimages:"))
     old.refresh_from_db()
     assert (old.life_cycle, GpuClass.objects.get(slug="h100").life_cycle) == ("retired", "active")
@@ -168,7 +180,7 @@ def test_one_class_takes_the_place_of_another_in_one_file(cluster: Cluster) -> N
 
 def test_a_class_is_retired_with_a_successor_that_the_same_file_opens(a100: GpuClass) -> None:
     retiring = "life_cycle: retiring\n    successor: h100\n    retiring_message: Newer cards came."
-    text = catalog_file.export().replace("life_cycle: active", retiring)
+    text = file_queries.export().replace("life_cycle: active", retiring)
     told = apply(text.replace("\nimages:", "\n" + h100(life_cycle="active") + "\nimages:"))
     assert f"~ class {a100.slug}: life_cycle active → retiring" in told
     a100.refresh_from_db()
@@ -211,7 +223,7 @@ def test_pruning_retires_what_the_file_leaves_out(a100: GpuClass) -> None:
 @pytest.mark.parametrize("way", ["pruned", "retired by the file"])
 def test_a_class_that_is_promised_to_somebody_is_not_orphaned(a100: GpuClass, team_a: Tenant, way: str) -> None:
     make.grant(team_a, a100, units=2)
-    text = catalog_file.export().replace("life_cycle: active", "life_cycle: retired")
+    text = file_queries.export().replace("life_cycle: active", "life_cycle: retired")
     new = h100(life_cycle="active")
     told = apply(document(new), "prune") if way == "pruned" else apply(text.replace("\nimages:", f"\n{new}\nimages:"))
     assert f"classes.{a100.slug}.life_cycle: " in told
@@ -250,7 +262,7 @@ def test_what_is_wrong_is_said_and_nothing_is_changed(a100: GpuClass, classes: s
 
 
 def test_an_open_class_cannot_become_another_thing(a100: GpuClass) -> None:
-    told = apply(catalog_file.export().replace("resource: nvidia.com/gpu", "resource: nvidia.com/gpu.shared"))
+    told = apply(file_queries.export().replace("resource: nvidia.com/gpu", "resource: nvidia.com/gpu.shared"))
     assert f"classes.{a100.slug}.resource: {a100.slug} is open" in told
     assert GpuClass.objects.get().resource == "nvidia.com/gpu"
 
@@ -305,11 +317,11 @@ def test_the_command_ends_with_every_mistake(a100: GpuClass, tmp_path: Path) -> 
 
 def test_every_class_that_discovery_proposes_survives_the_way_through_the_file(cluster: Cluster) -> None:
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
-    made = actions.accept_proposals(list(found.proposals), by=BY)
+    made = proposal_actions.accept_proposals(list(found.proposals), by=BY)
     assert len(made) > 5
-    text, before = catalog_file.export(), everything()
+    text, before = file_queries.export(), everything()
     assert apply(text) == ""
     GpuClass.objects.all().delete()
     assert "classes." not in apply(text)

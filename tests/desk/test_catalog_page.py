@@ -13,17 +13,17 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
+from catalog.guide.requirements import BATCH, INTERACTIVE, INTERCONNECT, Requirements
 from catalog.models import GpuClass
-from catalog.needs import BATCH, INTERACTIVE, INTERCONNECT, Needs
-from cluster.first_nodes import FirstNode, FirstNodes
 from cluster.models import Cluster
-from desk.forms import Questions
-from desk.queries.cards import Card, Catalog, catalog_of, money
-from desk.queries.cells import drawing
-from desk.queries.shelf import shelf
-from devcluster import hardware
+from cluster.reads.top_nodes import TopNode, TopNodes
+from desk.catalog.cards import CatalogOverview, ClassCard, catalog_overview, money
+from desk.catalog.data import catalog_data
+from desk.catalog.forms import RequirementsForm
+from desk.catalog.unit_grid import unit_grid
+from devcluster.controlplane import hardware
 from tenants.models import Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
@@ -40,11 +40,11 @@ def signed_in(user: User) -> Client:
     return client
 
 
-def seen_by(user: User, only: str = "") -> Catalog:
-    return catalog_of(shelf(Actor(user=user, via="page")), only=only)
+def seen_by(user: User, only: str = "") -> CatalogOverview:
+    return catalog_overview(catalog_data(Actor(user=user, via="page")), only=only)
 
 
-def card(user: User, slug: str) -> Card:
+def card(user: User, slug: str) -> ClassCard:
     return next(one for one in seen_by(user).cards if one.slug == slug)
 
 
@@ -348,22 +348,22 @@ def test_the_honest_end(stocked: Tenant, alice: User, slice_class: GpuClass) -> 
 @pytest.mark.parametrize(
     ("query", "needs"),
     [
-        ("", Needs()),
-        ("mem=10", Needs(9537)),
-        ("mem=more", Needs(81920, or_more=True)),
-        ("mem=10&mem_gib=0.5", Needs(512)),
-        ("mem_gib=9.625", Needs(9856)),
-        ("mem_gib=9.63", Needs(9862)),
-        ("how=several", Needs(work=BATCH, cards=2)),
-        ("how=several&units=8&sensitive=interconnect", Needs(work=BATCH, cards=8, sensitive=INTERCONNECT)),
-        ("cards=nodes&units=16&hours=days", Needs(cards=16, several_nodes=True, long=True, work=INTERACTIVE)),
-        ("units=4", Needs()),
+        ("", Requirements()),
+        ("mem=10", Requirements(9537)),
+        ("mem=more", Requirements(81920, or_more=True)),
+        ("mem=10&mem_gib=0.5", Requirements(512)),
+        ("mem_gib=9.625", Requirements(9856)),
+        ("mem_gib=9.63", Requirements(9862)),
+        ("how=several", Requirements(work=BATCH, cards=2)),
+        ("how=several&units=8&sensitive=interconnect", Requirements(work=BATCH, cards=8, sensitive=INTERCONNECT)),
+        ("cards=nodes&units=16&hours=days", Requirements(cards=16, several_nodes=True, long=True, work=INTERACTIVE)),
+        ("units=4", Requirements()),
         ("iso=shared&small=yes&vendor=amd&fp8=on&dra=on",
-         Needs(own_part=False, small_processes=True, vendor="amd", fp8=True, dra=True)),
+         Requirements(own_part=False, small_processes=True, vendor="amd", fp8=True, dra=True)),
     ],
 )  # fmt: skip
-def test_answers_are_understood(query: str, needs: Needs) -> None:
-    form = Questions.asked(QueryDict(query))
+def test_answers_are_understood(query: str, needs: Requirements) -> None:
+    form = RequirementsForm.asked(QueryDict(query))
     assert form.is_valid(), form.errors
     assert form.needs() == needs
 
@@ -431,15 +431,15 @@ def test_devices_of_two_kinds_are_drawn_as_units_of_their_one_node(
 
 
 def test_cells_become_bars_where_they_could_not_be_counted() -> None:
-    nodes = FirstNodes((FirstNode("a", 64, 48, 16), FirstNode("a-node-with-a-long-name.example.org", 32, 40)), 2)
-    found = drawing(nodes, unit="core")
+    nodes = TopNodes((TopNode("a", 64, 48, 16), TopNode("a-node-with-a-long-name.example.org", 32, 40)), 2)
+    found = unit_grid(nodes, unit="core")
     assert found
     assert [[(cell.look, cell.x, cell.width) for cell in row.cells] for row in found.rows] == [
         [("mine", 26.0, 18.5), ("other", 44.5, 37.0), ("free", 81.5, 18.5)],
         [("other", 26.0, 37.0)],
     ]
     assert [row.short for row in found.rows] == ["a", "….example.org"]
-    assert drawing(FirstNodes(), unit="card") is None
+    assert unit_grid(TopNodes(), unit="card") is None
 
 
 # ---- cost ------------------------------------------------------------------------------------------------------------

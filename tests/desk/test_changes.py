@@ -12,11 +12,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
-from catalog import actions, changes
+from catalog.classes import actions
+from catalog.file import change_log
+from catalog.images import actions as image_actions
 from catalog.models import GpuClass
-from tenants import actions as tenants
+from tenants.class_access import actions as class_access_actions
 from tenants.models import Tenant
 
 
@@ -64,7 +66,7 @@ def test_nobody_reads_of_classes_that_they_may_not_know_of_nor_of_teams(
     assert lines(alice) == lines(charlie) == []
     assert lines(dana) == ["Olga prepared B300 pilot."], "a draft is the operators' own"
     actions.activate(secret.pk, by=by_olga)
-    tenants.allow_team(secret.pk, tenant=team_a.slug, by=by_olga)
+    class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=by_olga)
     actions.retire_class(a100.pk, successor="secret", message="", runs_until=None, by=by_olga)
     assert lines(alice) == [
         f"Olga began to retire {a100.name}. Successor: secret",
@@ -79,9 +81,9 @@ def test_nobody_reads_of_classes_that_they_may_not_know_of_nor_of_teams(
 
 
 def test_images_are_in_the_log(a100: GpuClass, alice: User, by_olga: Actor) -> None:
-    made = actions.put_image(name="Plain", reference="example.org/plain:1", by=by_olga)
-    actions.put_image(name="Plain", reference="example.org/plain:2", by=by_olga)
-    actions.remove_image(made.pk, by=by_olga)
+    made = image_actions.put_image(name="Plain", reference="example.org/plain:1", by=by_olga)
+    image_actions.put_image(name="Plain", reference="example.org/plain:2", by=by_olga)
+    image_actions.remove_image(made.pk, by=by_olga)
     removed, changed, offered = lines(alice)
     assert removed.startswith("Olga took back the image Plain.")
     assert "example.org/plain:1 → became example.org/plain:2" in changed
@@ -124,13 +126,15 @@ def test_strangers_of_the_site_are_sent_to_the_door(client: Client, a100: GpuCla
     ],
 )
 def test_verbs(kind: str, before: dict[str, str], after: dict[str, str], text: str) -> None:
-    assert changes.verb(kind, before, after) == text
+    assert change_log.change_verb(kind, before, after) == text
 
 
 def test_values_are_words() -> None:
     before = {"visibility": "everyone", "promise_limit": 4, "tolerations": [{"key": "a", "operator": "Exists"}]}
     after = {"visibility": "named", "promise_limit": None, "tolerations": [], "terms": "x" * 300}
-    found = {one.name: (one.before, one.after) for one in changes.fields("class.edited", before, after, known=())}
+    found = {
+        one.name: (one.before, one.after) for one in change_log.changed_fields("class.edited", before, after, known=())
+    }
     assert found == {
         "who may see it": ("everyone", "named teams"),
         "units that may be promised": ("4", "nothing"),

@@ -11,16 +11,16 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
-from catalog import actions as catalog_actions
-from catalog import queries as catalog
-from catalog.contract import Axes
-from catalog.failures import failures
+from catalog.classes.proposals import actions as proposal_actions
+from catalog.contract.types import Axes
+from catalog.discovery import queries as discovery_queries
+from catalog.guide.troubleshooting import known_failures
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
-from desk.queries import classes
-from desk.queries.class_live import live
+from desk.classes import queries as class_queries
+from desk.classes.live_status import class_live
 from tenants.models import ClassAccess, Tenant
 from tests import make, mirrored
 
@@ -37,9 +37,9 @@ def signed_in(user: User) -> Client:
 def everything(cluster: Cluster) -> dict[str, GpuClass]:
     """A class for each kind of capacity of the simulated hardware, as discovery proposes it."""
     mirrored.hardware_seen(cluster)
-    found = catalog.discover(cluster)
+    found = discovery_queries.discover_cluster(cluster)
     assert found is not None
-    made = catalog_actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    made = proposal_actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     return {one.slug: one for one in made}
 
 
@@ -53,9 +53,9 @@ def units(resource: str, count: int) -> dict[str, Any]:
     return {f"nvidia.com/{resource}": count}
 
 
-def shown_to(user: User, one: GpuClass) -> classes.ClassPage:
+def shown_to(user: User, one: GpuClass) -> class_queries.ClassPage:
     by = Actor(user, "page")
-    return classes.class_page(by, classes.find(by, one.slug))
+    return class_queries.class_page(by, class_queries.visible_class(by, one.slug))
 
 
 def test_every_kind_of_class_has_its_page(everything: dict[str, GpuClass], team_a: Tenant, alice: User) -> None:
@@ -68,7 +68,7 @@ def test_every_kind_of_class_has_its_page(everything: dict[str, GpuClass], team_
 
 
 def test_figures_are_those_of_the_cluster(everything: dict[str, GpuClass], alice: User) -> None:
-    shown = live(Actor(alice, "page"), everything["a100-sxm4-80gb"])
+    shown = class_live(Actor(alice, "page"), everything["a100-sxm4-80gb"])
     assert (shown.capacity.allocatable, shown.capacity.free, shown.capacity.most_on_one_node) == (16, 16, 4)
     assert [(line.product, line.ready, line.cordoned) for line in shown.products] == [("NVIDIA-A100-SXM4-80GB", 4, 0)]
 
@@ -96,7 +96,7 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
     theirs = mirrored.pod("q", node="a100-mig", namespace="strangers-own", **units("mig-1g.10gb", 3))
     mirrored.hardware_seen(cluster, Pod=[mine, theirs])
 
-    drawn = live(Actor(alice, "page"), everything[slice_]).mig
+    drawn = class_live(Actor(alice, "page"), everything[slice_]).mig
 
     assert drawn is not None
     assert [card.title for card in drawn.cards] == ["Card 1", "Card 2", "Card 3", "Card 4"]
@@ -112,7 +112,7 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
 
 
 def test_a_node_of_one_profile_is_drawn_by_what_its_slices_fill(everything: dict[str, GpuClass], alice: User) -> None:
-    drawn = live(Actor(alice, "page"), everything["a100-sxm4-80gb-1g-10gb-single"]).mig
+    drawn = class_live(Actor(alice, "page"), everything["a100-sxm4-80gb-1g-10gb-single"]).mig
     assert drawn is not None
     assert [len([box for box in card.boxes if box.state == "free"]) for card in drawn.cards] == [7, 7, 7, 7]
     assert drawn.cards[0].boxes[-1].text == "no slice"
@@ -226,7 +226,7 @@ def test_usual_failures_are_those_of_the_tier() -> None:
             "interface": "device-plugin",
             "resource": "nvidia.com/gpu",
         }
-        found = failures(Axes(**{**values, **fields}), units_per_workload=most)
+        found = known_failures(Axes(**{**values, **fields}), units_per_workload=most)
         return " ".join(f"{one.text} {one.action}" for one in found)
 
     whole, turns = texts(), texts(sharing="time-slicing", replicas=4, resource="nvidia.com/gpu.shared")

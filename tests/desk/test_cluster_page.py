@@ -10,14 +10,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
+from accounts.events.texts import VERB_TEXTS
 from accounts.models import Event, Role, User
-from accounts.sentences import SENTENCES
-from catalog import banners
+from catalog.banner import actions as banner_actions
 from catalog.models import Banner, GpuClass
 from cluster.models import Cluster
-from desk.queries.cluster import Line, cluster_page
-from portal.errors import Refused
+from desk.capacity.queries import ClassCapacity, cluster_page
+from portal.core.errors import Refused
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
@@ -67,7 +67,7 @@ def waited(namespace: Namespace, gpu_class: GpuClass, who: User, *seconds: int) 
         Run.objects.filter(workload=found).update(**times, outcome="stopped")
 
 
-def line(who: User, gpu_class: GpuClass) -> Line:
+def line(who: User, gpu_class: GpuClass) -> ClassCapacity:
     page = cluster_page(by(who), gpu_class.cluster)
     return next(one for one in page.lines if one.slug == gpu_class.slug)
 
@@ -189,7 +189,7 @@ def test_each_change_of_the_banner_is_an_event(cluster: Cluster, olga: User) -> 
     assert client.post("/cluster/banner", {"to": "removed"}).status_code == 302
     verbs = list(Event.objects.order_by("id").values_list("verb", flat=True))
     assert verbs == ["banner.put", "banner.put", "banner.removed"]
-    assert set(verbs) <= SENTENCES.keys()
+    assert set(verbs) <= VERB_TEXTS.keys()
     assert not Banner.objects.exists()
     assert client.post("/cluster/banner", {"to": "removed"}).status_code == 404
 
@@ -198,7 +198,7 @@ def test_what_cannot_stand_on_a_banner(cluster: Cluster, olga: User) -> None:
     past = timezone.now() - timedelta(minutes=1)
     for text, until, code in (("x" * 301, None, "bad_banner"), ("  ", None, "bad_banner"), ("x", past, "bad_period")):
         with pytest.raises(Refused) as refused:
-            banners.put_banner(cluster, text=text, until=until, by=by(olga))
+            banner_actions.put_banner(cluster, text=text, until=until, by=by(olga))
         assert refused.value.code == code
     assert signed_in(olga).post("/cluster/banner", {"text": "", "to": "put"}).status_code == 422
     assert not Banner.objects.exists()
@@ -209,7 +209,7 @@ def test_only_operators_put_it_up(cluster: Cluster, team_a: Tenant, alice: User,
     for person in (alice, dana, audra):
         assert signed_in(person).post("/cluster/banner", {"text": "x", "to": "put"}).status_code == 404
         with pytest.raises(Refused):
-            banners.put_banner(cluster, text="x", until=None, by=by(person))
+            banner_actions.put_banner(cluster, text="x", until=None, by=by(person))
     assert not Event.objects.exists()
 
 

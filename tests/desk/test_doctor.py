@@ -16,8 +16,8 @@ from django.utils import timezone
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorJob, MirrorPod, MirrorWorkload
-from desk.queries.contradictions import contradictions
-from portal.due import owner_label
+from desk.health.inconsistencies import inconsistencies
+from portal.core.due import owner_label
 from tenants.models import Namespace
 from tests import mirrored
 from tests.workloads import running
@@ -80,7 +80,7 @@ def queued(of: Workload, **conditions: datetime) -> MirrorWorkload:
 
 
 def codes(cluster: Cluster) -> list[str]:
-    return [found.code for found in contradictions(cluster)]
+    return [found.code for found in inconsistencies(cluster)]
 
 
 def test_what_agrees_is_no_contradiction(one: Workload, cluster: Cluster) -> None:
@@ -90,7 +90,7 @@ def test_what_agrees_is_no_contradiction(one: Workload, cluster: Cluster) -> Non
 def test_a_run_whose_job_is_gone(one: Workload, cluster: Cluster) -> None:
     MirrorJob.objects.all().delete()
     MirrorWorkload.objects.all().delete()
-    [found] = contradictions(cluster)
+    [found] = inconsistencies(cluster)
     assert (found.code, found.team, found.workload, found.run) == ("job_gone", "team-a", "one", 1)
 
     AppliedObject.objects.update(sent_at=timezone.now() - timedelta(seconds=30))
@@ -159,13 +159,13 @@ def test_an_admitted_job_without_a_pod(one: Workload, cluster: Cluster) -> None:
 
 def test_one_query_whatever_the_number(one: Workload, cluster: Cluster) -> None:
     with CaptureQueriesContext(connection) as queries:
-        assert contradictions(cluster) == []
+        assert inconsistencies(cluster) == []
     assert len(queries) == 1
 
 
 def test_page_and_doctor_tell_it_with_what_to_do(one: Workload, cluster: Cluster, olga: User) -> None:
     MirrorPod.objects.all().delete()
-    [found] = contradictions(cluster)
+    [found] = inconsistencies(cluster)
     client = Client()
     client.force_login(olga)
     page = client.get("/health").text
@@ -228,7 +228,7 @@ def test_without_a_database_it_says_so(monkeypatch: pytest.MonkeyPatch, db: None
     def away(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr("catalog.queries.cluster", away)
+    monkeypatch.setattr("cluster.reads.queries.current_cluster", away)
     code, told = doctor()
     assert (code, told.splitlines()[0]) == (2, "The database cannot be read (OperationalError).")
 

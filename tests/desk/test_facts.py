@@ -13,18 +13,20 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Scope, User
 from catalog.models import GpuClass
-from desk.queries import facts
-from tenants import actions
-from tenants.decisions import Decision
+from desk.inbox import evidence
 from tenants.models import Namespace, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.types import RequestedLine
 from tests import make, mirrored
 from tests.workloads import running
-from workloads.models import Run, UsageHour, UsageSample, Workload
+from workloads.models import Run, Workload
+from workloads.usage.models import UsageHour, UsageSample
 
 HOUR = timedelta(hours=1)
 
@@ -45,7 +47,9 @@ def mig(a100: GpuClass) -> GpuClass:
 def file(tenant: Tenant, by: User, **units: int) -> QuotaRequest:
     """`units` by slug, with _ for -."""
     now = timezone.now()
-    lines = [Asked(slug.replace("_", "-"), number, now, now + timedelta(days=9)) for slug, number in units.items()]
+    lines = [
+        RequestedLine(slug.replace("_", "-"), number, now, now + timedelta(days=9)) for slug, number in units.items()
+    ]
     return actions.file_request(tenant.slug, lines=lines, justification="Training.", by=Actor(by, "page"))
 
 
@@ -149,9 +153,9 @@ def test_what_was_decided_before_is_listed_newest_first(
     for units, given in ((9, None), (4, 2)):
         filed = file(team_a, alice, **{slug: units})
         decision = Decision(filed.lines.get().pk, approve=given is not None, units=given, reason="Not all at once.")
-        actions.decide(filed.pk, [decision], by=Actor(dana, "page"))
+        decision_actions.decide_request(filed.pk, [decision], by=Actor(dana, "page"))
     of_another = file(team_a, alice, a100_1g=1)
-    actions.withdraw(of_another.pk, by=Actor(alice, "page"))
+    actions.withdraw_request(of_another.pk, by=Actor(alice, "page"))
     answer = page(file(team_a, alice, **{slug: 5}), dana)
     asks = answer.context["page"]["asks"]
     assert [(one["sentence"], one["state"], one["who"]) for one in asks] == [
@@ -190,7 +194,7 @@ def test_all_of_it_takes_four_queries(
     a100: GpuClass, mig: GpuClass, team_a: Tenant, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(4):
-        facts.measured(team_a, [a100, mig])
+        evidence.usage_evidence(team_a, [a100, mig])
 
 
 def test_the_pool_is_told_apart_from_the_team(
@@ -225,7 +229,9 @@ def test_a_decision_keeps_what_was_measured(
         typed = {"decision": "approve", "reason": "", **dict(boxes)}
         assert client.post(f"/requests/{filed.pk}/decide", typed).status_code == 302
     else:
-        _, token = accounts.create_token(name="ci", scopes=[Scope.DECIDE], expires_in_days=7, by=Actor(dana, "page"))
+        _, token = api_token_actions.create_token(
+            name="ci", scopes=[Scope.DECIDE], expires_in_days=7, by=Actor(dana, "page")
+        )
         body = {"lines": [{"id": line.pk, "approve": True} for line in filed.lines.all()]}
         answer = client.post(
             f"/api/v1/requests/{filed.pk}/decide",
@@ -245,7 +251,7 @@ def test_a_decision_keeps_what_was_measured(
 
 def answer_to(by: User, tenant: str = "team-a") -> Any:
     name = f"script {by.tokens.count()}"
-    _, token = accounts.create_token(name=name, scopes=[Scope.READ], expires_in_days=7, by=Actor(by, "page"))
+    _, token = api_token_actions.create_token(name=name, scopes=[Scope.READ], expires_in_days=7, by=Actor(by, "page"))
     return Client(headers={"Authorization": f"Bearer {token}"}).get(f"/api/v1/tenants/{tenant}/usage")
 
 
@@ -323,7 +329,7 @@ def test_the_apis_queries_do_not_grow_with_classes_and_runs(
 )
 def test_a_unit_as_physical_cards(fields: dict[str, Any], cards: Fraction | None) -> None:
     one = GpuClass(**fields)
-    assert facts.cards_per_unit(one) == cards
+    assert evidence.cards_per_unit(one) == cards
 
 
 @pytest.mark.parametrize(
@@ -331,4 +337,4 @@ def test_a_unit_as_physical_cards(fields: dict[str, Any], cards: Fraction | None
     [(None, "–"), (0.0, "0 s"), (12.34, "12.3 s"), (90.0, "1.5 min"), (5400.0, "1.5 h"), (259_200.0, "3 days")],
 )
 def test_durations(seconds: float | None, text: str) -> None:
-    assert facts._duration(seconds) == text
+    assert evidence._duration(seconds) == text

@@ -11,14 +11,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor, system
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Scope, User
-from catalog import actions, queries
+from catalog.classes.capacity.types import Capacity
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass
-from catalog.queries import Capacity
 from cluster.models import Cluster, MirrorEpoch, MirrorNode, MirrorWorkload
-from desk.queries.figures import Figures, Totals, figures, totals, weight_of
+from desk.capacity.totals import ClassFigures, WeightedTotals, class_figures, weight_of, weighted_totals
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
@@ -44,8 +45,8 @@ def mig(cluster: Cluster) -> GpuClass:
     )
 
 
-def of(gpu_class: GpuClass) -> Figures:
-    return figures(gpu_class.cluster, [gpu_class])[gpu_class.pk]
+def of(gpu_class: GpuClass) -> ClassFigures:
+    return class_figures(gpu_class.cluster, [gpu_class])[gpu_class.pk]
 
 
 def pod_of(namespace: str, gpu_class: str, name: str, node: str = "a100-1") -> dict[str, Any]:
@@ -142,18 +143,18 @@ def test_what_nobody_knows_is_none(a100: GpuClass, team_a: Tenant) -> None:
     assert (found.capacity.free, found.queued, found.borrowed, found.promised) == (None, None, None, 3)
     mirrored.hardware_seen(a100.cluster)
     MirrorEpoch.objects.all().delete()
-    assert totals([of(a100)]).exclusive.free is None
+    assert weighted_totals([of(a100)]).exclusive.free is None
 
 
 def test_the_number_of_queries_does_not_grow_with_the_catalog(cluster: Cluster, django_assert_num_queries: Any) -> None:
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
-    classes = actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    classes = actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     with django_assert_num_queries(7):
-        figures(cluster, classes)
+        class_figures(cluster, classes)
     with django_assert_num_queries(7):
-        figures(cluster, classes[:1])
+        class_figures(cluster, classes[:1])
 
 
 # ---- totals ------------------------------------------------------------------------------------------------------
@@ -181,9 +182,9 @@ def test_shares_and_cards_are_never_added(cluster: Cluster, a100: GpuClass, mig:
 def test_units_that_two_classes_select_are_counted_once(a100: GpuClass) -> None:
     twin = make.gpu_class(a100.cluster, slug="twin")
     mirrored.hardware_seen(a100.cluster, Pod=[pod_of("team", "", "busy")])
-    both = figures(a100.cluster, [a100, twin])
+    both = class_figures(a100.cluster, [a100, twin])
     assert [both[one.pk].capacity.free for one in (a100, twin)] == [14, 14]
-    found = totals(both.values()).exclusive
+    found = weighted_totals(both.values()).exclusive
     assert (found.allocatable, found.free, found.used) == (16, 14, 2)
 
 
@@ -191,12 +192,12 @@ def test_a_total_with_an_unknown_part_is_unknown(a100: GpuClass) -> None:
     mirrored.hardware_seen(a100.cluster)
     known = of(a100)
     unknown = replace(known, capacity=Capacity(), queued=None)
-    found = totals([known, unknown]).exclusive
+    found = weighted_totals([known, unknown]).exclusive
     assert (found.free, found.queued, found.borrowed, found.promised) == (None, None, 0, 0)
 
 
-def totals_of(*classes: GpuClass) -> Totals:
-    return totals(figures(classes[0].cluster, list(classes)).values())
+def totals_of(*classes: GpuClass) -> WeightedTotals:
+    return weighted_totals(class_figures(classes[0].cluster, list(classes)).values())
 
 
 # ---- /api/v1/capacity --------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def totals_of(*classes: GpuClass) -> Totals:
 
 def asked(by: User) -> dict[str, Any]:
     name = f"script {by.tokens.count()}"
-    _, token = accounts.create_token(name=name, scopes=[Scope.READ], expires_in_days=7, by=Actor(by, "page"))
+    _, token = api_token_actions.create_token(name=name, scopes=[Scope.READ], expires_in_days=7, by=Actor(by, "page"))
     answer = Client(headers={"Authorization": f"Bearer {token}"}).get("/api/v1/capacity")
     assert answer.status_code == 200
     found: dict[str, Any] = answer.json()

@@ -12,8 +12,8 @@ from prometheus_client.core import CollectorRegistry
 
 from accounts.models import User
 from cluster.models import AppliedObject, Cluster
-from portal.due import owner_label
-from portal.metrics import RowsCollector
+from portal.core.due import owner_label
+from portal.ops.metrics import RowsCollector
 from tenants.models import Namespace, Tenant
 from tests import mirrored
 

@@ -9,11 +9,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actions import record
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
+from accounts.events.actions import record
 from accounts.models import Event, User
 from cluster.models import Cluster
-from tenants import actions
+from tenants.members import actions
+from tenants.members.invitations import actions as invitation_actions
 from tenants.models import Tenant
 from tests import make
 
@@ -38,8 +39,8 @@ def events(team_a: Tenant, cluster: Cluster, alice: User, bob: User, charlie: Us
     make.member(other, charlie, role="owner")  # type: ignore[arg-type]
     actions.set_role("team-a", user_id=bob.pk, role="manager", by=page(alice))
     record(page(bob), "workload.launched", team_a, tenant="team-a", after={"units": 2})
-    record(system("rule"), "namespace.changed", team_a.namespaces.get(), tenant="team-a")
-    actions.ask_to_join("team-a", message="Please.", by=page(charlie))
+    record(system_actor("rule"), "namespace.changed", team_a.namespaces.get(), tenant="team-a")
+    invitation_actions.ask_to_join("team-a", message="Please.", by=page(charlie))
 
 
 @pytest.mark.usefixtures("events")
@@ -54,7 +55,7 @@ def test_a_member_reads_who_changed_what(bob: User) -> None:
 
 def test_a_sign_in_is_told_without_a_name_and_many_values_are_folded(dana: User, charlie: User) -> None:
     record(page(charlie), "account.signed_in", charlie, after={"address": "10.0.0.1"})
-    record(system("file"), "class.created", charlie, after={f"field_{number}": number for number in range(5)})
+    record(system_actor("file"), "class.created", charlie, after={f"field_{number}": number for number in range(5)})
     shown = text(as_(dana).get("/history"))
     assert "<b>Charlie</b> signed in <p" in shown.replace("</a> ", "")
     assert "<summary>5 values</summary>" in shown

@@ -13,12 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
-from catalog import queries as catalog
+from catalog.classes import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import MirrorKind, MirrorObject, MirrorPod
-from desk import queries
-from desk.queries.lending import Lent
-from desk.states import fragments, versions
+from desk.capacity.lending import LentUnits
+from desk.home import queries
+from desk.home.fragments import fragments, versions
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.workloads import running
@@ -64,8 +64,8 @@ def cohort(namespace: Namespace, gpu_class: GpuClass, spare: int) -> None:
     )
 
 
-def lent(namespace: Namespace) -> Lent | None:
-    return queries.home(namespace).holdings[0].lent
+def lent(namespace: Namespace) -> LentUnits | None:
+    return queries.home_state(namespace).holdings[0].lent
 
 
 # ---- lent ------------------------------------------------------------------------------------------------------------
@@ -77,14 +77,14 @@ def test_lent_is_what_nobody_else_can_have_lent(
     make.grant(team_a, a100, units=4)
     make.grant(team_b.tenant, a100, units=1)
     running.known(namespace_a.cluster_id)
-    assert lent(namespace_a) == Lent(0, 0)
+    assert lent(namespace_a) == LentUnits(0, 0)
 
     ready(team_b, a100, "theirs", bob, units=3)
     cohort(namespace_a, a100, spare=0)
 
-    assert lent(namespace_a) == Lent(2, 2)
-    assert queries.home(team_b).holdings[0].borrowed == 2
-    assert lent(team_b) == Lent(0, 0)
+    assert lent(namespace_a) == LentUnits(2, 2)
+    assert queries.home_state(team_b).holdings[0].borrowed == 2
+    assert lent(team_b) == LentUnits(0, 0)
 
 
 def test_where_others_can_have_lent_it_the_answer_is_a_range(
@@ -94,12 +94,12 @@ def test_where_others_can_have_lent_it_the_answer_is_a_range(
     ready(team_b, a100, "theirs", bob, units=3)
 
     # Nobody has seen the cohort.
-    assert lent(namespace_a) == Lent(0, 3)
+    assert lent(namespace_a) == LentUnits(0, 3)
     cohort(namespace_a, a100, spare=1)
-    assert lent(namespace_a) == Lent(2, 3)
+    assert lent(namespace_a) == LentUnits(2, 3)
     make.grant(make.tenant(namespace_a.cluster, slug="team-c"), a100, units=1)
-    assert lent(namespace_a) == Lent(1, 3)
-    found = queries.home(namespace_a).holdings[0]
+    assert lent(namespace_a) == LentUnits(1, 3)
+    found = queries.home_state(namespace_a).holdings[0]
     assert found.lent is not None
     assert found.lent.text == "1 to 3"
 
@@ -111,14 +111,14 @@ def test_what_the_team_uses_itself_is_not_lent(
     ready(namespace_a, a100, "ours", alice, units=2)
     ready(team_b, a100, "theirs", bob, units=3)
     cohort(namespace_a, a100, spare=0)
-    assert lent(namespace_a) == Lent(1, 1)
+    assert lent(namespace_a) == LentUnits(1, 1)
 
 
 def test_without_a_mirror_nothing_is_a_number(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, client: Client
 ) -> None:
     make.grant(team_a, a100, units=4)
-    found = queries.home(namespace_a).holdings[0]
+    found = queries.home_state(namespace_a).holdings[0]
     assert (found.granted, found.used, found.borrowed, found.lent, found.queued) == (4, None, None, None, None)
     client.force_login(alice)
     page = client.get(HOME).content.decode()
@@ -145,7 +145,7 @@ def test_what_others_borrow_changes_the_version(
 
 
 def answers(namespace: Namespace) -> dict[str, str]:
-    return {row.name: row.can_be_interrupted for row in queries.home(namespace).running}
+    return {row.name: row.can_be_interrupted for row in queries.home_state(namespace).running}
 
 
 def test_the_latest_on_borrowed_units_can_be_interrupted(
@@ -162,7 +162,7 @@ def test_the_latest_on_borrowed_units_can_be_interrupted(
     }
     make.grant(team_a, a100, units=1, kind="boost")
     assert answers(namespace_a)["work"] == "only for more urgent work of your team"
-    assert queries.home(namespace_a).running_groups[0].text == "3 of 3 cards in use"
+    assert queries.home_state(namespace_a).running_groups[0].text == "3 of 3 cards in use"
 
 
 def test_what_runs_in_a_grace_is_safe_until_it_ends(
@@ -196,7 +196,7 @@ def test_each_row_has_one_verb_and_what_is_blocked_on_a_node_runs(
     ready(namespace_a, a100, "work", alice, kind="job")
     ready(namespace_a, a100, "wrong", alice)
     block("wrong")
-    state = queries.home(namespace_a)
+    state = queries.home_state(namespace_a)
     assert {row.name: (row.verb, row.label) for row in state.running} == {
         "there": ("open", "Open"),
         "work": ("log", "Log"),
@@ -230,7 +230,7 @@ def test_what_waits_is_told_by_class_with_the_first_known_end(
     other = make.gpu_class(namespace_a.cluster, slug="other", name="Other")
     running.workload(namespace_a, other, name="else", by=alice, kind="job")
 
-    found = {group.name: group for group in queries.home(namespace_a).waiting_groups}
+    found = {group.name: group for group in queries.home_state(namespace_a).waiting_groups}
 
     mine = found[a100.name]
     assert mine.title == f"2 notebooks, {a100.name}"
@@ -249,7 +249,7 @@ def test_what_was_put_back_waits_while_its_pod_still_holds_its_cards(
     mirror_wait(runs(namespace_a, a100, alice, "train", units=2), NEEDED)
     MirrorPod.objects.update(deleting_since=timezone.now())
     running.known(namespace_a.cluster_id)
-    state = queries.home(namespace_a)
+    state = queries.home_state(namespace_a)
     assert ([row.name for row in state.waiting], state.running) == (["train"], [])
     assert [(one.used, one.queued) for one in state.holdings] == [(2, 2)]
 
@@ -261,11 +261,11 @@ def test_an_idle_notebook_matters_while_own_work_waits_for_its_class(
     run = ready(namespace_a, a100, "idle", alice)
     since = timezone.now() - timedelta(hours=1)
     NotebookWatch.objects.create(run=run, idle_since=since, due_at=None)
-    assert queries.home(namespace_a).attention is None
+    assert queries.home_state(namespace_a).attention is None
 
     running.workload(namespace_a, a100, name="waits", by=alice)
 
-    found = queries.home(namespace_a).attention
+    found = queries.home_state(namespace_a).attention
     assert found is not None
     assert found.title == "1 notebook is idle while your own work waits."
     assert [(one.name, one.since) for one in found.concerns] == [("idle", since)]
@@ -297,7 +297,7 @@ def test_hours_of_the_month_are_by_member_with_cards_apart_from_parts(
     for number in range(4):
         ran(f"o{number}", a100, make.user(f"Other{number}"), units=1, hours=0.5)
 
-    month = queries.home(namespace_a).month
+    month = queries.home_state(namespace_a).month
 
     assert [(one.name, one.whole, one.parts) for one in month.members] == [
         ("Alice", 6.0, 0.0), ("Bob", 1.0, 2.0), ("Other0", 0.5, 0.0), ("Other1", 0.5, 0.0), ("2 others", 1.0, 0.0),
@@ -311,7 +311,7 @@ def test_the_next_ends_are_told_soonest_first(team_a: Tenant, namespace_a: Names
     late = make.grant(team_a, a100, units=4, until=now + timedelta(days=40))
     soon = make.grant(team_a, a100, units=2, until=now + timedelta(days=3), kind="boost")
     make.grant(team_a, make.gpu_class(namespace_a.cluster, slug="x"), units=1, until=now - timedelta(minutes=1))
-    found = queries.home(namespace_a).ends
+    found = queries.home_state(namespace_a).ends
     assert [(one.units, one.at) for one in found] == [(2, soon.period.upper), (4, late.period.upper)]
     assert found[0].runs_until == soon.period.upper + soon.grace
 
@@ -347,7 +347,7 @@ def test_pods_of_no_run_that_hold_devices_are_shown_as_what_they_are(
     stranger(namespace_a, "over", phase="Succeeded")
     stranger(namespace_a, "unbound", node="")
 
-    found = queries.home(namespace_a).not_ours
+    found = queries.home_state(namespace_a).not_ours
 
     assert [(one.name, one.units, one.node) for one in found] == [
         ("by-hand", "2 nvidia.com/gpu", "a100-2"),
@@ -370,7 +370,7 @@ def test_claims_of_pods_of_no_run_are_shown(team_a: Tenant, namespace_a: Namespa
     claim("held", ["by-hand"])
     claim("gone", ["over"])
     claim("kept", [])
-    assert [(one.name, one.units, one.node) for one in queries.home(namespace_a).not_ours] == [
+    assert [(one.name, one.units, one.node) for one in queries.home_state(namespace_a).not_ours] == [
         ("by-hand", "1 gpu.nvidia.com", "h100-1"),
         ("claim kept", "1 gpu.nvidia.com", ""),
     ]
@@ -396,7 +396,7 @@ def test_page_stream_and_api_show_the_same(
     page = client.get(HOME).content.decode()
     body = client.get("/api/v1/tenants/team-a/live").json()
 
-    state = queries.home(namespace_a)
+    state = queries.home_state(namespace_a)
     assert [one["lent"] for one in body["holdings"]] == [{"least": 0, "most": 2}]
     assert (body["holdings"][0]["used"], body["holdings"][0]["queued"]) == (1, 2)
     assert body["running"][0]["rows"][0]["verb"] == "open"
@@ -433,7 +433,7 @@ def test_queries_do_not_grow_with_what_runs_waits_and_is_borrowed(
             ready(team_b, a100, f"t{name}", bob)
             stranger(namespace_a, f"s{name}")
         with CaptureQueriesContext(connection) as captured:
-            state = queries.home(namespace_a)
+            state = queries.home_state(namespace_a)
         counts.append(len(captured))
     assert (len(state.running), len(state.waiting), len(state.not_ours)) == (12, 12, 12)
     assert counts[1] == counts[2] == counts[3] <= 26, counts

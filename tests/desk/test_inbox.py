@@ -16,7 +16,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import Namespace, Plan, QuotaLine, QuotaRequest, RequestComment, Rule, Tenant
-from tenants.rule_policy import Bounds
+from tenants.requests.rules.policy import IncreaseBounds
 from tests import make, mirrored
 from tests.desk.test_facts import looked, ran, used
 
@@ -118,7 +118,7 @@ def test_the_rules_own_bounds_are_asked(
     in_use(namespace_a, limited, alice, units=4)
     request = waits(team_a, limited, alice, units=6)
     # A test that commits may have emptied the table.
-    defaults = {"is_on": False, **asdict(Bounds(units_max=5))}
+    defaults = {"is_on": False, **asdict(IncreaseBounds(units_max=5))}
     Rule.objects.update_or_create(name="increase", defaults=defaults)
     group, reasons = rows(dana)[request.pk]
     assert (group, len(reasons)) == ("look", 1)

@@ -11,7 +11,7 @@ from django.test import Client
 from accounts.models import Event, User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from desk import bulk
+from desk.inbox import bulk_decisions
 from tenants.models import Grant, QuotaLine, QuotaRequest, Tenant
 from tests import make
 from tests.desk.test_facts import looked, used
@@ -59,10 +59,10 @@ def test_one_that_is_refused_undoes_no_other_and_stays_ticked(three: list[QuotaR
     response = send(dana, "approve", *three, reason="All of you.")
     assert response.status_code == 200
     assert states(*three) == ["approved", "approved", "pending"]
-    assert answers(response) == [(three[0].pk, ""), (three[1].pk, ""), (three[2].pk, bulk.OPEN_IT)]
+    assert answers(response) == [(three[0].pk, ""), (three[1].pk, ""), (three[2].pk, bulk_decisions.OPEN_IT)]
     page = text(response)
     assert f'<a href="/requests/{three[0].pk}">#{three[0].pk}</a> approved' in page
-    assert f'<a href="/requests/{three[2].pk}">#{three[2].pk}</a> not: {bulk.OPEN_IT}' in page
+    assert f'<a href="/requests/{three[2].pk}">#{three[2].pk}</a> not: {bulk_decisions.OPEN_IT}' in page
     assert page.count(" checked") == 1
     assert f'name="request" value="{three[2].pk}"' in page
     assert ">All of you.</textarea>" in page
@@ -74,7 +74,7 @@ def test_more_than_there_is_is_never_promised_by_a_set(
 ) -> None:
     request = waits(team(cluster, "one"), limited, charlie, units=9)
     response = send(dana, "approve", request, over_promise="yes", reason="Do it.")
-    assert answers(response) == [(request.pk, bulk.OPEN_IT)]
+    assert answers(response) == [(request.pk, bulk_decisions.OPEN_IT)]
     assert states(request) == ["pending"]
 
 

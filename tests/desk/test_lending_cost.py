@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from desk.queries.lending import Lent, _promised
+from desk.capacity.lending import LentUnits, _promised
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.desk.test_home import cohort, lent, ready
@@ -37,9 +37,11 @@ def test_no_more_grants_are_read_than_decide_it(a100: GpuClass) -> None:
     assert _promised({a100.pk: 1000}, now - timedelta(days=90)) == {}
 
 
-@pytest.mark.parametrize(("idle", "expected"), [(0, Lent(3, 3)), (2, Lent(1, 3)), (3, Lent(0, 3)), (200, Lent(0, 3))])
+@pytest.mark.parametrize(
+    ("idle", "expected"), [(0, LentUnits(3, 3)), (2, LentUnits(1, 3)), (3, LentUnits(0, 3)), (200, LentUnits(0, 3))]
+)
 def test_it_says_the_same_as_if_all_were_added_up(
-    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User, idle: int, expected: Lent
+    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User, idle: int, expected: LentUnits
 ) -> None:
     """Three are borrowed; each unit that idle teams hold may be one of them."""
     make.grant(team_a, a100, units=4)

@@ -17,8 +17,8 @@ from django.utils import timezone
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorEpoch, MirrorNode
-from desk.metrics import families
-from portal import metrics
+from desk.health.metrics import families
+from portal.ops import metrics
 from tenants.models import Namespace
 from tests import make, mirrored
 from tests.portal.test_health import figures

@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Role, User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from desk.queries import nodes
-from devcluster import hardware
-from portal.due import owner_label
+from desk.nodes import queries as node_queries
+from devcluster.controlplane import hardware
+from portal.core.due import owner_label
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
@@ -65,7 +65,7 @@ def test_the_list_shows_what_is_used_of_what(cluster: Cluster, olga: User) -> No
     held = mirrored.pod("p", node="a100-1", namespace="elsewhere", **devices("gpu", 3))
     over = mirrored.pod("q", node="a100-1", namespace="elsewhere", phase="Succeeded", **devices("gpu", 1))
     mirrored.hardware_seen(cluster, Pod=[held, over])
-    found = {line.name: line for line in nodes.node_list(cluster, q="", state="", cursor=None).lines}
+    found = {line.name: line for line in node_queries.node_list(cluster, q="", state="", cursor=None).lines}
     assert len(found) == len(hardware.read("mixed").nodes)
     assert [(one.resource, one.allocatable, one.used) for one in found["a100-1"].devices] == [("nvidia.com/gpu", 4, 3)]
     assert [(one.resource, one.allocatable, one.used) for one in found["h100"].devices] == [("gpu.nvidia.com", 8, 0)]
@@ -96,19 +96,22 @@ def test_filters_and_pages(cluster: Cluster, olga: User, monkeypatch: pytest.Mon
     seen(cluster, change)
 
     def names(**asked: Any) -> list[str]:
-        return [line.name for line in nodes.node_list(cluster, **{"q": "", "state": "", "cursor": None, **asked}).lines]
+        return [
+            line.name
+            for line in node_queries.node_list(cluster, **{"q": "", "state": "", "cursor": None, **asked}).lines
+        ]
 
     assert names(state="cordoned") == names(state="not-ready") == names(state="changing") == ["a100-1"]
     assert names(q="GAUDI") == ["gaudi"]
     assert names(q="NVIDIA-H100") == ["h100"]
     assert names(q="a100-m") == ["a100-mig", "a100-mig-single", "a100-mps"]
 
-    monkeypatch.setattr(nodes, "PAGE_SIZE", 4)
-    first = nodes.node_list(cluster, q="", state="", cursor=None)
-    second = nodes.node_list(cluster, q="", state="", cursor=first.next_cursor)
+    monkeypatch.setattr(node_queries, "PAGE_SIZE", 4)
+    first = node_queries.node_list(cluster, q="", state="", cursor=None)
+    second = node_queries.node_list(cluster, q="", state="", cursor=first.next_cursor)
     every = sorted(node["metadata"]["name"] for node in hardware.read("mixed").nodes)
     assert [line.name for line in [*first.lines, *second.lines]] == every[:8]
-    assert nodes.node_list(cluster, q="gaudi", state="", cursor=None).next_cursor is None
+    assert node_queries.node_list(cluster, q="gaudi", state="", cursor=None).next_cursor is None
     assert signed_in(olga).get("/nodes?cursor=x").status_code == 422
 
 
@@ -121,12 +124,12 @@ def test_what_a_node_lost_and_whose_it_was(
         node["status"]["allocatable"]["nvidia.com/gpu"] = "3"
 
     seen(cluster, one_card_failed, Pod=[pod])
-    page = nodes.node_page(cluster, "a100-1")
+    page = node_queries.node_page(cluster, "a100-1")
     assert [(one.capacity, one.allocatable, one.unhealthy, one.used) for one in page.devices] == [(4, 3, 1, 1)]
     line = page.work.classes[0]
     assert (line.slug, line.offered, line.lost, line.teams, line.only_here) == (a100.slug, 3, 1, ("Team A",), False)
 
-    neighbour = nodes.node_page(cluster, "a100-2").work.classes[0]
+    neighbour = node_queries.node_page(cluster, "a100-2").work.classes[0]
     assert (neighbour.offered, neighbour.lost, neighbour.teams) == (4, 0, ())
 
     def gone(node: dict[str, Any]) -> None:
@@ -134,7 +137,7 @@ def test_what_a_node_lost_and_whose_it_was(
         node["status"]["conditions"][0]["status"] = "False"
 
     seen(cluster, gone, Pod=[pod])
-    line = nodes.node_page(cluster, "a100-1").work.classes[0]
+    line = node_queries.node_page(cluster, "a100-1").work.classes[0]
     assert (line.offered, line.lost) == (0, 4)
 
 
@@ -147,7 +150,7 @@ def test_pods_that_hold_devices_and_only_they(
     theirs = mirrored.pod("theirs", node="a100-1", namespace="elsewhere", **devices("gpu", 1))
     without = mirrored.pod("without", node="a100-1", namespace="elsewhere", cpu=2)
     mirrored.hardware_seen(cluster, Pod=[ours, theirs, without])
-    found = nodes.node_page(cluster, "a100-1").work.pods
+    found = node_queries.node_page(cluster, "a100-1").work.pods
     assert [(one.name, one.units, one.workload, one.href) for one in found] == [
         ("theirs", "1 nvidia.com/gpu", "", ""),
         ("ours", "2 nvidia.com/gpu", "train", "/teams/team-a/workloads/train"),
@@ -168,7 +171,7 @@ def test_devices_that_claims_hold(cluster: Cluster, olga: User) -> None:
         }
     )
     mirrored.hardware_seen(cluster, ResourceClaim=[claim], Pod=[mirrored.pod("p", node="h100", namespace="elsewhere")])
-    page = nodes.node_page(cluster, "h100")
+    page = node_queries.node_page(cluster, "h100")
     assert [(one.resource, one.capacity, one.used) for one in page.devices] == [("gpu.nvidia.com", 8, 2)]
     assert [(one.namespace, one.name, one.units) for one in page.work.pods] == [("elsewhere", "p", "2 gpu.nvidia.com")]
     assert signed_in(olga).get("/nodes/h100").status_code == 200
@@ -184,7 +187,7 @@ def test_who_set_the_layout_is_told_where_the_cluster_records_it_and_never_inven
         ]
 
     seen(cluster, labelled, node="a100-mig")
-    found = {line.label: line for line in nodes.node_page(cluster, "a100-mig").layout}
+    found = {line.label: line for line in node_queries.node_page(cluster, "a100-mig").layout}
     asked, reached = found[CONFIG], found["nvidia.com/mig.config.state"]
     assert (asked.value, asked.manager, asked.at and asked.at.hour) == ("all-balanced-one-me", "kubectl-label", 8)
     assert (reached.value, reached.manager, reached.at) == ("success", "", None)
@@ -209,11 +212,11 @@ def test_work_waits_only_for_a_node_that_nobody_can_stand_in_for(
     running.make_ready(admitted)
     mirrored.hardware_seen(cluster)
 
-    page = nodes.node_page(cluster, "gaudi")
+    page = node_queries.node_page(cluster, "gaudi")
     assert [(line.slug, line.only_here, line.waiting_units) for line in page.work.classes] == [(gaudi.slug, True, 3)]
     assert [(line.team, line.name, line.units) for line in page.work.waiting] == [("Team A", "waits", 3)]
     # Four nodes have whole A100 cards: none of them is the only one.
-    assert nodes.node_page(cluster, "a100-1").work.waiting == ()
+    assert node_queries.node_page(cluster, "a100-1").work.waiting == ()
 
 
 def test_without_a_mirror_the_list_says_that_nobody_knows(cluster: Cluster, olga: User) -> None:

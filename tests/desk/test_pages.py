@@ -14,9 +14,9 @@ from django.utils import timezone
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.models import AppliedObject, Cluster
-from desk import queries
-from desk.queries.catalog_checks import CatalogChecks
-from desk.queries.health import health
+from desk.health.catalog_checks import CatalogChecks
+from desk.health.queries import health
+from desk.home import queries
 from tenants.models import Grant, Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
@@ -41,7 +41,7 @@ def team(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
 
 
 def test_home_shows_what_the_team_holds_runs_and_waits_for(team: Tenant, namespace_a: Namespace) -> None:
-    state = queries.home(namespace_a)
+    state = queries.home_state(namespace_a)
     holding = state.holdings[0]
     assert (holding.granted, holding.used, holding.borrowed, holding.queued) == (4, 1, 0, 2)
     assert [(row.name, row.status) for row in state.running] == [("ready-one", "ready")]
@@ -55,7 +55,7 @@ def test_without_a_mirror_nothing_is_said_to_be_stopped_or_free(
 ) -> None:
     make.grant(team_a, a100, units=4)
     running.workload(namespace_a, a100, by=alice)
-    state = queries.home(namespace_a)
+    state = queries.home_state(namespace_a)
     assert [row.status for row in state.running] == ["unknown"]
     assert state.holdings[0].note == "exclusive"
     assert (state.as_of, state.is_stale) == (None, True)
@@ -66,7 +66,7 @@ def test_borrowed_is_what_runs_beyond_the_grant(
 ) -> None:
     for number in range(4):
         running.make_ready(running.workload(namespace_a, a100, name=f"more-{number}", by=alice))
-    assert queries.home(namespace_a).holdings[0].borrowed == 1
+    assert queries.home_state(namespace_a).holdings[0].borrowed == 1
 
 
 def test_what_runs_on_in_a_grace_is_shown_with_its_end(
@@ -75,7 +75,7 @@ def test_what_runs_on_in_a_grace_is_shown_with_its_end(
     now = timezone.now()
     ended = make.grant(team_a, a100, units=1, since=now - timedelta(days=1), until=now - timedelta(hours=1))
     running.make_ready(running.workload(namespace_a, a100, by=alice))
-    holding = queries.home(namespace_a).holdings[0]
+    holding = queries.home_state(namespace_a).holdings[0]
     assert (holding.granted, holding.used, holding.in_grace, holding.borrowed) == (0, 1, 1, 0)
     assert holding.grace_until == ended.period.upper + ended.grace
 
@@ -87,7 +87,7 @@ def test_what_runs_is_shown_and_counted_with_the_class_it_was_started_with(
     slice_ = make.gpu_class(cluster, slug="slice", name="A100 slice", partition="1g.10gb")
     Workload.objects.update(gpu_class=slice_)
 
-    state = queries.home(namespace_a)
+    state = queries.home_state(namespace_a)
 
     assert [(one.slug, one.used, one.queued) for one in state.holdings] == [(a100.slug, 1, 2)]
     assert [(row.gpu_class, row.size) for row in [*state.running, *state.waiting]] == [

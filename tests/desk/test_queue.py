@@ -14,14 +14,15 @@ from django.utils import timezone
 from accounts.models import Event, Role, User
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorJob, MirrorWorkload
-from desk.queries import queue as queries
-from desk.queries.queue import Filter, Waiting
-from portal.errors import Refused
+from desk.queue import queries
+from desk.queue.queries import QueuedRun, QueueFilter
+from portal.core.errors import Refused
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads import running
-from workloads import queries as workloads
+from workloads.core import workload_sql
 from workloads.models import Run, Workload
+from workloads.status import queries as workloads
 
 pytestmark = pytest.mark.django_db
 
@@ -91,7 +92,7 @@ def namespace_b(cluster: Cluster, unique: str) -> Namespace:
     return make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}").namespaces.get()
 
 
-def names(rows: list[Waiting]) -> list[tuple[str, str, int]]:
+def names(rows: list[QueuedRun]) -> list[tuple[str, str, int]]:
     return [(row.team, row.workload, row.place) for row in rows]
 
 
@@ -104,7 +105,7 @@ def test_of_one_second_the_lower_uid_is_first_on_every_page(
     MirrorWorkload.objects.update(created_at=timezone.now() - timedelta(minutes=5))
     seen, cursor = [], ""
     for _ in range(3):
-        page = queries.queue(cluster, Filter(), cursor=cursor, limit=1)
+        page = queries.read_queue(cluster, QueueFilter(), cursor=cursor, limit=1)
         seen += names(page.rows)
         cursor = page.next_cursor or ""
     assert seen == [("team-a", "x", 1), ("team-a", "y", 2), ("team-a", "z", 3)]
@@ -120,7 +121,7 @@ def test_the_order_is_kueues(
     running.workload(namespace_b, a100, name="fresh", by=alice)
     reserved = {"type": "QuotaReserved", "status": "True", "reason": "", "message": "", "since": None}
     waits(namespace_b, a100, "assigned", alice, minutes=90, conditions=[reserved])
-    found = queries.queue(cluster, Filter())
+    found = queries.read_queue(cluster, QueueFilter())
     assert names(found.rows) == [
         ("team-a", "urgent", 1),
         ("team-a", "early", 2),
@@ -139,9 +140,12 @@ def test_each_says_what_its_own_team_reads(
 
     waits(namespace_a, a100, "one", alice, minutes=5)
     waits(namespace_a, a100, "two", alice, minutes=3, message=OVER, units=9)
-    rows = workloads.rows(workloads.with_names(Workload.objects.all()))
+    rows = workloads.workload_rows(workload_sql.with_related(Workload.objects.all()))
     of_team = {row.workload.name: (row.status.reason, row.status.sentence) for row in rows}
-    of_staff = {row.workload: (row.status.reason, row.status.sentence) for row in queries.queue(cluster, Filter()).rows}
+    of_staff = {
+        row.workload: (row.status.reason, row.status.sentence)
+        for row in queries.read_queue(cluster, QueueFilter()).rows
+    }
     assert of_staff == of_team
     assert {reason for reason, _ in of_staff.values()} == {"waiting_for_quota", "exceeds_maximum"}
 
@@ -154,14 +158,14 @@ def test_an_interrupted_run_waits_again_and_one_that_stops_does_not(
     now = timezone.now()
     Run.objects.filter(workload__name="one").update(admitted_at=now - timedelta(minutes=3), preemptions=1)
     Run.objects.filter(workload__name="two").update(stop_requested_at=now)
-    assert [row.workload for row in queries.queue(cluster, Filter()).rows] == ["one"]
+    assert [row.workload for row in queries.read_queue(cluster, QueueFilter()).rows] == ["one"]
 
 
 def test_without_a_mirror_it_says_that_nobody_knows(
     cluster: Cluster, a100: GpuClass, namespace_a: Namespace, alice: User, olga: User
 ) -> None:
     running.workload(namespace_a, a100, name="one", by=alice)
-    [row] = queries.queue(cluster, Filter()).rows
+    [row] = queries.read_queue(cluster, QueueFilter()).rows
     assert (str(row.status.phase), row.status.reason) == ("unknown", "cluster_not_read")
     assert "The cluster has not been read yet" in signed_in(olga).get("/queue").text
 
@@ -172,21 +176,21 @@ def test_filters_and_pages(
     for number in range(5):
         waits(namespace_a, a100, f"a{number}", alice, minutes=50 - number)
     waits(namespace_b, a100, "b", alice, minutes=5, message=OVER, units=9)
-    everything = names(queries.queue(cluster, Filter()).rows)
+    everything = names(queries.read_queue(cluster, QueueFilter()).rows)
     paged: list[tuple[str, str, int]] = []
     cursor = None
     for _ in range(3):
-        found = queries.queue(cluster, Filter(), cursor=cursor, limit=2)
+        found = queries.read_queue(cluster, QueueFilter(), cursor=cursor, limit=2)
         paged += names(found.rows)
         cursor = found.next_cursor
     assert paged == everything
     assert len(paged) == 6
     assert cursor is None
 
-    assert [row.workload for row in queries.queue(cluster, Filter(team="team-b")).rows] == ["b"]
-    assert [row.workload for row in queries.queue(cluster, Filter(reason="exceeds_maximum")).rows] == ["b"]
-    assert queries.queue(cluster, Filter(gpu_class="other")).rows == []
-    assert len(queries.queue(cluster, Filter(gpu_class=a100.slug)).rows) == 6
+    assert [row.workload for row in queries.read_queue(cluster, QueueFilter(team="team-b")).rows] == ["b"]
+    assert [row.workload for row in queries.read_queue(cluster, QueueFilter(reason="exceeds_maximum")).rows] == ["b"]
+    assert queries.read_queue(cluster, QueueFilter(gpu_class="other")).rows == []
+    assert len(queries.read_queue(cluster, QueueFilter(gpu_class=a100.slug)).rows) == 6
 
 
 def test_a_reason_is_looked_for_in_the_whole_queue(
@@ -203,14 +207,14 @@ def test_a_reason_is_looked_for_in_the_whole_queue(
     for number in range(11):
         over = {"message": OVER, "units": 9} if number in (2, 7, 8, 10) else {}
         waits(namespace_a, a100, f"a{number:02}", alice, minutes=50 - number, **over)
-    chosen = Filter(reason="exceeds_maximum")
-    first = queries.queue(cluster, chosen, limit=2)
+    chosen = QueueFilter(reason="exceeds_maximum")
+    first = queries.read_queue(cluster, chosen, limit=2)
     assert [row.workload for row in first.rows] == ["a02", "a07"]
-    second = queries.queue(cluster, chosen, limit=2, cursor=first.next_cursor)
+    second = queries.read_queue(cluster, chosen, limit=2, cursor=first.next_cursor)
     assert [row.workload for row in second.rows] == ["a08", "a10"]
     assert second.next_cursor is None
     assert [row.place for row in second.rows] == [9, 11], "its place is of the whole queue"
-    counted = queries.reasons(cluster, chosen)
+    counted = queries.reason_counts(cluster, chosen)
     assert (counted.runs, counted.looked_at, counted.is_all) == (
         {"waiting_for_quota": 7, "exceeds_maximum": 4},
         11,
@@ -236,12 +240,12 @@ def test_one_answer_looks_at_so_many_and_says_so(
     monkeypatch.setattr(queries, "LOOKED_AT_MOST", 4)
     for number in range(6):
         waits(namespace_a, a100, f"a{number}", alice, minutes=50 - number, **({"message": OVER} if number == 5 else {}))
-    chosen = Filter(reason="exceeds_maximum")
-    first = queries.queue(cluster, chosen)
+    chosen = QueueFilter(reason="exceeds_maximum")
+    first = queries.read_queue(cluster, chosen)
     assert (first.rows, first.next_cursor is None) == ([], False)
-    second = queries.queue(cluster, chosen, cursor=first.next_cursor)
+    second = queries.read_queue(cluster, chosen, cursor=first.next_cursor)
     assert ([row.workload for row in second.rows], second.next_cursor) == (["a5"], None)
-    counted = queries.reasons(cluster, chosen)
+    counted = queries.reason_counts(cluster, chosen)
     assert (counted.runs, counted.looked_at, counted.is_all) == ({"waiting_for_quota": 4}, 4, False)
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
     assert "Counted among the first 4 runs." in text
@@ -252,7 +256,7 @@ def test_one_answer_looks_at_so_many_and_says_so(
 @pytest.mark.parametrize("cursor", ["x", "e30", "WyJxdWV1ZSJd", "é"])
 def test_what_is_no_cursor_is_refused(cluster: Cluster, cursor: str) -> None:
     with pytest.raises(Refused) as refused:
-        queries.queue(cluster, Filter(), cursor=cursor)
+        queries.read_queue(cluster, QueueFilter(), cursor=cursor)
     assert refused.value.code == "bad_cursor"
 
 
@@ -262,11 +266,11 @@ def test_queries_do_not_grow(
     waits(namespace_a, a100, "one", alice, minutes=5)
     running.workload(namespace_a, a100, name="fresh", by=alice)
     with CaptureQueriesContext(connection) as few:
-        queries.queue(cluster, Filter())
+        queries.read_queue(cluster, QueueFilter())
     for number in range(4):
         waits(namespace_b, a100, f"b{number}", alice, minutes=5)
     with CaptureQueriesContext(connection) as many:
-        queries.queue(cluster, Filter())
+        queries.read_queue(cluster, QueueFilter())
     assert len(few) == len(many) == 7
 
 

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from accounts.actor import system
-from catalog import actions, queries
+from accounts.core.actor import system_actor
+from catalog.classes import queries as class_queries
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
-from cluster.manifests.samples import DEPLOYMENT, JOB, POD, samples
+from cluster.client.kube import Kube
+from cluster.manifests.samples import DEPLOYMENT, JOB, POD, sample_yaml
 from cluster.models import Cluster
-from devcluster.api import Api, path_of
+from devcluster.client.kube import Api, path_of
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads.conftest import provision
@@ -33,10 +35,10 @@ RESOURCES = {
 def classes(cluster: Cluster, unique: str) -> list[GpuClass]:
     """One for each kind of capacity of the simulated hardware, as it is proposed; slugs of this test's own."""
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
     proposals = [replace(one, slug=f"{one.slug[:28]}-{index}-{unique}") for index, one in enumerate(found.proposals)]
-    return actions.accept_proposals(proposals, by=system("test"), cluster=cluster)
+    return actions.accept_proposals(proposals, by=system_actor("test"), cluster=cluster)
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list
     assert len(classes) >= 14
     refused = {}
     for one in classes:
-        texts = samples(queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
+        texts = sample_yaml(class_queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
         assert set(texts) == {POD, JOB, DEPLOYMENT}
         for kind, text in texts.items():
             for manifest in yaml.safe_load_all(text):
@@ -76,7 +78,7 @@ def test_every_kind_of_class_as_pod_job_and_deployment(admin: Api, classes: list
 def test_only_the_job_is_taken_by_the_queue(admin: Api, classes: list[GpuClass], namespace: str) -> None:
     """What the page says of the three: Kueue suspends the Job; it puts no gate on the pod and leaves the rest alone."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
-    texts = samples(queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
+    texts = sample_yaml(class_queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))
     seen = {}
     for kind, text in texts.items():
         status, said = answer(admin, yaml.safe_load(text), namespace)
@@ -95,7 +97,7 @@ def test_a_manifest_without_its_labels_or_with_another_taint_is_refused(
 ) -> None:
     """So the first test shows something: the same text with one thing missing does not pass."""
     one = next(one for one in classes if one.resource == "nvidia.com/gpu.shared")
-    text = samples(queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))[POD]
+    text = sample_yaml(class_queries.pod_spec(one, units=1, image=IMAGE, namespace=namespace))[POD]
     for change in ("labels", "tolerations", "securityContext", "priorityClassName"):
         manifest = yaml.safe_load(text)
         if change == "labels":

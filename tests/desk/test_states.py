@@ -15,9 +15,9 @@ from django.utils import timezone
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject, Cluster, MirrorKind, MirrorNode, MirrorObject, MirrorPod
-from desk import queries
-from desk.states import fragments, versions
-from portal.sql import snapshot
+from desk.home import queries
+from desk.home.fragments import fragments, versions
+from portal.core.sql import snapshot
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.workloads import running
@@ -193,7 +193,7 @@ def test_without_kueue_its_kinds_are_not_waited_for(namespace_a: Namespace) -> N
     Cluster.objects.update(queue_system=Cluster.QueueSystem.NONE)
     running.known(namespace_a.cluster_id, "Node", "Job", "Pod")
 
-    state = queries.home(Namespace.objects.get())
+    state = queries.home_state(Namespace.objects.get())
 
     assert state.as_of is not None
     assert not state.is_stale
@@ -204,16 +204,16 @@ def test_a_queue_that_is_not_heard_of_makes_the_page_old(namespace_a: Namespace)
     """Jobs and pods alone do not say what waits where."""
     running.known(namespace_a.cluster_id)
     before = versions([namespace_a.name])
-    assert not queries.home(Namespace.objects.get()).is_stale
+    assert not queries.home_state(Namespace.objects.get()).is_stale
 
     MirrorKind.objects.filter(kind="Workload").update(problem="The API server refused to show it.")
 
-    assert queries.home(Namespace.objects.get()).is_stale
+    assert queries.home_state(Namespace.objects.get()).is_stale
     old = versions([namespace_a.name])
     assert old != before
     MirrorKind.objects.filter(kind="Workload").update(listed_at=None)
     assert versions([namespace_a.name]) != old
-    assert queries.home(Namespace.objects.get()).as_of is None
+    assert queries.home_state(Namespace.objects.get()).as_of is None
 
 
 def never_read(namespace: Namespace) -> object:

@@ -8,16 +8,17 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from desk import catalog_file
-from desk.queries.facts import cards_per_unit, measured
-from desk.queries.shelf import shelf
+from desk.catalog.data import catalog_data
+from desk.catalog.file import actions as file_actions
+from desk.catalog.file import queries as file_queries
+from desk.inbox.evidence import cards_per_unit, usage_evidence
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
-from workloads.models import UsageHour
+from workloads.usage.models import UsageHour
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +41,7 @@ def test_the_catalog_has_a_section_for_it_and_no_card(
 ) -> None:
     make.grant(team_a, storage, units=50)
     mirrored.hardware_seen(a100.cluster)
-    found = shelf(Actor(user=alice, via="page"))
+    found = catalog_data(Actor(user=alice, via="page"))
     assert [item.gpu_class.slug for item in found.items] == [a100.slug]
     assert [option.slug for option in found.options()] == [a100.slug]
     page = text_of(alice, "/catalog")
@@ -78,15 +79,15 @@ def test_programs_see_the_class_and_no_contract_and_capacity_leaves_it_out(
 
 def test_the_catalog_file_says_it_and_reads_it(cluster: Cluster) -> None:
     text = "version: 1\nclasses:\n  disk:\n    name: Disks\n    interface: storage\n    life_cycle: active\n"
-    outcome = catalog_file.apply(text + "    promise_limit: 500\n", prune=False, dry_run=False, by=system("test"))
+    outcome = file_actions.apply(text + "    promise_limit: 500\n", prune=False, dry_run=False, by=system_actor("test"))
     assert outcome.problems == []
     one = GpuClass.objects.get()
     assert (one.slug, one.is_storage, one.life_cycle, one.promise_limit) == ("disk", True, "active", 500)
-    written = catalog_file.export()
+    written = file_queries.export()
     assert "interface: storage" in written
-    assert catalog_file.apply(written, prune=True, dry_run=False, by=system("test")).lines == []
+    assert file_actions.apply(written, prune=True, dry_run=False, by=system_actor("test")).lines == []
     more = text + "  more:\n    name: More\n    interface: storage\n"
-    refused = catalog_file.apply(more, prune=False, dry_run=True, by=system("test"))
+    refused = file_actions.apply(more, prune=False, dry_run=True, by=system_actor("test"))
     assert [str(problem) for problem in refused.problems] == [
         "classes.more.interface: This cluster has a storage class already; edit that one, or retire it first."
     ]
@@ -97,7 +98,7 @@ def test_nobody_measures_it(a100: GpuClass, storage: GpuClass, team_a: Tenant) -
     hour = timezone.now().replace(minute=0, second=0, microsecond=0)
     for back in range(31 * 24):
         UsageHour.objects.create(cluster=a100.cluster, hour=hour - timedelta(hours=back), minutes=60, last_minute=hour)
-    found = measured(team_a, [a100, storage])
+    found = usage_evidence(team_a, [a100, storage])
     rows = dict(found.rows)
     assert (rows["Peak of 30 days"][a100.pk], rows["Peak of 30 days"][storage.pk]) == ("0", "–")
     assert rows["Mean of 30 days"][storage.pk] == "–"

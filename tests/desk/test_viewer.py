@@ -8,23 +8,23 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from desk.queries.cards import Card, cards
-from desk.queries.classes import ClassPage, class_page, find
-from desk.queries.shelf import shelf
+from desk.catalog.cards import ClassCard, class_cards
+from desk.catalog.data import catalog_data
+from desk.classes.queries import ClassPage, class_page, visible_class
 from tenants.models import ClassAccess, Membership, Tenant
 from tests import make
 
 pytestmark = pytest.mark.django_db
 
 
-def card_and_page(user: User, slug: str) -> tuple[Card, ClassPage]:
+def card_and_page(user: User, slug: str) -> tuple[ClassCard, ClassPage]:
     by = Actor(user, "page")
-    card = next(one for one in cards(shelf(by)) if one.slug == slug)
-    return card, class_page(by, find(by, slug))
+    card = next(one for one in class_cards(catalog_data(by)) if one.slug == slug)
+    return card, class_page(by, visible_class(by, slug))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tests.waiting import wait_until
 
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from devcluster import bench
-from devcluster.bench import Bar, Figure, summary
-from devcluster.say import Problem
-from devcluster.visitor import Page
+from devcluster.cli import bench
+from devcluster.cli.bench import Bar, Figure, summary
+from devcluster.demo.http_client import Page
+from devcluster.processes.console import UserError
 
 
 def test_the_first_round_is_dropped_and_the_median_decides() -> None:
@@ -37,7 +37,7 @@ def test_too_few_rounds_are_no_figure() -> None:
 
 def test_an_unknown_benchmark_is_refused_before_anything_starts() -> None:
     arguments = argparse.Namespace(name="no-such", list=False, hardware="mixed", kubeconfig=None)
-    with pytest.raises(Problem, match="There is no benchmark no-such"):
+    with pytest.raises(UserError, match="There is no benchmark no-such"):
         bench.bench(arguments)
 
 

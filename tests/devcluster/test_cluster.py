@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from devcluster.api import Api, Json
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
 from tests.waiting import wait_until
 
 KUEUE = "kueue.x-k8s.io/v1beta2"

@@ -14,9 +14,11 @@ import psycopg
 import pytest
 import redis
 
-from devcluster.api import APPLY, Api, ApiError, Json
-from devcluster.faults import WRITES, ApiProxy, Call, TcpProxy
-from devcluster.faults.rules import call_of
+from devcluster.client.kube import APPLY, Api, ApiError
+from devcluster.client.types import Json
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES, Call, call_of
+from devcluster.faults.tcp_proxy import TcpProxy
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -147,7 +149,7 @@ def test_a_server_that_is_away_hangs_or_refuses_until_it_is_back(proxy, namespac
 
 WRITER = """
 import sys
-from devcluster.api import Api
+from devcluster.client.kube import Api
 api = Api(sys.argv[1])
 for name in "abc":
     metadata = {"name": name, "namespace": sys.argv[2]}

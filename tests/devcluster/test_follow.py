@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import threading
 
-from devcluster.api import Api
-from devcluster.faults import ApiProxy
-from devcluster.follow import Follow
+from devcluster.client.kube import Api
+from devcluster.client.list_watch import ListWatch
+from devcluster.faults.api_proxy import ApiProxy
 from tests.waiting import wait_until
 
 
@@ -14,7 +14,7 @@ def test_what_happened_during_an_outage_is_told_after_it(services, admin, namesp
 
     told: list[tuple[str, str]] = []
     with ApiProxy(services["kubeconfigs"]["admin"], tmp_path) as proxy:
-        follow = Follow(Api(proxy.kubeconfig), "v1/configmaps", namespace=namespace)
+        follow = ListWatch(Api(proxy.kubeconfig), "v1/configmaps", namespace=namespace)
         thread = threading.Thread(
             target=lambda: told.extend((kind, obj["metadata"]["name"]) for kind, obj in follow), daemon=True
         )

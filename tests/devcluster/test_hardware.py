@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from devcluster import hardware
-from devcluster.api import Api, Json
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
 from tests.waiting import wait_until
 
 

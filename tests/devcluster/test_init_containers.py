@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from cluster.manifests import run as manifests
-from cluster.run_spec import HOME, RunSpec
-from devcluster.api import Api, Json
+from cluster.manifests.run_spec import HOME, RunSpec
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
 from tests.devcluster.test_notebooks import claim, log_of, notebook, own_runner, script, state
 from tests.waiting import wait_until
 

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
-from devcluster import hardware
-from devcluster.api import Api, Json
-from devcluster.kubelet import Kubelet, ends, runs, starts_slowly
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet, ends, runs, starts_slowly
 from tests.waiting import wait_until
 
 
 @pytest.fixture
-def kubelet(admin: Api) -> Kubelet:
-    return Kubelet(admin)
+def kubelet(admin: Api) -> ScriptedKubelet:
+    return ScriptedKubelet(admin)
 
 
 def pod(namespace: str, name: str = "trainer", **labels: str) -> Json:
@@ -112,10 +113,10 @@ def test_after_a_claim_its_pods_can_be_deleted_like_others(admin, namespace, kub
 @pytest.mark.parametrize(
     ("play", "reason", "text"),
     [
-        (Kubelet.pull_error, "ErrImagePull", "failed to resolve reference"),
-        (Kubelet.pull_backoff, "ImagePullBackOff", 'Back-off pulling image "example/train:1": ErrImagePull: '),
+        (ScriptedKubelet.pull_error, "ErrImagePull", "failed to resolve reference"),
+        (ScriptedKubelet.pull_backoff, "ImagePullBackOff", 'Back-off pulling image "example/train:1": ErrImagePull: '),
         (lambda k, p: k.config_error(p, 'secret "s" not found'), "CreateContainerConfigError", 'secret "s" not found'),
-        (Kubelet.crash_loop, "CrashLoopBackOff", "back-off 40s restarting failed container=main"),
+        (ScriptedKubelet.crash_loop, "CrashLoopBackOff", "back-off 40s restarting failed container=main"),
     ],
 )
 def test_waiting_containers_say_why(admin, namespace, kubelet, seen, events, play: Any, reason: str, text: str):
@@ -131,9 +132,21 @@ def test_waiting_containers_say_why(admin, namespace, kubelet, seen, events, pla
 @pytest.mark.parametrize(
     ("play", "reason", "text"),
     [
-        (Kubelet.unexpected_admission, "UnexpectedAdmissionError", "Requested: 1, Available: 0, which is unexpected"),
-        (Kubelet.topology_affinity, "TopologyAffinityError", "Resources cannot be allocated with Topology locality"),
-        (Kubelet.out_of, "OutOfnvidia.com/gpu", "Node didn't have enough resource: nvidia.com/gpu, requested: 1"),
+        (
+            ScriptedKubelet.unexpected_admission,
+            "UnexpectedAdmissionError",
+            "Requested: 1, Available: 0, which is unexpected",
+        ),
+        (
+            ScriptedKubelet.topology_affinity,
+            "TopologyAffinityError",
+            "Resources cannot be allocated with Topology locality",
+        ),
+        (
+            ScriptedKubelet.out_of,
+            "OutOfnvidia.com/gpu",
+            "Node didn't have enough resource: nvidia.com/gpu, requested: 1",
+        ),
     ],
 )
 def test_a_kubelet_may_refuse_a_bound_pod(admin, namespace, kubelet, seen, events, play: Any, reason: str, text: str):

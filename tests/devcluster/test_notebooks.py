@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from devcluster.api import Api, Json
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
 from devcluster.notebooks import entry
-from devcluster.notebooks.process import MARK
+from devcluster.notebooks.container import MARK
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from devcluster.processes import Command, Supervisor, free_port, is_free
-from devcluster.say import Problem
+from devcluster.processes.console import UserError
+from devcluster.processes.ports import free_port, is_free
+from devcluster.processes.supervisor import Command, Supervisor
 from tests.waiting import wait_until
 
 # A child that starts a grandchild of its own, both deaf to SIGTERM.
@@ -28,7 +29,7 @@ SUPERVISOR = """
 import json, signal, sys
 from pathlib import Path
 from typing import Any
-from devcluster.processes import Command, Supervisor, interrupt_on_signals
+from devcluster.processes.supervisor import Command, Supervisor, interrupt_on_signals
 from tests.waiting import wait_until
 interrupt_on_signals()
 family = sys.argv[2]
@@ -113,19 +114,19 @@ def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path) -> Non
 
 def test_a_child_that_dies_at_its_start_is_reported_with_its_last_words(supervisor: Supervisor) -> None:
     supervisor.start(python("broken", "print('port 1 is privileged'); raise SystemExit(3)", ready=lambda: False))
-    with pytest.raises(Problem, match=r"broken ended while starting \(exit 3\)[^$]*port 1 is privileged") as problem:
+    with pytest.raises(UserError, match=r"broken ended while starting \(exit 3\)[^$]*port 1 is privileged") as problem:
         supervisor.until_ready("broken")
     assert "broken.log" in problem.value.way_on
 
 
 def test_a_child_that_never_gets_ready_is_reported_in_time(supervisor: Supervisor) -> None:
     supervisor.start(python("slow", "import signal; signal.pause()", ready=lambda: False, ready_within_s=0.2))
-    with pytest.raises(Problem, match=r"slow was not ready within 0\.2 s"):
+    with pytest.raises(UserError, match=r"slow was not ready within 0\.2 s"):
         supervisor.until_ready("slow")
 
 
 def test_a_program_that_is_missing_is_one_sentence(supervisor: Supervisor) -> None:
-    with pytest.raises(Problem, match="could not be started: No such file or directory: /no/such/program"):
+    with pytest.raises(UserError, match="could not be started: No such file or directory: /no/such/program"):
         supervisor.start(Command("gone", ["/no/such/program"]))
 
 

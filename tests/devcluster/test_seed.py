@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
-from catalog import actions
-from catalog.images import compatibility
+from catalog.classes import actions
+from catalog.classes.queries import promise_limits
+from catalog.images.compatibility import compatibility
+from catalog.images.queries import hardware_facts
 from catalog.models import GpuClass, Image
-from catalog.queries import promise_limits
-from catalog.queries.hardware import class_facts
 from cluster.models import Cluster
-from devcluster import morning, seed
-from devcluster.scenarios import MORNING
+from devcluster.demo import contention, seed
+from devcluster.demo.scenarios import MORNING
 from tenants.models import Grant
-from tenants.queries.founding import bundles
+from tenants.onboarding.bundles.queries import open_bundles
 from tests import mirrored
 from workloads.models import Run
 
@@ -36,12 +36,12 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
 
     with_terms = GpuClass.objects.exclude(terms_version=0)
     assert [one.sharing for one in with_terms] == ["mps"]
-    facts = class_facts(cluster, GpuClass.objects.exclude(vendor="")).values()
+    facts = hardware_facts(cluster, GpuClass.objects.exclude(vendor="")).values()
     for image in Image.objects.all():
         fitting = {one.vendor for one in facts if not compatibility(image, one)}
         assert image.vendor in fitting or not image.vendor
 
-    offered = {bundle.name: list(bundle.lines.select_related("gpu_class")) for bundle in bundles()}
+    offered = {bundle.name: list(bundle.lines.select_related("gpu_class")) for bundle in open_bundles()}
     assert {name: [(line.gpu_class.slug, line.units) for line in lines] for name, lines in offered.items()} == {
         "Research": [("a100-sxm4-80gb-1g-10gb-time-sliced", 2), ("a100-sxm4-80gb-1g-10gb", 1), ("storage", 200)],
         "Training": [("h100-80gb-hbm3", 2), ("storage", 500)],
@@ -59,7 +59,7 @@ def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_the_morning_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a cluster nothing is admitted, and nobody waits for it."""
-    monkeypatch.setattr(morning, "_until", lambda what, is_so: None)
+    monkeypatch.setattr(contention, "_until", lambda what, is_so: None)
     accounts = tmp_path / "accounts.json"
     seed.main("people", accounts, MORNING.name)
     mirrored.hardware_seen(Cluster.objects.get(), MORNING.hardware)

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from devcluster import bootstrap, lock, pki, ports, programs
-from devcluster.api import Api
-from devcluster.existing import Existing
-from devcluster.processes import Supervisor
-from devcluster.say import Problem
+from devcluster import bootstrap
+from devcluster.client.kube import Api
+from devcluster.controlplane import pki, programs
+from devcluster.controlplane.external import ExternalCluster
+from devcluster.processes import lock, ports
+from devcluster.processes.console import UserError
+from devcluster.processes.supervisor import Supervisor
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def test_a_half_built_cache_is_not_used_and_a_whole_one_is(
     monkeypatch.setenv("PATH", "")  # whoever builds looks for Go first
     with Supervisor(tmp_path / "log") as supervisor:
         monkeypatch.setattr(programs, "REQUIREMENTS", tmp_path)
-        with pytest.raises(Problem, match="Go is needed once"):
+        with pytest.raises(UserError, match="Go is needed once"):
             programs.find_or_build(supervisor)
 
         (cache / f"{programs._recipe()}-go1.26.0" / "ready.json").write_text("{}")
@@ -68,18 +70,18 @@ def test_certificates_are_made_once_and_private(tmp_path: Path) -> None:
 
 
 def test_ports_stay_the_same_over_restarts_while_they_are_free(tmp_path: Path) -> None:
-    first = ports.choose(tmp_path)
-    assert ports.choose(tmp_path) == first
-    assert len(set(first.values())) == len(ports.NAMES)
+    first = ports.assign_ports(tmp_path)
+    assert ports.assign_ports(tmp_path) == first
+    assert len(set(first.values())) == len(ports.PORT_NAMES)
 
 
 def test_a_state_directory_has_one_user_and_says_who(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "PATIENCE_S", 0.1)
-    held = lock.take(tmp_path)
-    with pytest.raises(Problem, match=rf"Another run \(process {os.getpid()}\) uses"):
-        lock.take(tmp_path)
+    held = lock.lock_state(tmp_path)
+    with pytest.raises(UserError, match=rf"Another run \(process {os.getpid()}\) uses"):
+        lock.lock_state(tmp_path)
     held.close()
-    lock.take(tmp_path).close()
+    lock.lock_state(tmp_path).close()
 
 
 def test_the_installer_is_pinned_with_its_hashes() -> None:
@@ -99,11 +101,11 @@ def test_the_three_identities_are_who_they_say(services: dict[str, Any]) -> None
 
 
 def test_a_cluster_of_ones_own_is_checked_before_use(services: dict[str, Any], tmp_path: Path) -> None:
-    Existing(Path(services["kubeconfigs"]["admin"])).check()
-    with pytest.raises(Problem, match="refuses"):
-        Existing(Path(services["kubeconfigs"]["doors"])).check()
-    with pytest.raises(Problem, match="not a usable kubeconfig"):
-        Existing(tmp_path / "missing")
+    ExternalCluster(Path(services["kubeconfigs"]["admin"])).check()
+    with pytest.raises(UserError, match="refuses"):
+        ExternalCluster(Path(services["kubeconfigs"]["doors"])).check()
+    with pytest.raises(UserError, match="not a usable kubeconfig"):
+        ExternalCluster(tmp_path / "missing")
 
 
 def test_what_belongs_to_whoever_started_us_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

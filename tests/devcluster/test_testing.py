@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from django.db import connection
 
-from devcluster import testing
-from devcluster.processes import Supervisor
+from devcluster.cli import testing
+from devcluster.processes.supervisor import Supervisor
 from tests import plugin
 
 

@@ -30,12 +30,13 @@ from catalog.models import GpuClass
 from cluster.manifests.run import NO_TOKEN_IN_PAGES
 from cluster.models import MirrorPod
 from devcluster.notebooks.machine import free_address
-from devcluster.processes import Command, Supervisor, answers, free_port
+from devcluster.processes.ports import answers, free_port
+from devcluster.processes.supervisor import Command, Supervisor
 from tenants.models import Namespace
 from tests.plugin import process_environment
 from tests.workloads import running
+from workloads.credentials.notebook_token import notebook_token
 from workloads.models import Workload
-from workloads.notebook_token import notebook_token
 
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOK_PORT = 8888

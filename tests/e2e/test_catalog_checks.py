@@ -9,9 +9,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import User
-from catalog import actions, queries
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster, MirrorEpoch, MirrorKind, MirrorNode
 from tests import make, mirrored
@@ -33,9 +34,9 @@ def test_a_label_that_contradicts_its_class_comes_and_goes_without_reload(
     open_page: Callable[..., Page], cluster: Cluster, olga: User
 ) -> None:
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
-    actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+    actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     # No watcher and no worker runs here: nothing grows old or late while the pages are looked at.
     later = timezone.now() + timedelta(minutes=5)
     MirrorEpoch.objects.update(beat_at=later)

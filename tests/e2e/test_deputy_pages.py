@@ -11,9 +11,9 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from catalog.models import GpuClass
-from tenants import actions
 from tenants.models import QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests.e2e.test_pages import look_at
 from tests.tenants.test_founding import page as on_page
 
@@ -25,7 +25,7 @@ def test_named_seen_decided_ended(
 ) -> None:
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
     now = timezone.now()
-    asked = Asked(a100.slug, 2, now, now + timedelta(days=30))
+    asked = RequestedLine(a100.slug, 2, now, now + timedelta(days=30))
     filed = actions.file_request("team-a", lines=[asked], justification="Two trainings.", by=on_page(alice))
     QuotaRequest.objects.filter(pk=filed.pk).update(filed_at=now - timedelta(days=10))
 

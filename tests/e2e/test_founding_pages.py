@@ -9,8 +9,10 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from catalog.models import GpuClass
-from tenants import founding, queries
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import Tenant
+from tenants.onboarding.bundles import actions as bundle_actions
 from tests import make
 from tests.e2e.test_pages import look_at
 from tests.tenants.test_founding import page as on_page
@@ -25,8 +27,8 @@ def test_from_the_card_to_the_team(
         a100.cluster, slug=f"mig-{unique}", name="A100 1g.10gb slice", partition="1g.10gb", promise_limit=14
     )
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=1)
-    founding.put_bundle(name="Research", lines=[(slices.slug, 2)], by=on_page(olga))
-    founding.put_bundle(name="Training", lines=[(a100.slug, 2), (slices.slug, 1)], position=200, by=on_page(olga))
+    bundle_actions.put_bundle(name="Research", lines=[(slices.slug, 2)], by=on_page(olga))
+    bundle_actions.put_bundle(name="Training", lines=[(a100.slug, 2), (slices.slug, 1)], position=200, by=on_page(olga))
     start = open_page("/start", as_user=charlie)
     look_at(start)
     start.get_by_label("Name", exact=True).fill("Robots")
@@ -50,4 +52,4 @@ def test_from_the_card_to_the_team(
     expect(inbox.get_by_text("Decided; Charlie is told.")).to_be_visible()
     look_at(inbox)
     team = Tenant.objects.get(slug=f"robots-{unique}")
-    assert queries.units_in_force(team.pk, queries.now()) == {a100.pk: 2, slices.pk: 1}
+    assert queries.units_in_force(team.pk, core_queries.database_now()) == {a100.pk: 2, slices.pk: 1}

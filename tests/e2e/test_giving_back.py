@@ -15,7 +15,7 @@ from catalog.models import GpuClass
 from tenants.models import Namespace
 from tests.e2e.test_pages import look_at
 from tests.workloads import running
-from workloads import idle
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Run
 
 pytestmark = pytest.mark.browser
@@ -31,7 +31,7 @@ def ending(namespace_a: Namespace, a100: GpuClass, alice: User) -> Run:
     running.make_ready(found)
     now = timezone.now()
     Run.objects.update(ends_at=now + timedelta(minutes=20))
-    idle.begin(found.runs.get())
+    idle_reconcile.start_watch(found.runs.get())
     NotebookWatch.objects.update(
         asked_at=now,
         answered_at=now,

@@ -10,9 +10,10 @@ import pytest
 from django.test import Client
 from playwright.sync_api import Page, expect
 
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import User
-from catalog import actions, queries
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from tenants.models import Namespace, Tenant
@@ -28,10 +29,11 @@ SLICE = "a100-sxm4-80gb-2g-20gb"
 def catalog(cluster: Cluster, team_a: Tenant, namespace_a: Namespace, alice: User) -> dict[str, GpuClass]:
     """Everything that the simulated hardware has, as proposed; some of it in use, one class retiring and held."""
     mirrored.hardware_seen(cluster)
-    found = queries.discover(cluster)
+    found = queries.discover_cluster(cluster)
     assert found is not None
     classes = {
-        one.slug: one for one in actions.accept_proposals(list(found.proposals), by=system("test"), cluster=cluster)
+        one.slug: one
+        for one in actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
     }
     make.grant(team_a, classes[SLICE], units=2)
     running.make_ready(running.workload(namespace_a, classes[SLICE], name="mine", by=alice))

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from catalog.models import GpuClass, Image
-from desk.states import fragments
+from desk.home.fragments import fragments
 from tenants.models import Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.desk.test_home import block, ready, stranger

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
-from tenants import image_prefixes
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import Tenant
 from tests.e2e.test_pages import look_at
-from workloads import registries
+from workloads.credentials.registries import actions as registry_actions
+from workloads.credentials.registries.actions import RegistryLogin
 from workloads.models import RegistryCredential
-from workloads.registries import SignIn
 
 pytestmark = pytest.mark.browser
 HOST = "registry.example.org"
@@ -23,15 +23,17 @@ HOST = "registry.example.org"
 def test_an_owner_keeps_credentials_and_staff_allow_prefixes(
     open_page: Callable[..., Page], team_a: Tenant, alice: User, olga: User
 ) -> None:
-    image_prefixes.allow("team-a", f"{HOST}/vision/", by=Actor(olga, via="page"))
-    registries.put("team-a", HOST, SignIn("robot", "word"), by=Actor(alice, via="page"))
+    image_prefixe_actions.allow_prefix("team-a", f"{HOST}/vision/", by=Actor(olga, via="page"))
+    registry_actions.put_login("team-a", HOST, RegistryLogin("robot", "word"), by=Actor(alice, via="page"))
     page = open_page("/teams/team-a/images", as_user=alice)
     look_at(page)
     page.get_by_label("User name").fill("other")
     page.get_by_label("Password or token").fill("other word")
     page.get_by_label("Password or token").press("Enter")
     expect(page.get_by_text(f"The credentials for {HOST} are replaced.")).to_be_visible()
-    assert registries.unseal(bytes(RegistryCredential.objects.get().sealed)) == SignIn("other", "other word")
+    assert registry_actions.unseal_login(bytes(RegistryCredential.objects.get().sealed)) == RegistryLogin(
+        "other", "other word"
+    )
 
     staff = open_page("/teams/team-a/images", as_user=olga, java_script_enabled=False)
     staff.get_by_role("textbox", name="Prefix").fill("ghcr.io/vision")

@@ -9,17 +9,17 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from tenants.models import Tenant, TermsAccepted
 from tests import make, mirrored
 from tests.e2e.test_pages import look_at
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.options import Options
-from workloads.policy import Wanted
 
 pytestmark = pytest.mark.browser
 WORDS = "CUDA images do not run on AMD cards; MI300X needs a ROCm image."
@@ -170,7 +170,7 @@ def test_a_link_fills_in_the_form_and_one_button_launches(
 
 def test_a_change_says_what_is_lost(open_page: Callable[..., Page], shop: Tenant, a100: GpuClass, alice: User) -> None:
     by = Actor(alice, via="page")
-    actions.launch("team-a", Wanted("train", "job", a100.slug, 1, "Python", volume="data"), by=by)
+    actions.launch("team-a", LaunchSpec("train", "job", a100.slug, 1, "Python", volume="data"), by=by)
     Run.objects.update(started_at=timezone.now())
     page = open_page("/teams/team-a/workloads/train", as_user=alice)
     page.get_by_role("link", name="Restart or change…").click()
@@ -189,7 +189,7 @@ def test_pages_that_lead_to_a_launch_are_accessible_and_fit(
 ) -> None:
     by = Actor(alice, via="page")
     options = Options(env=(("MODE", "fast"),), cpu=2, repository="https://github.com/owner/project", reference="main")
-    wanted = Wanted("train", "job", a100.slug, 1, "Python", volume="data", options=options)
+    wanted = LaunchSpec("train", "job", a100.slug, 1, "Python", volume="data", options=options)
     actions.launch("team-a", wanted, by=by)
     look_at(open_page("/teams/team-a/launch", as_user=alice))
     address = (

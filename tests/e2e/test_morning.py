@@ -16,19 +16,19 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from devcluster import demo, morning
-from devcluster.api import Api
-from devcluster.observer import KUEUE
-from devcluster.scenarios import MORNING
-from devcluster.stack import Options
-from devcluster.visitor import Visitor
+from devcluster.client.kube import Api
+from devcluster.demo import contention, environment
+from devcluster.demo.http_client import BrowserSession
+from devcluster.demo.observer import KUEUE
+from devcluster.demo.scenarios import MORNING
+from devcluster.services.stack import Options
 from tests.waiting import wait_until as wait_until_true
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 PENDING = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{}/pendingworkloads"
 TEAMS = ("vision", "serving", "lab")
-FOUR = [name for name, _who in morning.NOTEBOOKS[morning.HAVE_ONE :]]
+FOUR = [name for name, _who in contention.NOTEBOOKS[contention.HAVE_ONE :]]
 CARD, SLICE, SHARE = "a100-sxm4-80gb", "a100-sxm4-80gb-2g-20gb", "a100-sxm4-80gb-shared"
 IN_TIME_MS = 120_000
 # Each look asks the API server several times.
@@ -43,12 +43,12 @@ class Truth:
 
     def used(self) -> dict[str, int]:
         """Units that Kueue has given out, by resource."""
-        found = dict.fromkeys((morning.CARD, morning.SLICE, morning.SHARE), 0)
+        found = dict.fromkeys((contention.CARD, contention.SLICE, contention.SHARE), 0)
         for team in TEAMS:
             for flavor in self.admin.get(f"{KUEUE}/clusterqueues", team)["status"].get("flavorsUsage", []):
                 for one in flavor["resources"]:
                     found[one["name"]] = found.get(one["name"], 0) + int(one["total"])
-        return {resource: found[resource] for resource in (morning.CARD, morning.SLICE, morning.SHARE)}
+        return {resource: found[resource] for resource in (contention.CARD, contention.SLICE, contention.SHARE)}
 
     def line(self, team: str) -> list[str]:
         """Who waits, in Kueue's order."""
@@ -60,7 +60,7 @@ class Truth:
         return [name for team in TEAMS for name in self.line(team)]
 
     def becomes(self, *, cards: int, slices: int, shares: int, waiting: list[str]) -> None:
-        wanted = ({morning.CARD: cards, morning.SLICE: slices, morning.SHARE: shares}, waiting)
+        wanted = ({contention.CARD: cards, contention.SLICE: slices, contention.SHARE: shares}, waiting)
         found = lambda: (self.used(), self.waiting())  # noqa: E731 - read where it is used
         wait_until(lambda: found() == wanted, what=str(wanted), story=lambda: str(found()))
 
@@ -80,8 +80,8 @@ class Morning:
     accounts: dict[str, dict[str, Any]]
     truth: Truth
 
-    def api(self, name: str) -> Visitor:
-        return Visitor(self.url, token=self.accounts[name]["token"])
+    def api(self, name: str) -> BrowserSession:
+        return BrowserSession(self.url, token=self.accounts[name]["token"])
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Morning]:
     """As the command starts it, but no JupyterLab runs: what is looked at is who gets which units."""
     state = tmp_path_factory.mktemp("morning")
     options = Options(state=state, hardware=MORNING.hardware, notebooks_at_once=0, database_url="", redis_url="")
-    with demo.started(options, scenario=MORNING) as (stack, portal, accounts):
+    with environment.started(options, scenario=MORNING) as (stack, portal, accounts):
         yield Morning(portal.url, {one["name"]: one for one in accounts}, Truth(stack.admin))
 
 
@@ -177,10 +177,10 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
         page.goto("/catalog")  # nobody looks on, live, while the others move
 
     # Everybody else, as a script would: eight notebooks on shares, twelve models on slices.
-    move(begun, "Bob", "lab", [name for name, _who in morning.NOTEBOOKS if name != FOUR[1]], SHARE)
-    move(begun, "Charlie", "serving", [name for name in morning.MODELS if name != "model-01"], SLICE)
+    move(begun, "Bob", "lab", [name for name, _who in contention.NOTEBOOKS if name != FOUR[1]], SHARE)
+    move(begun, "Charlie", "serving", [name for name in contention.MODELS if name != "model-01"], SLICE)
     truth.becomes(cards=16, slices=12, shares=8, waiting=[])
-    trainings = {f"{name}-1" for name in morning.TRAININGS}
+    trainings = {f"{name}-1" for name in contention.TRAININGS}
     assert truth.admitted("vision") == trainings, "nobody's training was touched"
 
     until_shows(olga, "/queue", "Nothing waits")

@@ -20,12 +20,12 @@ from django.db.models import Model
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, Response, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, Event, Role, User
 from catalog.models import GpuClass
-from tenants import actions as tenants
 from tenants.models import ApproverFor, Invitation, Membership, Namespace, QuotaLine
-from tenants.policy import Asked
+from tenants.requests import actions as tenants
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.e2e.origins import Origins, origins
 from tests.waiting import wait_until
@@ -63,7 +63,7 @@ def decision(namespace_a: Namespace, a100: GpuClass, alice: User, charlie: User)
     other = make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
     make.member(other, charlie, Membership.Role.OWNER)
     now = timezone.now()
-    asked = Asked(a100.slug, 1, now, now + timedelta(days=9))
+    asked = RequestedLine(a100.slug, 1, now, now + timedelta(days=9))
     filed = tenants.file_request("team-c", lines=[asked], justification="x", by=Actor(charlie, "page"))
     return filed.lines.get()
 

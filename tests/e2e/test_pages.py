@@ -10,15 +10,15 @@ from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
 from playwright.sync_api import ConsoleMessage, Page, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
-from tenants import actions as tenants
 from tenants.models import Tenant
-from tenants.policy import Asked
+from tenants.requests import actions as tenants
+from tenants.requests.types import RequestedLine
 from tests import make, mirrored
-from workloads import actions as workloads
-from workloads.policy import Wanted
+from workloads.launch import actions as workloads
+from workloads.launch.types import LaunchSpec
 
 pytestmark = pytest.mark.browser
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
@@ -74,9 +74,11 @@ def house(team_a: Tenant, a100: GpuClass, alice: User) -> Tenant:
     Image.objects.create(name="JupyterLab", reference="quay.io/jupyter/scipy-notebook:2025-11-10", kind="notebook")
     make.grant(team_a, a100, units=4)
     by = Actor(user=alice, via="page")
-    workloads.launch(team_a.slug, Wanted("retina-seg", "notebook", a100.slug, 1, "JupyterLab", volume="data"), by=by)
+    workloads.launch(
+        team_a.slug, LaunchSpec("retina-seg", "notebook", a100.slug, 1, "JupyterLab", volume="data"), by=by
+    )
     now = timezone.now()
-    asked = Asked(gpu_class=shared.slug, units=99, starts=now, ends=now + timedelta(days=30))
+    asked = RequestedLine(gpu_class=shared.slug, units=99, starts=now, ends=now + timedelta(days=30))
     tenants.file_request(team_a.slug, lines=[asked], justification="A course of 12 students.", by=by)
     return team_a
 

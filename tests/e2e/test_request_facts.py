@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from tenants import actions
-from tenants.decisions import Decision
 from tenants.models import Namespace, Tenant
+from tenants.requests.decisions import actions
+from tenants.requests.decisions.types import Decision
 from tests import make, mirrored
 from tests.desk.test_facts import file, looked, ran, used
 from tests.e2e.test_pages import look_at
@@ -46,7 +46,7 @@ def test_what_the_team_used_is_told_beside_what_it_asks(
     slug = a100.slug.replace("-", "_")
     before = file(team_a, alice, **{slug: 9})
     answer = Decision(before.lines.get().pk, approve=True, units=2, reason="Start with two, and tell me how it goes.")
-    actions.decide(before.pk, [answer], by=Actor(dana, "page"))
+    actions.decide_request(before.pk, [answer], by=Actor(dana, "page"))
     filed = file(team_a, alice, **{slug: 4, "a100_1g": 3})
     page = open_page(f"/requests/{filed.pk}", as_user=dana)
     expect(page.get_by_role("row", name="Peak of 30 days 8 0")).to_be_visible()

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django.live_server_helper import LiveServer
 
-from portal.single_sign_on import Given, SingleSignOn
+from portal.core.single_sign_on import GroupMapping, SingleSignOn
 from tenants.models import Tenant
 from tests.identity.issuer import CLIENT, SECRET
 from tests.identity.provider import Person
@@ -34,7 +34,7 @@ def test_there_and_back(
     people: list[Person] = [{"email": ADA, "password": PASSWORD, "verified": True}]
     with providing(tmp_path, back=[f"{live_server.url}/login/oidc/back"], people=people) as provider:
         provider.put_in(ADA, "vision")
-        groups = {"vision": Given({"team-a": "member"}, frozenset())}
+        groups = {"vision": GroupMapping({"team-a": "member"}, frozenset())}
         settings.OIDC = SingleSignOn(provider.url, CLIENT, SECRET, "Example", "groups", groups, http_on_loopback=True)
 
         page = open_page("/login?next=/teams/team-a", java_script_enabled=script)

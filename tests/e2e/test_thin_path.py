@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
-from devcluster import ports, postgres
-from devcluster.api import Api
-from devcluster.portal import NAMES, Portal
-from devcluster.processes import Command, Supervisor
+from devcluster.client.kube import Api
+from devcluster.processes import ports
+from devcluster.processes.supervisor import Command, Supervisor
+from devcluster.services import postgres
+from devcluster.services.portal import NAMES, Portal
 from tests.plugin import database_url
 from tests.waiting import wait_until
 
@@ -50,7 +51,7 @@ def running(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempP
     }
     remove_demo(admin)
     with Supervisor(state / "log") as supervisor:
-        portal = Portal(state, own, ports.choose(state), Path(services["bin_dir"]) / "caddy")
+        portal = Portal(state, own, ports.assign_ports(state), Path(services["bin_dir"]) / "caddy")
         seed(supervisor, portal, "people")
         for command in portal.commands():
             supervisor.start(command)
@@ -63,7 +64,7 @@ def running(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempP
 
 
 def seed(supervisor: Supervisor, portal: Portal, what: str) -> None:
-    argv = [sys.executable, "-m", "devcluster.seed", what, str(portal.state / "accounts.json")]
+    argv = [sys.executable, "-m", "devcluster.demo.seed", what, str(portal.state / "accounts.json")]
     ran = supervisor.run(Command(f"seed-{what}", argv, env=portal.environment("seed"), cwd=ROOT), within_s=120)
     assert ran.process.returncode == 0, ran.log.read_text()
 

@@ -22,17 +22,18 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from accounts.events.queries import row_label
 from accounts.models import Delivery, Event, User
-from accounts.queries import row_label
-from catalog import actions as catalog
-from catalog import queries as capacity
+from catalog.classes import actions as catalog
+from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api
-from devcluster.processes import Command, Supervisor
-from portal.due import touch
-from tenants import queries
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
+from devcluster.processes.supervisor import Command, Supervisor
+from portal.core.due import touch
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, Tenant
 from tests import make
 from tests.plugin import process_environment
@@ -149,7 +150,7 @@ class Truth:
             hard = quota["spec"]["hard"] if quota else {}
             is_open = queue is not None and queue["spec"].get("stopPolicy", "None") == "None"
             return (
-                queries.units_in_force(self.namespace.tenant_id, queries.now()),
+                queries.units_in_force(self.namespace.tenant_id, core_queries.database_now()),
                 nominal(queue),
                 {resource: hard.get(f"requests.{resource}") for resource in (CARD, SLICE)},
                 is_open and local is not None and local["spec"]["clusterQueue"] == name,
@@ -178,8 +179,8 @@ class Truth:
 
     def clock_has_come(self) -> None:
         """What is due at an instant that was set back is looked at: the sweep finds it as it finds every other."""
-        Namespace.objects.filter(pk=self.namespace.pk).update(due_at=queries.now())
-        Pool.objects.update(due_at=queries.now())
+        Namespace.objects.filter(pk=self.namespace.pk).update(due_at=core_queries.database_now())
+        Pool.objects.update(due_at=core_queries.database_now())
 
 
 def nominal(queue: dict[str, Any] | None) -> dict[str, int]:
@@ -201,7 +202,7 @@ def truth(admin: Api, portal: Portal, shop: Shop, team_a: Tenant, namespace_a: N
     def allocatable() -> list[int | None]:
         """Until the watcher has seen the nodes, nobody knows what may be promised."""
         classes = [shop.cards, shop.slices]
-        capacities = capacity.capacities(namespace_a.cluster, classes)
+        capacities = capacity_queries.capacities(namespace_a.cluster, classes)
         return [capacities[one.pk].allocatable for one in classes]
 
     found.wait(lambda: allocatable() == [8, 7], "the nodes are seen", lambda: str(allocatable()))
@@ -329,7 +330,7 @@ def test_from_joining_to_giving_back(
     truth.becomes(cards=5, slices=2)
 
     # its end, a week early
-    end(boost, queries.now())
+    end(boost, core_queries.database_now())
     truth.clock_has_come()
     truth.becomes(cards=3, slices=2)
     truth.has_ended(boost)
@@ -346,7 +347,7 @@ def test_from_joining_to_giving_back(
     renewed = Grant.objects.get(line__request=request)
     assert (renewed.units, renewed.period.lower) == (3, base.period.upper)
     truth.is_told(bob, "Decided: quota for Team A")
-    at = queries.now()
+    at = core_queries.database_now()
     with transaction.atomic():
         end(base, at)
         Grant.objects.filter(pk=renewed.pk).update(period=DateTimeTZRange(at, renewed.period.upper))
@@ -358,7 +359,7 @@ def test_from_joining_to_giving_back(
     expect(in_force).to_contain_text(f"Request #{request.pk}")
 
     # end
-    end(lent, queries.now())
+    end(lent, core_queries.database_now())
     truth.clock_has_come()
     truth.becomes(cards=3, slices=0)
     truth.has_ended(lent)

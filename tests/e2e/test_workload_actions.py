@@ -8,13 +8,14 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace
 from tests.waiting import wait_until
 from tests.workloads import running
-from workloads import actions, idle
+from workloads.launch import actions
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Workload
 
 pytestmark = pytest.mark.browser
@@ -96,7 +97,7 @@ def idle_one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
     a100.refresh_from_db()
     row = running.workload(namespace_a, a100, by=alice)
     running.make_ready(row)
-    idle.begin(row.runs.get())
+    idle_reconcile.start_watch(row.runs.get())
     return row
 
 

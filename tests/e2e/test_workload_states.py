@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import MirrorJob, MirrorPod, MirrorWorkload
@@ -18,8 +18,12 @@ from tests import make, mirrored
 from tests.e2e.test_pages import look_at
 from tests.workloads import running
 from tests.workloads.test_status_everywhere import container
-from workloads import actions, following, idle, secrets, volumes
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.launch import actions
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume, Workload
+from workloads.runs import restart
+from workloads.storage import actions as storage_actions
 
 pytestmark = pytest.mark.browser
 PAGE = "/teams/team-a/workloads/one"
@@ -110,7 +114,7 @@ def test_where_it_is_stuck(one: Workload, alice: User, open_page: Callable[..., 
 
 
 def test_when_it_is_ready(one: Workload, alice: User, open_page: Callable[..., Page]) -> None:
-    idle.begin(one.runs.get())
+    idle_reconcile.start_watch(one.runs.get())
     page = open_page(PAGE, as_user=alice)
     expect(page.get_by_role("button", name="Open")).to_be_enabled()
     look_at(page)
@@ -118,7 +122,7 @@ def test_when_it_is_ready(one: Workload, alice: User, open_page: Callable[..., P
 
 
 def test_when_another_run_follows(one: Workload, alice: User, open_page: Callable[..., Page]) -> None:
-    following.restart("team-a", "one", by=Actor(alice, via="page"))
+    restart.restart("team-a", "one", by=Actor(alice, via="page"))
     page = open_page(PAGE, as_user=alice)
     expect(page.get_by_text("Then it starts again, as it is declared now.").first).to_be_visible()
     look_at(page)
@@ -149,7 +153,7 @@ def test_volumes_in_use_and_on_their_way_out(
     by = Actor(alice, via="page")
     for name in ("checkpoints", "old-data-of-the-course"):
         Volume.objects.create(namespace=namespace_a, name=name, size_gib=50)
-    volumes.request_delete("team-a", "old-data-of-the-course", by=by)
+    storage_actions.request_delete("team-a", "old-data-of-the-course", by=by)
     look_at(open_page("/teams/team-a/volumes", as_user=alice))
     page = open_page("/teams/team-a/launch?volume=old-data-of-the-course", as_user=alice)
     look_at(page)
@@ -160,6 +164,6 @@ def test_volumes_in_use_and_on_their_way_out(
 
 def test_secrets_that_are_kept(one: Workload, alice: User, open_page: Callable[..., Page]) -> None:
     for name in ("WANDB_API_KEY", "HUGGING_FACE_HUB_TOKEN_OF_THE_WHOLE_DEPARTMENT"):
-        secrets.put("team-a", name, "a value", by=Actor(alice, via="page"))
+        secret_actions.put_secret("team-a", name, "a value", by=Actor(alice, via="page"))
     look_at(open_page("/teams/team-a/secrets", as_user=alice))
     look_at(open_page("/teams/team-a/launch", as_user=alice))

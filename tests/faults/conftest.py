@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
-from devcluster.api import Api
-from devcluster.faults import ApiProxy
-from portal.due import Deadline
-from tenants import reconcile
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from portal.core.due import Deadline
+from tenants.provisioning import reconcile
 from tests.faults.scenes import Stage
 
 
@@ -27,5 +27,5 @@ def proxy(services: dict[str, Any], tmp_path: Path) -> Iterator[ApiProxy]:
 @pytest.fixture
 def stage(a100: GpuClass, admin: Api, proxy: ApiProxy, unique: str, clean_cluster: None) -> Stage:
     found = Stage(a100, admin, proxy, Kube(str(proxy.kubeconfig)), unique)
-    reconcile.pool(Pool.objects.create(cluster=a100.cluster), Deadline(), kube=found.kube)
+    reconcile.reconcile_pool(Pool.objects.create(cluster=a100.cluster), Deadline(), kube=found.kube)
     return found

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.kinds import KINDS
-from cluster.mirror import Mirror
-from cluster.records import Seen
-from cluster.watch import Note, What
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.records.types import ObservedObject
+from cluster.mirror.watch import NoteType, WatchNote
+from cluster.mirror.writer import MirrorWriter
 from tests import mirrored
 from tests.faults.scenes import PATHS, Scene, Stage
 
 
 @dataclass(frozen=True)
 class Eyes:
-    mirror: Mirror
+    mirror: MirrorWriter
     stage: Stage
     scene: Scene
 
@@ -22,12 +22,12 @@ class Eyes:
         """Everything of the scene is listed once, and what has changed is told."""
         version = self.stage.admin.list_page("v1/namespaces")["metadata"]["resourceVersion"]
         found = self.stage.raw(self.scene)
-        notes: list[tuple[Note, Seen | None]] = []
+        notes: list[tuple[WatchNote, ObservedObject | None]] = []
         for kind in (KINDS[name] for name in ("Namespace", *PATHS)):
             items = [raw for (name, _), raw in found.items() if name == kind.name]
-            notes.append((Note(kind, What.LISTING, version), None))
-            notes += [(Note(kind, What.SEEN, version), kind.seen(raw)) for raw in items]
-            notes.append((Note(kind, What.LISTED, version), None))
+            notes.append((WatchNote(kind, NoteType.LISTING, version), None))
+            notes += [(WatchNote(kind, NoteType.SEEN, version), kind.seen(raw)) for raw in items]
+            notes.append((WatchNote(kind, NoteType.LISTED, version), None))
         self.mirror.write(notes)
         self.mirror.tell()
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from django.db.models.functions import Now
 
-from devcluster.faults import WRITES
-from portal import due
+from devcluster.faults.rules import WRITES
+from portal.core import due
 from tests.faults.scenes import Scene, Stage
 from tests.faults.writes import differences, undisturbed
 from tests.plugin import process_environment
@@ -72,7 +72,7 @@ def killed_around_each_write(stage: Stage, zygote: Zygote, sort: str, moment: st
 
         rule = stage.proxy.when(WRITES, nth=nth)
         rule.call_before(kill) if moment == "before" else rule.call_after(kill)
-        pids.put(zygote.child(due.label(type(scene.row)), stage.proxy.kubeconfig))
+        pids.put(zygote.child(due.table_label(type(scene.row)), stage.proxy.kubeconfig))
         code = zygote.answer()
         stage.proxy.forget()
         found = [f"it ended with {code}"] if code != -signal.SIGKILL else after_death(stage, scene, wanted)

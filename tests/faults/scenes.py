@@ -17,17 +17,18 @@ from typing import Any
 from django.db.models import F
 from django.db.models.functions import Now
 
-from catalog import queries
+from catalog.classes import queries
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
+from cluster.client.managed_fields import has_stale_fields
 from cluster.models import AppliedObject, Cluster
-from cluster.ownership import leaves_fields
-from devcluster.api import Api
-from devcluster.faults import WRITES, ApiProxy, Call
-from portal import due
-from portal.due import owner_label
-from tenants import reconcile
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES, Call
+from portal.core import due
+from portal.core.due import owner_label
 from tenants.models import Namespace
+from tenants.provisioning import reconcile
 from tests import make
 
 Json = dict[str, Any]
@@ -180,7 +181,7 @@ def let_time_pass(scene: Scene) -> None:
 
 
 def _reconciler(model: type[Row]) -> Callable[..., due.Outcome]:
-    return reconcile.pool if model is Pool else reconcile.namespace
+    return reconcile.reconcile_pool if model is Pool else reconcile.reconcile_namespace
 
 
 def _meant(item: Json) -> Json:
@@ -189,4 +190,4 @@ def _meant(item: Json) -> Json:
     ours = {one["operation"] for one in managed if one["manager"] == "gpu-portal"}
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
     rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
-    return {**rest, "metadata": kept, "ours": bool(ours), "left": "Apply" in ours and leaves_fields(managed)}
+    return {**rest, "metadata": kept, "ours": bool(ours), "left": "Apply" in ours and has_stale_fields(managed)}

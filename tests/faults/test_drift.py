@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from cluster import words
-from cluster.apply import OWNER_LABEL
-from cluster.kinds import KINDS
+from cluster.apply import messages
+from cluster.apply.types import OWNER_LABEL
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.records.types import MANAGED_LABEL
 from cluster.models import AppliedObject
-from cluster.records import MANAGED_LABEL
-from portal.due import owner_label
+from portal.core.due import owner_label
 from tenants.models import Namespace
-from tenants.sending import queue_of
+from tenants.provisioning.apply import queue_of
 from tests.faults.eyes import Eyes, eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, PATHS, Key, Scene, Stage
 from tests.waiting import wait_until
@@ -182,7 +182,7 @@ def test_the_label_that_says_it_is_ours(stage: Stage, sort: str, key: Key) -> No
     stage.look(case.scene)
     row = case.row()
     assert row.result == AppliedObject.Result.REFUSED
-    assert "fence around the portal" in words.refused(row.code, row.text)
+    assert "fence around the portal" in messages.refusal_sentence(row.code, row.text)
     case.relabel(MANAGED_LABEL, "gpu-portal")
     stage.settle(case.scene)
     assert stage.state(case.scene) == case.wanted

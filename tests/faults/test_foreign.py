@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cluster.models import AppliedObject
-from devcluster.api import Api
-from portal.due import owner_label
+from devcluster.client.kube import Api
+from portal.core.due import owner_label
 from tests.faults.eyes import eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, NAMESPACED, PATHS, Key, Scene, Stage, let_time_pass
 from tests.faults.test_drift import OBJECTS, ids

@@ -9,11 +9,11 @@ import pytest
 from django.utils import timezone
 
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from devcluster.api import Api
-from portal.due import Deadline, Outcome
-from tenants import reconcile
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api
+from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile
 from tests import make
 from tests.queued import admitted, launch, look
 from tests.tenants.test_grants_grace import end, kept, namespace_b, waits_for, xe
@@ -45,7 +45,7 @@ def test_nothing_that_runs_is_lost_within_the_grace(
     make.grant(team_a, xe, units=1, since=timezone.now(), until=timezone.now() + timedelta(days=7))
     make.grant(namespace_b.tenant, xe, units=3)
     wait_until(lambda: look() and kept(admin, namespace_a) is not None)
-    reconcile.namespace(namespace_b, Deadline(), kube=kube_worker)
+    reconcile.reconcile_namespace(namespace_b, Deadline(), kube=kube_worker)
     launch(kube_worker, xe, namespace_b, name="first")
     wait_until(lambda: "topology" in waits_for(admin, namespace_b, "first-1"))
     assert set(admitted(admin, namespace_a)) == running, "the neighbour waits and takes nothing"

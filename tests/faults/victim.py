@@ -34,13 +34,13 @@ def tell(number: int) -> None:
 def look(table: str, kubeconfig: str) -> None:
     from django.apps import apps
 
-    from cluster.kube import Kube
-    from portal import due
-    from tenants import reconcile
+    from cluster.client.kube import Kube
+    from portal.core import due
+    from tenants.provisioning import reconcile
 
     claimed = due.claim(apps.get_model(table))
     assert claimed is not None
-    work = reconcile.pool if table == "catalog.pool" else reconcile.namespace
+    work = reconcile.reconcile_pool if table == "catalog.pool" else reconcile.reconcile_namespace
     due.run_claimed(claimed, partial(work, kube=Kube(kubeconfig)))
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from django.utils import timezone
 
-from cluster.apply import AT_ONCE
+from cluster.apply.reconcile import PARALLEL_REQUESTS
 from cluster.models import AppliedObject
-from devcluster.faults import WRITES, Rule
-from portal.due import owner_label
+from devcluster.faults.rules import WRITES, Rule
+from portal.core.due import owner_label
 from tests.faults.scenes import Scene, Stage
 
 FAULTS: dict[str, Callable[[Rule], Rule]] = {
@@ -83,7 +83,7 @@ def hammering(stage: Stage, scene: Scene, fault: str) -> list[str]:
     type(scene.row)._base_manager.filter(pk=scene.row.pk).update(due_at=timezone.now())
     stage.look(scene)
     tried = [call for call in stage.writes()[before:] if call.verb != "patch"]
-    at_most = 1 if fault in REFUSED else AT_ONCE
+    at_most = 1 if fault in REFUSED else PARALLEL_REQUESTS
     return [f"sent again while it lasted: {tried}"] if len(tried) > at_most else []
 
 

@@ -18,7 +18,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from portal.single_sign_on import Given, SingleSignOn
+from portal.core.single_sign_on import GroupMapping, SingleSignOn
 
 CLIENT, SECRET = "portal", "a secret of the client, for tests"
 KID = "one"
@@ -63,7 +63,7 @@ class Issuer:
         self.last_token = ""
 
     def sso(self, **changed: Any) -> SingleSignOn:
-        groups: dict[str, Given] = changed.pop("groups", {})
+        groups: dict[str, GroupMapping] = changed.pop("groups", {})
         return SingleSignOn(
             **{
                 "issuer": self.url,

@@ -6,25 +6,27 @@ from typing import Any
 
 import pytest
 
-from accounts import actions as accounts
-from accounts import identities
-from accounts.actor import Actor, system
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Delivery, Event, Role, User
+from accounts.people import actions as people_actions
+from accounts.sign_in.oidc import actions as oidc_actions
 from cluster.models import Cluster
-from portal.single_sign_on import Given
-from tenants import from_groups, members
+from portal.core.single_sign_on import GroupMapping
+from tenants.members import actions as member_actions
+from tenants.members.group_sync import actions as group_sync_actions
 from tenants.models import Membership, Tenant
 from tests import make
 from tests.identity.conftest import Visitor
 
 pytestmark = pytest.mark.django_db
 GROUPS = {
-    "/gpu/vision": Given({"team-a": "member"}, frozenset()),
-    "/gpu/vision/leads": Given({"team-a": "manager"}, frozenset()),
-    "/gpu/vision/heads": Given({"team-a": "owner"}, frozenset()),
-    "/gpu/operators": Given({}, frozenset({"operator", "auditor"})),
-    "/gpu/admins": Given({}, frozenset({"admin"})),
-    "/gpu/gone": Given({"no-such-team": "member"}, frozenset()),
+    "/gpu/vision": GroupMapping({"team-a": "member"}, frozenset()),
+    "/gpu/vision/leads": GroupMapping({"team-a": "manager"}, frozenset()),
+    "/gpu/vision/heads": GroupMapping({"team-a": "owner"}, frozenset()),
+    "/gpu/operators": GroupMapping({}, frozenset({"operator", "auditor"})),
+    "/gpu/admins": GroupMapping({}, frozenset({"admin"})),
+    "/gpu/gone": GroupMapping({"no-such-team": "member"}, frozenset()),
 }
 
 
@@ -92,7 +94,7 @@ def test_the_same_again_changes_nothing(signs_in: Any) -> None:
 def test_what_a_group_gave_goes_with_it(signs_in: Any, claim: Any) -> None:
     """An issuer that leaves the claim out says the same as one that sends an empty list."""
     signs_in("/gpu/vision")
-    token, _ = accounts.create_token(
+    token, _ = api_token_actions.create_token(
         name="ci", scopes=["read"], expires_in_days=9, tenant="team-a", by=Actor(ada(), "page")
     )
     assert signs_in(groups=claim) is None
@@ -103,14 +105,14 @@ def test_what_a_group_gave_goes_with_it(signs_in: Any, claim: Any) -> None:
 
 def test_what_was_given_by_hand_stays(signs_in: Any, alice: User) -> None:
     signs_in()
-    members.add_member("team-a", email="ada@example.org", role="viewer", by=Actor(alice, "page"))
+    member_actions.add_member("team-a", email="ada@example.org", role="viewer", by=Actor(alice, "page"))
     assert signs_in("/gpu/vision/leads") == "viewer"
     assert signs_in() == "viewer"
 
 
 def test_a_role_that_was_changed_by_hand_is_no_longer_the_groups(signs_in: Any, alice: User) -> None:
     signs_in("/gpu/vision")
-    members.set_role("team-a", user_id=ada().pk, role="manager", by=Actor(alice, "page"))
+    member_actions.set_role("team-a", user_id=ada().pk, role="manager", by=Actor(alice, "page"))
     assert signs_in("/gpu/vision") == "manager"
     assert signs_in() == "manager"
 
@@ -118,7 +120,7 @@ def test_a_role_that_was_changed_by_hand_is_no_longer_the_groups(signs_in: Any, 
 def test_a_team_keeps_its_last_owner(signs_in: Any, alice: User, caplog: pytest.LogCaptureFixture) -> None:
     """And its owner still gets in."""
     signs_in("/gpu/vision/heads")
-    members.remove_member("team-a", user_id=alice.pk, by=system("test"))
+    member_actions.remove_member("team-a", user_id=alice.pk, by=system_actor("test"))
     assert signs_in() == "owner"
     assert signs_in("/gpu/vision") == "owner"
     said = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
@@ -157,7 +159,7 @@ def test_a_group_gives_roles_of_staff_and_takes_them(signs_in: Any) -> None:
 
 def test_roles_that_were_given_by_hand_stay(signs_in: Any) -> None:
     signs_in()
-    accounts.set_roles(ada().pk, ["auditor"], by=system("test"))
+    people_actions.set_roles(ada().pk, ["auditor"], by=system_actor("test"))
     signs_in("/gpu/operators")
     assert ada().roles == ["auditor", "operator"]
     signs_in()
@@ -166,8 +168,8 @@ def test_roles_that_were_given_by_hand_stay(signs_in: Any) -> None:
 
 def test_a_role_given_again_by_hand_is_no_longer_the_groups(signs_in: Any) -> None:
     signs_in("/gpu/operators")
-    accounts.set_roles(ada().pk, [], by=system("test"))
-    accounts.set_roles(ada().pk, ["operator"], by=system("test"))
+    people_actions.set_roles(ada().pk, [], by=system_actor("test"))
+    people_actions.set_roles(ada().pk, ["operator"], by=system_actor("test"))
     signs_in()
     assert ada().roles == ["operator"]
 
@@ -213,7 +215,7 @@ def test_without_a_mapping_groups_are_nothing(visitor: Visitor, team_a: Tenant) 
     visitor.issuer.claims["email"] = "ada@example.org"
     visitor.sign_in()
     user = ada()
-    members.place_by_group("team-a", user, role="member", by=identities.RULE)
+    member_actions.place_by_group("team-a", user, role="member", by=oidc_actions.OIDC_RULE)
     visitor.issuer.claims["groups"] = {"no": "list"}
     assert Visitor(visitor.issuer).sign_in().status_code == 302
     assert Membership.objects.filter(user=user).exists()
@@ -227,9 +229,9 @@ def test_the_claim_may_have_another_name(visitor: Visitor, team_a: Tenant, setti
 
 
 def test_given() -> None:
-    known = GROUPS | {"both": Given({"team-a": "viewer", "team-b": "owner"}, frozenset({"operator"}))}
-    assert from_groups.given([], known) == ({}, set())
-    assert from_groups.given(["both", "/gpu/vision", "?"], known) == (
+    known = GROUPS | {"both": GroupMapping({"team-a": "viewer", "team-b": "owner"}, frozenset({"operator"}))}
+    assert group_sync_actions.places_of_groups([], known) == ({}, set())
+    assert group_sync_actions.places_of_groups(["both", "/gpu/vision", "?"], known) == (
         {"team-a": "member", "team-b": "owner"},
         {"operator"},
     )

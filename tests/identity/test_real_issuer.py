@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Event, Identity, User
-from portal.single_sign_on import Given, SingleSignOn
+from portal.core.single_sign_on import GroupMapping, SingleSignOn
 from tenants.models import Membership, Tenant
 from tests.identity.conftest import Visitor
 from tests.identity.issuer import CLIENT, SECRET, Issuer
@@ -19,7 +19,10 @@ from tests.identity.providing import PASSWORD, Provider, providing, visited
 pytestmark = pytest.mark.django_db
 BACK = "http://localhost:8000/login/oidc/back"
 ADA, EVE = "ada@example.org", "eve@example.org"
-GROUPS = {"vision": Given({"team-a": "manager"}, frozenset()), "operators": Given({}, frozenset({"operator"}))}
+GROUPS = {
+    "vision": GroupMapping({"team-a": "manager"}, frozenset()),
+    "operators": GroupMapping({}, frozenset({"operator"})),
+}
 
 
 @pytest.fixture(scope="module")

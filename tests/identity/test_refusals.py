@@ -18,8 +18,8 @@ from django.apps import apps
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from accounts import oidc_wire
 from accounts.models import Event, Identity, User
+from accounts.sign_in.oidc import client as oidc_client
 from tests.identity.conftest import Visitor
 from tests.identity.issuer import CLIENT, Issuer, jwk, key, public_pem
 from tests.visits import rows_of
@@ -365,8 +365,8 @@ def test_an_answer_that_takes_too_long(
     delay_s: float,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(oidc_wire, "SILENCE_S", 0.3)
-    monkeypatch.setattr(oidc_wire, "WHOLE_S", 0.5)
+    monkeypatch.setattr(oidc_client, "SILENCE_S", 0.3)
+    monkeypatch.setattr(oidc_client, "WHOLE_S", 0.5)
     visitor.issuer.answers[DISCOVERY], visitor.issuer.delay_s = (200, {}, pieces), delay_s
     begun = time.monotonic()
     refused(visitor, caplog, reason, ask=lambda: visitor.client.post("/login/oidc"))
@@ -423,7 +423,7 @@ def test_reading_the_way_back_writes_nothing(issuer: Issuer, caplog: pytest.LogC
     nothing; with one it does what that form had asked for.
     """
     before = rows_of(*ROWS, Session)
-    caplog.set_level(logging.ERROR, logger="accounts.oidc_views")
+    caplog.set_level(logging.ERROR, logger="accounts.sign_in.oidc.views")
     for query in ("", "?code=a&state=b", "?error=x", "?state="):
         assert Client().get(f"/login/oidc/back{query}").status_code == 403
     assert rows_of(*ROWS, Session) == before

@@ -14,10 +14,12 @@ from django.apps import apps
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from accounts import identities, oidc, signing
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
+from accounts.credentials import actions as credential_actions
 from accounts.models import Delivery, Event, Identity, Role, User
-from portal.errors import Refused
+from accounts.sign_in.oidc import actions as oidc_actions
+from accounts.sign_in.oidc import protocol
+from portal.core.errors import Refused
 from tenants.models import Invitation, Tenant
 from tests import make
 from tests.identity.conftest import Visitor
@@ -146,14 +148,17 @@ def test_who_is_in_already_stays_who_they_are(visitor: Visitor, alice: User) -> 
 @pytest.mark.django_db(transaction=True)
 def test_two_first_sign_ins_at_once_make_one_account() -> None:
     """A browser that was closed in between, or somebody impatient."""
-    claims, found = oidc.Claims("https://sso.example.org", "subject-1", "ada@example.org", "Ada", frozenset()), []
+    claims, found = (
+        protocol.IdentityClaims("https://sso.example.org", "subject-1", "ada@example.org", "Ada", frozenset()),
+        [],
+    )
     both = threading.Barrier(2)
 
     def enter() -> None:
         both.wait()
         try:
-            found.append(str(identities.enter(claims).pk))
-        except oidc.Untrusted as error:
+            found.append(str(oidc_actions.account_of(claims).pk))
+        except protocol.SignInRejected as error:
             found.append(error.reason)
 
     in_threads(2, enter)
@@ -235,7 +240,7 @@ def test_the_administration_asks_for_it_too(visitor: Visitor) -> None:
 
 
 def add_factor(client: Client, user: User) -> Any:
-    seed = signing.pending_seed(user, client.session.session_key or "")
+    seed = credential_actions.pending_totp_seed(user, client.session.session_key or "")
     return client.post("/account/second-factor", {"code": make.code(seed)})
 
 
@@ -283,7 +288,7 @@ def test_a_verified_address_brings_its_invitation(visitor: Visitor, team_a: Tena
 
 
 def test_leeway_is_for_clocks_and_not_for_people(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    visitor.issuer.claims |= {"exp": time.time() - oidc.CLOCKS_DIFFER_S / 2}
+    visitor.issuer.claims |= {"exp": time.time() - protocol.CLOCKS_DIFFER_S / 2}
     assert visitor.sign_in().status_code == 302
 
 
@@ -291,7 +296,7 @@ def test_leeway_is_for_clocks_and_not_for_people(visitor: Visitor, monkeypatch: 
 
 
 def test_an_account_of_before_is_connected_by_who_administers(visitor: Visitor, alice: User) -> None:
-    identities.connect(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=system("test"))
+    oidc_actions.connect_identity(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=system_actor("test"))
     assert visitor.sign_in().status_code == 302
     assert visitor.client.session["_auth_user_id"] == str(alice.pk)
     [event, _] = Event.objects.order_by("id")
@@ -321,31 +326,31 @@ def test_each_is_connected_once_and_nobody_comes_to_what_they_lack(
     root = User.objects.create_superuser(email="root@example.org", name="Root")
     keys = {"alice": alice.pk, "bob": bob.pk, "olga": olga.pk, "ada": ada.pk, "root": root.pk, "nobody": 0}
     by = Actor(ada, "page")
-    identities.connect(alice.pk, issuer=ISSUER, subject="subject-1", by=by)
+    oidc_actions.connect_identity(alice.pk, issuer=ISSUER, subject="subject-1", by=by)
     with pytest.raises(Refused) as refused:
-        identities.connect(keys[who], issuer=ISSUER, subject=subject, by=by)
+        oidc_actions.connect_identity(keys[who], issuer=ISSUER, subject=subject, by=by)
     assert refused.value.code == code
     assert Identity.objects.count() == 1
 
 
 def test_only_administrators_connect(alice: User, bob: User) -> None:
     with pytest.raises(Refused, match="administrators"):
-        identities.connect(bob.pk, issuer=ISSUER, subject="x", by=Actor(alice, "page"))
+        oidc_actions.connect_identity(bob.pk, issuer=ISSUER, subject="x", by=Actor(alice, "page"))
 
 
 def test_who_is_disconnected_is_out_and_may_be_connected_anew(visitor: Visitor, alice: User, olga: User) -> None:
     by = Actor(make.user("Ada", roles=[Role.ADMIN]), "page")
-    identities.connect(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
+    oidc_actions.connect_identity(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
     visitor.sign_in()
     with pytest.raises(Refused, match="is operator and you are not"):
-        identities.disconnect(olga.pk, issuer=visitor.issuer.url, by=by)
+        oidc_actions.disconnect_identity(olga.pk, issuer=visitor.issuer.url, by=by)
 
-    identities.disconnect(alice.pk, issuer=visitor.issuer.url, by=by)
+    oidc_actions.disconnect_identity(alice.pk, issuer=visitor.issuer.url, by=by)
 
     assert not visitor.is_in
     assert Event.objects.latest("id").after == {"issuer": visitor.issuer.url, "sessions_ended": 1}
     assert visitor.sign_in().status_code == 403
     with pytest.raises(Refused, match="nothing was changed"):
-        identities.disconnect(alice.pk, issuer=visitor.issuer.url, by=by)
-    identities.connect(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
+        oidc_actions.disconnect_identity(alice.pk, issuer=visitor.issuer.url, by=by)
+    oidc_actions.connect_identity(alice.pk, issuer=visitor.issuer.url, subject="subject-1", by=by)
     assert visitor.sign_in().status_code == 302

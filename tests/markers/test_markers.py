@@ -16,8 +16,8 @@ from django.core.management import call_command
 from django.test import Client
 from playwright.sync_api import ConsoleMessage, Dialog, Page
 
+from accounts.events.reconcile import message_for
 from accounts.models import Delivery, User
-from accounts.reconcile import message_for
 from catalog.models import GpuClass
 from cluster.models import MirrorNode
 from tenants.models import Namespace, QuotaRequest, TeamRequest

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from accounts import tokens
+from accounts.api_tokens import token_text
 from accounts.models import ApiToken, Role, User
 from catalog.models import Banner, GpuClass, Image
 from cluster.models import Cluster
@@ -38,7 +38,8 @@ from tenants.models import (
 from tests import make, mirrored
 from tests.matrix.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
 from tests.workloads import running
-from workloads.models import RegistryCredential, Run, TeamSecret, Volume, Workload
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.models import RegistryCredential, Run, Volume, Workload
 
 CANARY = "canary-b7f3"
 NOBODY = 987_654_321
@@ -134,7 +135,7 @@ def _by_token(people: dict[str, User]) -> dict[str, Client]:
     dead = {role: ["read", "launch", "request", "decide", "admin"] for role in DEAD if role.startswith("token ")}
     for role, given in (scopes | dead).items():
         who = people["suspended"] if role == "token suspended" else people[base(role) if role in scopes else "owner"]
-        text = tokens.new()
+        text = token_text.new_token()
         now = timezone.now()
         ApiToken.objects.create(
             user=who,

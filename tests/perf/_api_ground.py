@@ -19,15 +19,15 @@ class Ground:
     def __init__(self) -> None:
         from django.utils import timezone
 
-        from accounts import actions as accounts
-        from accounts.actor import Actor
+        from accounts.api_tokens import actions as api_token_actions
+        from accounts.core.actor import Actor
         from catalog.models import Image
         from cluster.models import Cluster
         from tests import make
         from tests.workloads import running
-        from workloads import actions
+        from workloads.launch import actions
+        from workloads.launch.types import LaunchSpec
         from workloads.models import Run
-        from workloads.policy import Wanted
 
         self.cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
         self.gpu_class = gpu_class = make.gpu_class(self.cluster)
@@ -47,8 +47,8 @@ class Ground:
         )
         by = Actor(person, via="page")
         Image.objects.create(name="python", reference="docker.io/library/python:3.14-slim", kind="job")
-        actions.declare("team-0", Wanted(name="nightly", **{**BODY, "command": tuple(BODY["command"])}), by=by)
-        _row, token = accounts.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by)
+        actions.declare("team-0", LaunchSpec(name="nightly", **{**BODY, "command": tuple(BODY["command"])}), by=by)
+        _row, token = api_token_actions.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by)
         headers = {"Host": "localhost", "Authorization": f"Bearer {token}"}
         workloads = "/api/v1/workloads"
         self.calls = {

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psycopg
 
-from devcluster.bench import Bar, Context, Figure
-from devcluster.faults import WRITES, ApiProxy
+from devcluster.cli.bench import Bar, Context, Figure
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES
 from tests.perf._database import own_database
 from tests.perf._many_pods import many_pods
 from tests.perf._served import status_kib
@@ -113,16 +114,16 @@ def _counts(proxy: ApiProxy) -> tuple[float, float, float, float]:
 def _forget(cluster_id: int) -> None:
     from django.db import connection
 
-    from cluster import mirror_rows
+    from cluster.mirror import tables
 
-    mirror_rows.forget_everything(cluster_id)
+    tables.forget_everything(cluster_id)
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE cluster_mirrorpod, cluster_mirrorepoch")
 
 
 def _until_synced(cluster_id: int, pods: int) -> None:
-    from cluster import queries as mirror
     from cluster.models import MirrorPod
+    from cluster.reads import queries as mirror
 
     until(lambda: mirror.as_of(cluster_id).is_current, "The first list")
     until(lambda: MirrorPod.objects.filter(cluster_id=cluster_id).count() >= pods, f"{pods:,} pods in the mirror")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from devcluster.visitor import Visitor
+from devcluster.demo.http_client import BrowserSession
 
 # From the answer to a launch until its end is asked for: as long as a notebook takes to start.
 ALOFT_S = 30.0
@@ -37,7 +37,7 @@ class Flights:
             if self.aloft >= self.number:
                 self._all_aloft.set()
 
-    def _fly(self, lane: int, visitor: Visitor, team: str, work: dict[str, Any]) -> None:
+    def _fly(self, lane: int, visitor: BrowserSession, team: str, work: dict[str, Any]) -> None:
         """The next is launched before the last one is ended, so that there are never fewer."""
         # One lane after the other, not in salvoes.
         self._over.wait(lane * ALOFT_S / self.number)
@@ -59,7 +59,9 @@ class Flights:
 
 
 @contextlib.contextmanager
-def in_flight(number: int, *, visit: Callable[[], Visitor], team: str, work: dict[str, Any]) -> Iterator[Flights]:
+def in_flight(
+    number: int, *, visit: Callable[[], BrowserSession], team: str, work: dict[str, Any]
+) -> Iterator[Flights]:
     """All of them are in the air before anything is measured."""
     flights = Flights(number)
     lanes = [

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from devcluster.api import Api, ApiError
+from devcluster.client.kube import Api, ApiError
 
 # What etcd takes in one transaction, unless it is told otherwise.
 AT_ONCE = 100

@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from devcluster import redis
-from devcluster.processes import Command, free_port
+from devcluster.processes.ports import free_port
+from devcluster.processes.supervisor import Command
+from devcluster.services import redis
 from tests.perf._watcher import until
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster.processes import free_port
-from devcluster.stack import ROOT
+from devcluster.processes.paths import ROOT
+from devcluster.processes.ports import free_port
 
 DOORS, WEB = "portal.asgi:application", "portal.wsgi:application"
 STARTS_WITHIN_S = 30.0

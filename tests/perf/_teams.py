@@ -33,7 +33,7 @@ def _member(namespace: object, number: int) -> str:
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.contrib.sessions.backends.db import SessionStore
 
-    from portal.session_cookie import cookie_of
+    from portal.web.session_cookie import signed_cookie
     from tenants.models import Namespace
     from tests import make
 
@@ -44,4 +44,4 @@ def _member(namespace: object, number: int) -> str:
     session[SESSION_KEY], session[HASH_SESSION_KEY] = str(person.pk), person.get_session_auth_hash()
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
     session.create()
-    return f"{settings.SESSION_COOKIE_NAME}={cookie_of(str(session.session_key))}"
+    return f"{settings.SESSION_COOKIE_NAME}={signed_cookie(str(session.session_key))}"

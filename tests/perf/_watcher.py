@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devcluster.stack import ROOT
+from devcluster.processes.paths import ROOT
 
 COMES_WITHIN_S = 300.0
 

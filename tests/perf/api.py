@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from tests.perf._api_ground import Ground
 from tests.perf._database import own_database
 from tests.perf._pace import Asked, Pace, p99

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from cluster.manifests import run as manifests
-from cluster.run_spec import RunSpec
-from devcluster.api import Api, Watch
-from devcluster.bench import Bar, Context, Figure, benchmark
-from devcluster.observer import KUEUE, Observer
-from devcluster.visitor import Form, Page, Visitor
+from cluster.manifests.run_spec import RunSpec
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from devcluster.client.kube import Api, Watch
+from devcluster.demo.http_client import BrowserSession, Form, Page
+from devcluster.demo.observer import KUEUE, ClusterObserver
 from tests.perf._flights import Flights, in_flight
 
 TEAM = "team-a"
@@ -85,16 +85,16 @@ class _Ground:
     def __init__(self, context: Context) -> None:
         self.alice = context.account("Alice")
         self.url = context.demo["portal_url"]
-        self.seen = Observer(context.admin, TEAM)
+        self.seen = ClusterObserver(context.admin, TEAM)
         self.worker = Api(context.services["kubeconfigs"]["worker"])
         self.database = psycopg.connect(context.demo["database_url"], autocommit=True)
-        self.api = Visitor(self.url, token=self.alice["token"])
+        self.api = BrowserSession(self.url, token=self.alice["token"])
         self.slug = self._class()
         self.charlie = context.account("Charlie")
-        dana = Visitor(self.url, token=context.account("Dana")["token"])
+        dana = BrowserSession(self.url, token=context.account("Dana")["token"])
         self._grant(TEAM, self.api, dana)
-        self._grant(OTHERS, Visitor(self.url, token=self.charlie["token"]), dana)
-        self.browser = Visitor(self.url)
+        self._grant(OTHERS, BrowserSession(self.url, token=self.charlie["token"]), dana)
+        self.browser = BrowserSession(self.url)
         self.page, self.form = self._launch_form()
         self.jobs = _Arrivals(context.admin.watch("batch/v1/jobs", namespace=TEAM, labels=OURS, timeout_s=3600))
         self.pods = _Arrivals(context.admin.watch("v1/pods", namespace=TEAM, labels=OURS, timeout_s=3600))
@@ -102,7 +102,7 @@ class _Ground:
     def launches_of_others(self, number: int) -> AbstractContextManager[Flights]:
         work = {"kind": "job", "gpu_class": self.slug, "units": 1, "image": "PyTorch", "command": ["train"]}
         token = self.charlie["token"]
-        return in_flight(number, visit=lambda: Visitor(self.url, token=token), team=OTHERS, work=work)
+        return in_flight(number, visit=lambda: BrowserSession(self.url, token=token), team=OTHERS, work=work)
 
     def round(self, prefix: str) -> list[Sample]:
         return [self.sample(f"{prefix}-{index:02}") for index in range(LAUNCHES)]
@@ -148,7 +148,7 @@ class _Ground:
         whole = (one for one in found if one["sharing"] == "none" and one["partition"] == "none")
         return str(next(one["slug"] for one in whole if one["resource"] == "nvidia.com/gpu"))
 
-    def _grant(self, team: str, owner: Visitor, dana: Visitor) -> None:
+    def _grant(self, team: str, owner: BrowserSession, dana: BrowserSession) -> None:
         """Instead of what the team of the demo already asked for."""
         for one in _ok(owner.api("GET", f"/api/v1/requests?tenant={team}&state=pending")).json()["items"]:
             _ok(owner.api("POST", f"/api/v1/requests/{one['id']}/withdraw"))

@@ -1,6 +1,6 @@
 """What a decision takes over the one conditional UPDATE that it comes down to: on one hot class, and over many teams.
 
-Django in this process, with a database of its own. Four people decide at once; a decision is `tenants.actions.decide`
+Django in this process, with a database of its own. Four people decide at once; a decision is `tenants.requests.decisions.actions.decide_request`
 of one line, with its facts, its Event and its mail; the peer is the UPDATE of such a row in a transaction of its own.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
 
 TEAMS = 1000
@@ -42,7 +42,7 @@ class _Ground:
     """1,000 teams, an approver of everything, and as many pending lines as a round asks for."""
 
     def __init__(self) -> None:
-        from accounts.actor import Actor
+        from accounts.core.actor import Actor
         from cluster.models import Cluster
         from tests import make
 
@@ -114,9 +114,10 @@ class _Ground:
         return (time.perf_counter() - began) * 1000 / len(lines)
 
     def decide(self, request: int, line: int) -> None:
-        from tenants import actions
+        from tenants.requests.decisions import actions
+        from tenants.requests.decisions import types as decision_types
 
-        actions.decide(request, [actions.Decision(line, approve=True)], by=self.dana)
+        actions.decide_request(request, [decision_types.Decision(line, approve=True)], by=self.dana)
 
     def update(self, _request: int, line: int) -> None:
         from django.db.models.functions import Now

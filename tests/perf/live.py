@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from devcluster.api import Api, ApiError, Watch
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from devcluster.client.kube import Api, ApiError, Watch
 from tests.perf._database import own_database
 from tests.perf._redis import own_redis
 from tests.perf._served import served
@@ -146,8 +146,8 @@ class _Scene:
     def set_up(self) -> None:
         from django.db import connections
 
-        from cluster import queries as mirror
         from cluster.models import MirrorObject, MirrorPod
+        from cluster.reads import queries as mirror
         from tests.perf._teams import audience
 
         until(lambda: mirror.as_of(self.cluster.pk).is_current, "The watcher's first list")
@@ -176,7 +176,7 @@ class _Scene:
     def _admit(self) -> None:
         """The first workload of every team has its units. The watcher leaves rows alone that it never wrote."""
         from cluster.models import MirrorJob, MirrorWorkload
-        from portal.due import owner_label
+        from portal.core.due import owner_label
         from workloads.models import Workload
 
         Workload.objects.filter(name="waits-0").update(name="seen")

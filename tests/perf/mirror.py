@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import psycopg
 
-from devcluster.api import Api, Watch
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from devcluster.client.kube import Api, Watch
 from tests.perf._first_sync import PODS, first_sync
 
 NAMESPACE = "bench-mirror"

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Iterator
 from datetime import timedelta
 
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
 from tests.perf._pace import Asked, Pace, p99
 from tests.perf._served import served
@@ -93,8 +93,8 @@ def _sessions() -> list[Headers]:
     from cluster.models import Cluster
     from tests import make
     from tests.workloads import running
+    from workloads.credentials.notebook_token import digest
     from workloads.models import NotebookSession
-    from workloads.notebook_token import digest
 
     cluster = Cluster.objects.create(name="main", notebooks_domain=DOMAIN)
     gpu_class = make.gpu_class(cluster)

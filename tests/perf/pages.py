@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
 
 FEW, MANY = 100, 10_000

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from tests.perf._database import own_database
 
 WAITING = 10_000
@@ -45,7 +45,7 @@ class _Asked:
     def __init__(self) -> None:
         from cluster.models import Cluster, MirrorWorkload
         from tests.long_queue import long_queue
-        from workloads.policy import WORKLOADS_LIMIT
+        from workloads.core.policy import WORKLOADS_LIMIT
 
         self.cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
         self.each = WORKLOADS_LIMIT
@@ -56,10 +56,10 @@ class _Asked:
     def check(self) -> None:
         """Every place of a team is given once, and more important work goes first."""
         from cluster.models import MirrorWorkload
-        from workloads.queries.places import places
+        from workloads.status.observations.positions import queue_positions
 
         name = self.namespaces[0].name
-        found = places(self.cluster.pk, name)
+        found = queue_positions(self.cluster.pk, name)
         assert sorted(found.values()) == list(range(self.each))
         rows = {row.job_uid: row for row in MirrorWorkload.objects.filter(namespace=name)}
         line = [rows[uid] for uid in sorted(found, key=found.__getitem__)]
@@ -67,13 +67,13 @@ class _Asked:
 
     def round(self, number: int) -> tuple[list[float], list[float]]:
         """Milliseconds of as many places of different teams, and of as many rows, in turns."""
-        from workloads.queries.places import places
+        from workloads.status.observations.positions import queue_positions
 
         uids = list(self.uids)[number::ROUNDS]
         ours, peer = [], []
         for index in range(REQUESTS):
             uid = uids[index * len(uids) // REQUESTS]
-            ours.append(_timed(lambda uid=uid: places(self.cluster.pk, self.uids[uid])[uid]))
+            ours.append(_timed(lambda uid=uid: queue_positions(self.cluster.pk, self.uids[uid])[uid]))
             peer.append(_timed(lambda uid=uid: self.one_row(uid)))
         return ours, peer
 
@@ -94,18 +94,19 @@ class _Asked:
             return cursor.fetchone()
 
     def page_of_one(self, index: int) -> None:
-        from workloads import queries
+        from workloads.core import workload_sql
         from workloads.models import Workload
+        from workloads.status import queries
 
         namespace = self.namespaces[index % len(self.namespaces)]
         one = Workload.objects.filter(namespace=namespace, name=f"waits-{index}")
-        [row] = queries.rows(queries.with_names(one))
+        [row] = queries.workload_rows(workload_sql.with_related(one))
         assert row.status.facts["position"] >= 1
 
     def queue_page(self, index: int) -> None:
-        from desk.queries.queue import Filter, queue
+        from desk.queue.queries import QueueFilter, read_queue
 
-        assert len(queue(self.cluster, Filter()).rows) > 0
+        assert len(read_queue(self.cluster, QueueFilter()).rows) > 0
 
 
 def _timed(do: Callable[[], Any]) -> float:

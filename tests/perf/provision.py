@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from devcluster.api import Api
-from devcluster.bench import Bar, Context, Figure, benchmark
+from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from devcluster.client.kube import Api
 from tests.perf._database import database_of
 from tests.waiting import wait_until
 
@@ -113,21 +113,23 @@ class _Ground:
 
     def _manifests(self, rows: Sequence[Namespace]) -> list[list[Manifest]]:
         """As the worker would send them last: the queue open."""
-        from cluster.live_queue import ABSENT
         from cluster.manifests import namespace as manifests
-        from tenants import queries
+        from cluster.reads.cluster_queue import ABSENT_QUEUE
+        from tenants.core import queries as core_queries
+        from tenants.grants import queries as grant_queries
+        from tenants.provisioning import queries
 
         found = []
         for row in rows:
-            shares = queries.shares(row, queries.units_in_force(row.tenant_id, queries.now()))
-            found.append(manifests.objects(queries.namespace_spec(row, shares, ABSENT, is_held=False)))
+            shares = queries.class_shares(row, grant_queries.units_in_force(row.tenant_id, core_queries.database_now()))
+            found.append(manifests.namespace_objects(queries.namespace_spec(row, shares, ABSENT_QUEUE, is_held=False)))
         self.wanted |= {_key(one) for wanted in found for one in wanted}
         return found
 
     # ---- ours ----------------------------------------------------------------------------------------------------
 
     def _ours(self, rows: Sequence[Namespace]) -> float:
-        from portal.due import touch
+        from portal.core.due import touch
         from tenants.models import Namespace
 
         self._manifests(rows)

@@ -17,8 +17,9 @@ import pytest
 import pytest_asyncio
 import uvicorn
 
-from portal import live, outgoing
-from portal.live import Live, Topic
+from portal.live import backpressure, broadcaster, viewers
+from portal.live.broadcaster import Broadcaster
+from portal.live.types import Topic
 from tests.portal.test_live import PATIENCE_S, A, B, Desk, hint, until
 from tests.sockets import subscriptions
 
@@ -34,14 +35,14 @@ THREADS = 4
 class Served:
     """`streams` on a port: a path is a topic, /wait/... a call that waits for it."""
 
-    streams: Live
+    streams: Broadcaster
     desk: Desk
     port: int
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         channel = scope["path"].strip("/")
         if channel.startswith("wait/"):
-            viewer = live.Viewer(channel)
+            viewer = viewers.Viewer(channel)
             async with self.streams.watching(viewer, receive):
                 while not viewer.closed.is_set():
                     await self.streams.changed(channel, viewer, within_s=60)
@@ -59,7 +60,7 @@ class Served:
 
 @pytest_asyncio.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(live, "KEEPALIVE_S", 0.2)
+    monkeypatch.setattr(broadcaster, "KEEPALIVE_S", 0.2)
     await _all_threads()
     desk = Desk()
     streams = desk.live()
@@ -139,9 +140,9 @@ async def test_five_hundred_that_come_and_go_leave_nothing(served: Served) -> No
 
 async def test_who_never_reads_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """And whoever reads beside it misses nothing."""
-    monkeypatch.setattr(outgoing, "STALL_LIMIT_S", 0.5)
+    monkeypatch.setattr(backpressure, "STALL_LIMIT_S", 0.5)
     # The kernel would do the same for us a moment later.
-    monkeypatch.setattr(outgoing.Outgoing, "_notice_silence", lambda self: None)
+    monkeypatch.setattr(backpressure.SendWithTimeout, "_notice_silence", lambda self: None)
     before = held()
     deaf = [served.connect(f"/{A}", small=True) for _ in range(20)]
     await until(lambda: len(served.streams._viewers) == 20)
@@ -167,18 +168,18 @@ async def test_the_kernel_ends_what_confirms_nothing(served: Served) -> None:
     connection ends.
     """
     seen: list[int] = []
-    ordinary = outgoing.Outgoing._notice_silence
+    ordinary = backpressure.SendWithTimeout._notice_silence
 
-    def looks(self: outgoing.Outgoing) -> None:
+    def looks(self: backpressure.SendWithTimeout) -> None:
         ordinary(self)
         assert self._transport is not None
         found = self._transport.get_extra_info("socket")
         seen.append(found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(outgoing.Outgoing, "_notice_silence", looks)
+        patched.setattr(backpressure.SendWithTimeout, "_notice_silence", looks)
         one = served.connect(f"/{A}")
         await until(lambda: bool(seen))
     one.close()
-    assert seen == [int(outgoing.STALL_LIMIT_S * 1000)]
-    assert outgoing.STALL_LIMIT_S <= 60
+    assert seen == [int(backpressure.STALL_LIMIT_S * 1000)]
+    assert backpressure.STALL_LIMIT_S <= 60

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from portal.asgi import HEADERS_LIMIT, Doors
-from portal.safe_headers import Answering
+from desk.streaming.application import HEADERS_LIMIT, StreamingApplication
+from portal.web.security_headers import SendWithHeaders
 
 Message = MutableMapping[str, Any]
 
@@ -49,13 +49,13 @@ async def _asked(scope: Message) -> Sent:
     async def nothing() -> Message:
         return {"type": "http.disconnect"}
 
-    await Doors()(scope, nothing, sent.send)
+    await StreamingApplication()(scope, nothing, sent.send)
     return sent
 
 
 def test_what_an_answer_says_itself_goes_first() -> None:
     sent = Sent()
-    answering = Answering(sent.send, ((b"x-frame-options", b"DENY"), (b"referrer-policy", b"same-origin")))
+    answering = SendWithHeaders(sent.send, ((b"x-frame-options", b"DENY"), (b"referrer-policy", b"same-origin")))
     start = {"type": "http.response.start", "status": 200, "headers": [(b"referrer-policy", b"no-referrer")]}
 
     asyncio.run(answering.send(start))
@@ -75,10 +75,10 @@ def test_what_an_answer_says_itself_goes_first() -> None:
 def test_what_breaks_is_said_in_the_one_error_body(
     monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, code: str, retry_after: str | None
 ) -> None:
-    async def who(self: Doors, _asked: object) -> None:
+    async def who(self: StreamingApplication, _asked: object) -> None:
         raise error
 
-    monkeypatch.setattr(Doors, "who", who)
+    monkeypatch.setattr(StreamingApplication, "who", who)
     sent = asked(x_request_id="request-0001")
 
     assert (sent.messages[0]["status"], sent.body["code"]) == (status, code)
@@ -88,11 +88,11 @@ def test_what_breaks_is_said_in_the_one_error_body(
 
 
 def test_an_answer_that_has_begun_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def stream(self: Doors, _asked: object, _receive: object, send: Any, **_named: str) -> Any:
+    async def stream(self: StreamingApplication, _asked: object, _receive: object, send: Any, **_named: str) -> Any:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Doors, "stream", stream)
+    monkeypatch.setattr(StreamingApplication, "stream", stream)
     with pytest.raises(ZeroDivisionError):
         asked()
 

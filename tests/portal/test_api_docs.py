@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from jsonschema import Draft202012Validator
 
-from portal.api_docs import themes, things
-from portal.samples import sample
+from portal.docs.examples import example_of
+from portal.docs.reference import fields_by_schema, operations_by_theme
 from portal.templatetags.ui import ticked
 from tests import contract
 
@@ -64,14 +64,14 @@ def test_what_stands_between_backticks_is_code_and_nothing_else_is_markup() -> N
 
 
 def test_bounds_and_fields_within_fields_are_told() -> None:
-    by_id = {one.id: one for part in themes(contract.contract()).values() for one in part}
+    by_id = {one.id: one for part in operations_by_theme(contract.contract()).values() for one in part}
     launch = {field.name: field for field in by_id["workloads_launch"].body}
     assert (launch["image"].is_needed, launch["image"].bounds) == (True, "at most 300 characters")
     assert "options.script" in launch
     lines = {field.name: field for field in by_id["requests_file"].body}
     assert lines["lines[].kind"].kind == "base · boost · reclaim"
     assert lines["lines"].link == "NewLine"
-    assert "NewLine" in things(contract.contract())
+    assert "NewLine" in fields_by_schema(contract.contract())
 
 
 def test_examples_are_what_their_schemas_say() -> None:
@@ -104,5 +104,5 @@ def test_examples_are_what_their_schemas_say() -> None:
     ],
 )
 def test_a_sample_is_of_its_type(schema: dict[str, Any], value: object) -> None:
-    assert sample(schema, {}) == value
+    assert example_of(schema, {}) == value
     Draft202012Validator(schema).validate(value)

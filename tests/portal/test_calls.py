@@ -13,11 +13,20 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 from pytest_django.live_server_helper import LiveServer
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Scope, User
 from catalog.models import GpuClass
-from portal.calls import CALLS, FILES, MAKES, NO_CALL, V1, call_for, curl, filled
+from portal.docs.curl_examples import (
+    CREATE_FORMS,
+    PAGE_CALLS,
+    PAGES_WITHOUT_CALL,
+    REQUEST_FORMS,
+    V1,
+    curl,
+    curl_for_page,
+    expand_template,
+)
 from tenants.models import Tenant
 from tests import contract, make, mirrored
 from tests.test_shape import all_routes
@@ -44,35 +53,38 @@ def test_every_page_has_a_call_or_a_reason(team_a: Tenant, olga: User) -> None:
         if client.get(path_of(route, values)).status_code != 405:
             pages.add(pattern.name)
     pages.add("api-schema")
-    told = [*CALLS, *FILES, *MAKES, *NO_CALL]
+    told = [*PAGE_CALLS, *REQUEST_FORMS, *CREATE_FORMS, *PAGES_WITHOUT_CALL]
     assert sorted(told) == sorted(set(told))
     assert set(told) == pages
 
 
-@pytest.mark.parametrize("page", CALLS)
+@pytest.mark.parametrize("page", PAGE_CALLS)
 def test_what_a_page_names_is_in_the_contract_with_its_filters(page: str) -> None:
-    path, _, query = CALLS[page].replace("{?", "?").partition("?")
+    path, _, query = PAGE_CALLS[page].replace("{?", "?").partition("?")
     operation: dict[str, Any] = contract.contract()["paths"][path]["get"]
     (route,) = [route for route, pattern in all_routes() if pattern.name == page]
     taken = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
     assert {one.split("=")[0] for one in re.findall(r"[\w=]+", query)} <= taken
     in_route = set(re.findall(r"<\w+:(\w+)>", route))
-    assert set(re.findall(r"\{(\w+)\}", CALLS[page])) <= in_route
+    assert set(re.findall(r"\{(\w+)\}", PAGE_CALLS[page])) <= in_route
     # A page of one team is never shown as a call about all of them.
-    assert "tenant" not in in_route or "tenant" in CALLS[page]
+    assert "tenant" not in in_route or "tenant" in PAGE_CALLS[page]
 
 
 def test_filters_of_the_page_go_along_and_others_do_not(alice: User) -> None:
     request = RequestFactory().get("/teams/team-a/requests?state=pending&cursor=x&tenant=team-b")
     request.resolver_match = resolve("/teams/team-a/requests")
-    call = call_for(request)
+    call = curl_for_page(request)
     assert call.endswith(f' "$PORTAL{V1}/requests?tenant=team-a&state=pending"')
-    assert filled(CALLS["queue"], {"class": "a100", "q": "x"}) == f"{V1}/queue?gpu_class=a100"
+    assert expand_template(PAGE_CALLS["queue"], {"class": "a100", "q": "x"}) == f"{V1}/queue?gpu_class=a100"
 
 
 def test_nothing_that_is_typed_means_anything_to_a_shell() -> None:
     values = {"name": "a b/$(id)`id`\"'\n", "tenant": "$HOME&x=1"}
-    assert filled("/w/{name}{?tenant}", values) == "/w/a%20b%2F%24%28id%29%60id%60%22%27%0A?tenant=%24HOME%26x%3D1"
+    assert (
+        expand_template("/w/{name}{?tenant}", values)
+        == "/w/a%20b%2F%24%28id%29%60id%60%22%27%0A?tenant=%24HOME%26x%3D1"
+    )
     assert curl("POST", "/x", body={"why": "it's $HOME"}).endswith("""-d '{\n  "why": "it'"'"'s $HOME"\n}'""")
 
 
@@ -114,7 +126,7 @@ def test_the_calls_work_as_they_stand(
     make.grant(team_a, a100, units=4)
     for person in (alice, dana, olga):
         by = Actor(user=person, via="page")
-        _, token = accounts.create_token(name="shell", scopes=list(Scope), expires_in_days=1, by=by)
+        _, token = api_token_actions.create_token(name="shell", scopes=list(Scope), expires_in_days=1, by=by)
         client = Client()
         client.force_login(person)
         for path in [path.format(slug=a100.slug) for who, path in PAGES if f"{who}@example.org" == person.email]:

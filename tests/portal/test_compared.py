@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Collection, Hashable
 import pytest
 import pytest_asyncio
 
-from portal import live
-from portal.live import Live, Topic
+from portal.live import broadcaster
+from portal.live.broadcaster import Broadcaster
+from portal.live.types import Topic
 from tests.portal.test_live import PATIENCE_S, TEAM_A, TEAM_B, A, B, Browser, Desk, Rendered, event_of, hint, until
 
 pytestmark = pytest.mark.asyncio
@@ -23,7 +24,7 @@ def desk() -> Desk:
 
 
 @pytest_asyncio.fixture
-async def streams(desk: Desk) -> AsyncIterator[Live]:
+async def streams(desk: Desk) -> AsyncIterator[Broadcaster]:
     found = desk.live()
     await found.start()
     async with asyncio.timeout(PATIENCE_S):
@@ -32,7 +33,7 @@ async def streams(desk: Desk) -> AsyncIterator[Live]:
     await found.stop()
 
 
-async def compared(streams: Live, desk: Desk) -> int:
+async def compared(streams: Broadcaster, desk: Desk) -> int:
     """How often the comparison had something rendered."""
     await rest(streams)
     before = desk.rendered
@@ -41,7 +42,7 @@ async def compared(streams: Live, desk: Desk) -> int:
     return desk.rendered - before
 
 
-async def rest(streams: Live) -> None:
+async def rest(streams: Broadcaster) -> None:
     await until(lambda: not streams._rendering)
 
 
@@ -50,7 +51,7 @@ def change(desk: Desk, number: int) -> None:
     desk.versions[A] = number
 
 
-async def opened(streams: Live, desk: Desk, *topics: Topic) -> list[Browser]:
+async def opened(streams: Broadcaster, desk: Desk, *topics: Topic) -> list[Browser]:
     """And compared once: several pages of one team may have been rendered one by one."""
     found = [Browser(streams, topic, number) for number, topic in enumerate(topics)]
     for browser in found:
@@ -64,7 +65,7 @@ async def leave(browsers: Collection[Browser]) -> None:
         await browser.leave()
 
 
-async def test_a_lost_hint_is_found(streams: Live, desk: Desk) -> None:
+async def test_a_lost_hint_is_found(streams: Broadcaster, desk: Desk) -> None:
     [alice] = await opened(streams, desk, TEAM_A)
     change(desk, 2)
     assert await compared(streams, desk) == 1
@@ -73,7 +74,7 @@ async def test_a_lost_hint_is_found(streams: Live, desk: Desk) -> None:
     await alice.leave()
 
 
-async def test_what_was_hinted_and_rendered_is_left_alone(streams: Live, desk: Desk) -> None:
+async def test_what_was_hinted_and_rendered_is_left_alone(streams: Broadcaster, desk: Desk) -> None:
     browsers = await opened(streams, desk, TEAM_A, ONE)
     change(desk, 2)
     await hint(A)
@@ -83,7 +84,7 @@ async def test_what_was_hinted_and_rendered_is_left_alone(streams: Live, desk: D
     await leave(browsers)
 
 
-async def test_what_no_hint_tells_is_found_beside_what_was_hinted(streams: Live, desk: Desk) -> None:
+async def test_what_no_hint_tells_is_found_beside_what_was_hinted(streams: Broadcaster, desk: Desk) -> None:
     browsers = await opened(streams, desk, TEAM_A, TEAM_B)
     change(desk, 2)
     await hint(A)
@@ -94,7 +95,7 @@ async def test_what_no_hint_tells_is_found_beside_what_was_hinted(streams: Live,
     await leave(browsers)
 
 
-async def test_what_came_and_went_between_two_comparisons_is_found(streams: Live, desk: Desk) -> None:
+async def test_what_came_and_went_between_two_comparisons_is_found(streams: Broadcaster, desk: Desk) -> None:
     """The page was rendered while it was otherwise."""
     desk.around[A] = "nobody watches the cluster"
     [alice] = await opened(streams, desk, TEAM_A)
@@ -108,7 +109,7 @@ async def test_what_came_and_went_between_two_comparisons_is_found(streams: Live
     await alice.leave()
 
 
-async def test_a_change_while_it_is_rendered_is_found(streams: Live, desk: Desk) -> None:
+async def test_a_change_while_it_is_rendered_is_found(streams: Broadcaster, desk: Desk) -> None:
     """After the page was read, and its hint is lost."""
     [alice] = await opened(streams, desk, TEAM_A)
     ordinary = streams._render
@@ -129,7 +130,7 @@ async def test_a_change_while_it_is_rendered_is_found(streams: Live, desk: Desk)
     await alice.leave()
 
 
-async def test_a_rendering_of_some_of_it_does_not_count(streams: Live, desk: Desk) -> None:
+async def test_a_rendering_of_some_of_it_does_not_count(streams: Broadcaster, desk: Desk) -> None:
     """Somebody opens another page of it after a lost hint: theirs is new, the others' are not."""
     [alice] = await opened(streams, desk, TEAM_A)
     change(desk, 2)
@@ -141,10 +142,10 @@ async def test_a_rendering_of_some_of_it_does_not_count(streams: Live, desk: Des
 
 
 async def test_a_rendering_that_failed_does_not_count(
-    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    streams: Broadcaster, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is made of it, is made before it fails."""
-    monkeypatch.setattr(live, "RETRY_S", 0.01)
+    monkeypatch.setattr(broadcaster, "RETRY_S", 0.01)
     [alice] = await opened(streams, desk, TEAM_A)
     ordinary, failures = streams._render, iter([ConnectionError("the database is away")])
 
@@ -161,7 +162,7 @@ async def test_a_rendering_that_failed_does_not_count(
     await alice.leave()
 
 
-def held(streams: Live, which: str) -> tuple[threading.Event, threading.Event]:
+def held(streams: Broadcaster, which: str) -> tuple[threading.Event, threading.Event]:
     """The next rendering of this channel: has begun, may go on."""
     began, go_on, ordinary = threading.Event(), threading.Event(), streams._render
 
@@ -175,7 +176,7 @@ def held(streams: Live, which: str) -> tuple[threading.Event, threading.Event]:
     return began, go_on
 
 
-async def test_what_is_being_rendered_is_waited_for(streams: Live, desk: Desk) -> None:
+async def test_what_is_being_rendered_is_waited_for(streams: Broadcaster, desk: Desk) -> None:
     """Its hint was not lost, and it began before the comparison did."""
     [alice] = await opened(streams, desk, TEAM_A)
     began, go_on = held(streams, A)
@@ -202,7 +203,7 @@ async def test_what_is_being_rendered_is_waited_for(streams: Live, desk: Desk) -
     await alice.leave()
 
 
-async def test_what_is_rendered_after_it_was_found_is_left_alone(streams: Live, desk: Desk) -> None:
+async def test_what_is_rendered_after_it_was_found_is_left_alone(streams: Broadcaster, desk: Desk) -> None:
     """It has seen all that the comparison found, and something newer."""
     browsers = await opened(streams, desk, TEAM_B, TEAM_A)
     began, go_on = held(streams, B)
@@ -225,10 +226,10 @@ async def test_what_is_rendered_after_it_was_found_is_left_alone(streams: Live, 
 
 
 async def test_what_it_found_is_rendered_one_after_the_other(
-    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    streams: Broadcaster, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much that is: hints find threads that are free."""
-    monkeypatch.setattr(live, "PAUSE_S", 0.0)
+    monkeypatch.setattr(broadcaster, "PAUSE_S", 0.0)
     channels = [f"team-{number}" for number in range(20)]
     for channel in channels:
         desk.shown[channel], desk.versions[channel] = {"state_runs": b"<p>0</p>"}, 1
@@ -247,7 +248,7 @@ async def test_what_it_found_is_rendered_one_after_the_other(
     await leave(browsers)
 
 
-async def test_what_nobody_watches_is_forgotten(streams: Live, desk: Desk) -> None:
+async def test_what_nobody_watches_is_forgotten(streams: Broadcaster, desk: Desk) -> None:
     alice, charlie = await opened(streams, desk, TEAM_A, TEAM_B)
     await charlie.leave()
     assert await compared(streams, desk) == 0

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from cluster.models import Cluster
-from portal import due
+from portal.core import due
 from tenants.models import Namespace
 from tests import make
 
@@ -297,7 +297,7 @@ def test_work_drains_the_table_and_one_poisonous_row_does_not_stop_it(cluster: C
             raise due.TryLater("terminating", "The old namespace is still going away.")
         return due.Outcome(again_in_s=30)
 
-    assert due.work(Namespace, reconcile) == 3
+    assert due.drain(Namespace, reconcile) == 3
 
     for row in (poison, wanting, good):
         row.refresh_from_db()
@@ -309,13 +309,13 @@ def test_work_drains_the_table_and_one_poisonous_row_does_not_stop_it(cluster: C
 def test_no_row_is_begun_so_late_that_the_task_is_killed(settings: LazySettings, row: Namespace) -> None:
     settings.TASK_LIMIT_S = settings.RECONCILE_BUDGET_S + settings.KUBE_TIMEOUT_S + 1
 
-    assert due.work(Namespace, lambda row, deadline: due.SETTLED) == 0
+    assert due.drain(Namespace, lambda row, deadline: due.SETTLED) == 0
 
 
 def test_a_reconcile_that_used_up_its_budget_writes_nothing_more(settings: LazySettings, row: Namespace) -> None:
     settings.RECONCILE_BUDGET_S = -1
 
-    due.work(Namespace, lambda row, deadline: deadline.check() or due.SETTLED)
+    due.drain(Namespace, lambda row, deadline: deadline.check() or due.SETTLED)
 
     row.refresh_from_db()
     assert row.error_code == "out_of_time"

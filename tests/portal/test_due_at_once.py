@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F
 
 from cluster.models import Cluster
-from portal import due
+from portal.core import due
 from tenants.models import Namespace
 from tests.portal.test_due import due_row, in_s
 from tests.threads import in_threads

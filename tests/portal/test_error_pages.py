@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from pytest_django import DjangoAssertNumQueries
 
-from portal import error_pages
+from portal.web import error_pages
 
 pytestmark = pytest.mark.django_db
 

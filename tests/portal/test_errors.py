@@ -14,19 +14,10 @@ from django_htmx.middleware import HtmxDetails
 from rest_framework import exceptions as drf
 
 from accounts.models import ApiToken, User
-from portal import errors
-from portal.errors import (
-    NOT_FOUND,
-    NOT_SIGNED_IN,
-    Refusal,
-    RefusalMiddleware,
-    Refused,
-    get_or_refuse,
-    refusal_beside,
-    refuse,
-    refuse_if,
-    to_refusal,
-)
+from portal.core import errors
+from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
+from portal.web import refusals
+from portal.web.refusals import RefusalMiddleware, refusal_in_form
 from tests import make
 
 EXCEEDS = Refusal("exceeds_grant", "6 A100 asked, at most 4 possible here.", "units")
@@ -69,7 +60,7 @@ def test_a_refusal_stands_beside_the_field_it_names() -> None:
     form = UnitsForm({"units": "6"})
     assert form.is_valid()
 
-    with refusal_beside(form):
+    with refusal_in_form(form):
         raise Refused(EXCEEDS)
 
     assert form.errors == {"units": ["6 A100 asked, at most 4 possible here."]}
@@ -78,7 +69,7 @@ def test_a_refusal_stands_beside_the_field_it_names() -> None:
 def test_a_refusal_of_a_field_that_the_form_lacks_stands_above_it() -> None:
     form = UnitsForm({"units": "6"})
 
-    with refusal_beside(form):
+    with refusal_in_form(form):
         raise refuse("name_taken", "This name is taken.", field="name", status=409)
 
     assert form.non_field_errors() == ["This name is taken."]
@@ -86,7 +77,7 @@ def test_a_refusal_of_a_field_that_the_form_lacks_stands_above_it() -> None:
 
 @pytest.mark.parametrize("refusal", [NOT_FOUND, NOT_SIGNED_IN, Refusal("not_allowed", "No.", status=403)])
 def test_what_is_not_about_the_input_stays_a_page(refusal: Refusal) -> None:
-    with pytest.raises(Refused), refusal_beside(UnitsForm({"units": "6"})):
+    with pytest.raises(Refused), refusal_in_form(UnitsForm({"units": "6"})):
         raise Refused(refusal)
 
 
@@ -189,7 +180,7 @@ def test_a_fragment_says_the_same_sentence(db: None) -> None:
 
 
 def test_the_api_says_the_same_sentence(db: None) -> None:
-    response = errors.api_exception_handler(Refused(EXCEEDS), {})
+    response = refusals.api_exception_handler(Refused(EXCEEDS), {})
 
     assert response is not None
     assert response.status_code == 422
@@ -198,12 +189,12 @@ def test_the_api_says_the_same_sentence(db: None) -> None:
         "message": "6 A100 asked, at most 4 possible here.",
         "field": "units",
     }
-    assert json.loads(errors.json_refusal(EXCEEDS).content) == response.data
+    assert json.loads(refusals.json_refusal(EXCEEDS).content) == response.data
 
 
 def test_what_is_worth_waiting_for_says_how_long(db: None) -> None:
     page = rendered(Refused(errors.BUSY))
-    api = errors.api_exception_handler(drf.Throttled(wait=12), {})
+    api = refusals.api_exception_handler(drf.Throttled(wait=12), {})
 
     assert page is not None
     assert page["Retry-After"] == "2"
@@ -214,7 +205,7 @@ def test_what_is_worth_waiting_for_says_how_long(db: None) -> None:
 def test_nobody_is_sent_to_sign_in_and_back(db: None) -> None:
     page = rendered(Refused(NOT_SIGNED_IN))
     fragment = rendered(Refused(NOT_SIGNED_IN), hx_request="true")
-    api = errors.api_exception_handler(drf.NotAuthenticated(), {})
+    api = refusals.api_exception_handler(drf.NotAuthenticated(), {})
 
     assert page is not None
     assert (page.status_code, page["Location"]) == (302, "/login?next=/teams/a%3Ftab%3Dquota")

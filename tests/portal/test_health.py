@@ -16,8 +16,9 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
-from devcluster.processes import free_port
-from portal import health, hints, internal, metrics
+from devcluster.processes.ports import free_port
+from portal.core import hints
+from portal.ops import health, metrics, ops_server
 from tests import make
 from tests.portal.test_due import due_row
 
@@ -58,7 +59,7 @@ def test_not_ready_without_redis(
     client: Client, db: None, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    monkeypatch.setattr(hints, "connection", hints.connection.__wrapped__)
+    monkeypatch.setattr(hints, "redis_connection", hints.redis_connection.__wrapped__)
 
     answer = client.get("/readyz")
 
@@ -156,7 +157,7 @@ def test_the_internal_port_answers_probes_and_prometheus(settings: LazySettings)
     settings.INTERNAL_PORT = free_port()
     make.user("Alice")
 
-    internal.serve()
+    ops_server.start_ops_server()
 
     assert ask(settings.INTERNAL_PORT, "/livez") == (200, b"alive\n")
     assert ask(settings.INTERNAL_PORT, "/readyz?verbose") == (200, b"ready\n")
@@ -169,18 +170,18 @@ def test_the_internal_port_answers_probes_and_prometheus(settings: LazySettings)
 def test_no_port_no_thread(settings: LazySettings) -> None:
     settings.INTERNAL_PORT = 0
 
-    assert internal.serve() is None
+    assert ops_server.start_ops_server() is None
 
 
 def test_a_port_in_use_is_tried_again(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several workers of one gunicorn have the same port: when the first dies, another takes over."""
-    monkeypatch.setattr(internal, "TRY_AGAIN_S", 0.05)
+    monkeypatch.setattr(ops_server, "TRY_AGAIN_S", 0.05)
     settings.INTERNAL_PORT = free_port()
     with socket.socket() as first:
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         first.bind(("127.0.0.1", settings.INTERNAL_PORT))
         first.listen()
-        thread = internal.serve()
+        thread = ops_server.start_ops_server()
         assert thread is not None
         thread.join(0.2)
         assert thread.is_alive()

@@ -11,8 +11,8 @@ from contextlib import suppress
 import pytest
 from django.conf import LazySettings
 
-from devcluster.faults import TcpProxy
-from portal import hints
+from devcluster.faults.tcp_proxy import TcpProxy
+from portal.core import hints
 
 
 @pytest.fixture
@@ -20,9 +20,9 @@ def proxy(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> Iterator[T
     """In front of Redis, for a process that has sent nothing yet."""
     with TcpProxy.of(settings.REDIS_URL) as proxy:
         settings.REDIS_URL = settings.CELERY_BROKER_URL = proxy.url
-        sender, connection = hints.sender.__wrapped__(), hints.connection.__wrapped__()
-        monkeypatch.setattr(hints, "sender", lambda: sender)
-        monkeypatch.setattr(hints, "connection", lambda: connection)
+        sender, connection = hints.celery_sender.__wrapped__(), hints.redis_connection.__wrapped__()
+        monkeypatch.setattr(hints, "celery_sender", lambda: sender)
+        monkeypatch.setattr(hints, "redis_connection", lambda: connection)
         yield proxy
 
 
@@ -48,7 +48,7 @@ def test_threads_that_come_together_get_the_same_one() -> None:
     threads = 8
     together, inside, made = threading.Barrier(threads), threading.Barrier(2), []
 
-    @hints.once
+    @hints.per_process
     def one() -> object:
         with suppress(threading.BrokenBarrierError):
             inside.wait(0.5)  # for another one that comes in; none does

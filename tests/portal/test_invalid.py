@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rest_framework import serializers
 
-from portal.errors import to_refusal
+from portal.core.errors import to_refusal
 
 LOOK = "What it takes stands in /api/v1/openapi.json."
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from devcluster.stack import ROOT
+from devcluster.processes.paths import ROOT
 from tests.plugin import process_environment
 
 STARTS = """

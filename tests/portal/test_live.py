@@ -13,8 +13,12 @@ import pytest_asyncio
 import structlog
 from django.conf import settings
 
-from portal import hints, live, outgoing
-from portal.live import Live, Topic, Viewer, event
+from portal.core import hints
+from portal.live import backpressure, broadcaster
+from portal.live.broadcaster import Broadcaster
+from portal.live.sse import server_sent_event
+from portal.live.types import Topic
+from portal.live.viewers import Viewer
 
 pytestmark = pytest.mark.asyncio
 Rendered = Generator[tuple[str, dict[str, bytes] | None], None, Hashable]
@@ -55,8 +59,8 @@ class Desk:
     def versions_of(self, channels: Collection[str]) -> dict[str, Hashable]:
         return {channel: self.version_of(channel) for channel in channels}
 
-    def live(self) -> Live:
-        return Live(
+    def live(self) -> Broadcaster:
+        return Broadcaster(
             redis_url=settings.REDIS_URL,
             render=self.render,
             allowed=self.allowed,
@@ -67,7 +71,7 @@ class Desk:
 class Browser:
     """One open stream: `receive` and `send` as a server would hand them over."""
 
-    def __init__(self, streams: Live, topic: Topic, credential: Hashable) -> None:
+    def __init__(self, streams: Broadcaster, topic: Topic, credential: Hashable) -> None:
         self.gone = asyncio.Event()
         self.messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.task = asyncio.create_task(
@@ -97,7 +101,7 @@ def desk() -> Desk:
 
 
 @pytest_asyncio.fixture
-async def streams(desk: Desk) -> AsyncIterator[Live]:
+async def streams(desk: Desk) -> AsyncIterator[Broadcaster]:
     found = desk.live()
     await found.start()
     async with asyncio.timeout(PATIENCE_S):
@@ -117,22 +121,22 @@ async def hint(channel: str) -> None:
 
 
 def event_of(html: str) -> bytes:
-    return event("state_runs", html.encode())
+    return server_sent_event("state_runs", html.encode())
 
 
-async def test_a_viewer_gets_the_state_at_once_and_then_each_change(streams: Live, desk: Desk) -> None:
+async def test_a_viewer_gets_the_state_at_once_and_then_each_change(streams: Broadcaster, desk: Desk) -> None:
     alice = Browser(streams, TEAM_A, "alice")
     assert await alice.next() == event_of("<p>0</p>")
     desk.shown[A] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>none</p>"}
     await hint(A)
-    assert await alice.next() == event_of("<p>1</p>") + event("state_waits", b"<p>none</p>")
+    assert await alice.next() == event_of("<p>1</p>") + server_sent_event("state_waits", b"<p>none</p>")
     desk.shown[A] = {"state_runs": b"<p>1</p>", "state_waits": b"<p>one</p>"}
     await hint(A)
-    assert await alice.next() == event("state_waits", b"<p>one</p>")
+    assert await alice.next() == server_sent_event("state_waits", b"<p>one</p>")
     await alice.leave()
 
 
-async def test_many_viewers_cost_one_rendering(streams: Live, desk: Desk) -> None:
+async def test_many_viewers_cost_one_rendering(streams: Broadcaster, desk: Desk) -> None:
     everybody = [Browser(streams, TEAM_A, number) for number in range(50)]
     for browser in everybody:
         await browser.next()
@@ -145,7 +149,9 @@ async def test_many_viewers_cost_one_rendering(streams: Live, desk: Desk) -> Non
         await browser.leave()
 
 
-async def test_views_of_a_channel_are_rendered_together_and_shown_as_they_come(streams: Live, desk: Desk) -> None:
+async def test_views_of_a_channel_are_rendered_together_and_shown_as_they_come(
+    streams: Broadcaster, desk: Desk
+) -> None:
     asked: list[tuple[str, list[str]]] = []
     go_on = threading.Event()
 
@@ -164,13 +170,13 @@ async def test_views_of_a_channel_are_rendered_together_and_shown_as_they_come(s
     await hint(A)
     assert (await home.next(), await run.next()) == (event_of("<p> runs</p>"), event_of("<p>one runs</p>"))
     go_on.set()
-    assert {await home.next(), await run.next()} == {event("state_late", b"<p>late</p>")}
+    assert {await home.next(), await run.next()} == {server_sent_event("state_late", b"<p>late</p>")}
     assert asked == [(A, ["", "one"])]
     await home.leave()
     await run.leave()
 
 
-async def test_nobody_gets_another_teams_bytes(streams: Live, desk: Desk) -> None:
+async def test_nobody_gets_another_teams_bytes(streams: Broadcaster, desk: Desk) -> None:
     alice, charlie = Browser(streams, TEAM_A, "alice"), Browser(streams, TEAM_B, "charlie")
     assert await alice.next() == event_of("<p>0</p>")
     assert await charlie.next() == event_of("<p>b</p>")
@@ -184,7 +190,7 @@ async def test_nobody_gets_another_teams_bytes(streams: Live, desk: Desk) -> Non
     await charlie.leave()
 
 
-async def test_who_loses_the_right_is_closed_by_the_next_check(streams: Live, desk: Desk) -> None:
+async def test_who_loses_the_right_is_closed_by_the_next_check(streams: Broadcaster, desk: Desk) -> None:
     alice, bob = Browser(streams, TEAM_A, "alice"), Browser(streams, TEAM_A, "bob")
     await alice.next()
     await bob.next()
@@ -198,10 +204,10 @@ async def test_who_loses_the_right_is_closed_by_the_next_check(streams: Live, de
 
 async def test_a_lost_right_ends_a_stream_within_five_seconds() -> None:
     """The check itself takes a moment, and so does cutting off a client that does not read."""
-    assert live.ACCESS_CHECK_S + outgoing.FAREWELL_S <= 4
+    assert broadcaster.ACCESS_CHECK_S + backpressure.FAREWELL_S <= 4
 
 
-async def test_the_check_does_not_wait_for_renderings(streams: Live, desk: Desk) -> None:
+async def test_the_check_does_not_wait_for_renderings(streams: Broadcaster, desk: Desk) -> None:
     release = threading.Event()
 
     def render(channel: str, views: Collection[str]) -> Rendered:
@@ -227,9 +233,9 @@ async def test_the_check_does_not_wait_for_renderings(streams: Live, desk: Desk)
 
 
 async def test_who_loses_the_right_is_cut_off_even_if_it_does_not_read(
-    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    streams: Broadcaster, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing, "FAREWELL_S", 0.05)
+    monkeypatch.setattr(backpressure, "FAREWELL_S", 0.05)
     started = asyncio.Event()
 
     async def never_taken(message: dict[str, Any]) -> None:
@@ -249,14 +255,14 @@ async def test_who_loses_the_right_is_cut_off_even_if_it_does_not_read(
     assert (streams._topics, streams._viewers) == ({}, set())
 
 
-async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Live, desk: Desk) -> None:
+async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Broadcaster, desk: Desk) -> None:
     def away(credentials: Collection[Hashable]) -> set[Hashable]:
         raise ConnectionError("the database is away")
 
     alice = Browser(streams, TEAM_A, "alice")
     await alice.next()
     streams._allowed = away
-    for _ in range(live.UNCHECKED_LIMIT - 1):
+    for _ in range(broadcaster.UNCHECKED_LIMIT - 1):
         await streams.check_access()
     assert not alice.task.done()
     await streams.check_access()
@@ -264,7 +270,7 @@ async def test_when_nobody_can_say_who_may_watch_streams_end(streams: Live, desk
         await alice.task
 
 
-async def test_what_is_gone_ends_the_stream(streams: Live, desk: Desk) -> None:
+async def test_what_is_gone_ends_the_stream(streams: Broadcaster, desk: Desk) -> None:
     alice = Browser(streams, TEAM_A, "alice")
     await alice.next()
     del desk.shown[A]
@@ -274,9 +280,9 @@ async def test_what_is_gone_ends_the_stream(streams: Live, desk: Desk) -> None:
 
 
 async def test_a_rendering_that_fails_is_tried_again(
-    streams: Live, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    streams: Broadcaster, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "RETRY_S", 0.01)
+    monkeypatch.setattr(broadcaster, "RETRY_S", 0.01)
     failures = iter([ConnectionError("the database is away")])
 
     def render(channel: str, views: Collection[str]) -> Rendered:
@@ -290,7 +296,7 @@ async def test_a_rendering_that_fails_is_tried_again(
     await alice.leave()
 
 
-async def test_abandoned_connections_leave_nothing_behind(streams: Live) -> None:
+async def test_abandoned_connections_leave_nothing_behind(streams: Broadcaster) -> None:
     browsers = [Browser(streams, TEAM_A, number) for number in range(20)]
     for browser in browsers:
         await browser.next()
@@ -299,7 +305,7 @@ async def test_abandoned_connections_leave_nothing_behind(streams: Live) -> None
     assert (streams._topics, streams._viewers) == ({}, set())
 
 
-async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Live) -> None:
+async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Broadcaster) -> None:
     viewer = Viewer("alice")
     waiting = asyncio.create_task(streams.changed(A, viewer, within_s=2 * PATIENCE_S))
     await until(lambda: A in streams._waiting)
@@ -311,7 +317,7 @@ async def test_waiting_returns_at_a_hint_or_when_the_time_is_over(streams: Live)
     assert streams._waiting == {}
 
 
-async def test_who_has_to_go_waits_no_longer(streams: Live) -> None:
+async def test_who_has_to_go_waits_no_longer(streams: Broadcaster) -> None:
     viewer = Viewer("alice")
     waiting = asyncio.create_task(streams.changed(A, viewer, within_s=2 * PATIENCE_S))
     await until(lambda: A in streams._waiting)
@@ -323,10 +329,10 @@ async def test_who_has_to_go_waits_no_longer(streams: Live) -> None:
 
 
 async def test_every_line_of_a_fragment_is_a_line_of_data() -> None:
-    assert event("state_runs", b"<p>\n1\n</p>") == b"event: state_runs\ndata: <p>\ndata: 1\ndata: </p>\n\n"
+    assert server_sent_event("state_runs", b"<p>\n1\n</p>") == b"event: state_runs\ndata: <p>\ndata: 1\ndata: </p>\n\n"
 
 
-async def test_what_a_thread_logs_names_the_request_that_it_is_for(streams: Live) -> None:
+async def test_what_a_thread_logs_names_the_request_that_it_is_for(streams: Broadcaster) -> None:
     """And nothing of it stays in the thread for the next."""
 
     def in_thread() -> dict[str, Any]:

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from portal.flag import Flag
-from portal.live import Live
+from portal.live.broadcaster import Broadcaster
+from portal.live.waiter import SingleWaiterEvent
 from tests.portal.test_live import PATIENCE_S, TEAM_A, A, Browser, Desk
 
 pytestmark = pytest.mark.asyncio
@@ -23,13 +23,13 @@ def desk() -> Desk:
 
 
 @pytest_asyncio.fixture
-async def streams(desk: Desk) -> AsyncIterator[Live]:
+async def streams(desk: Desk) -> AsyncIterator[Broadcaster]:
     found = desk.live()
     yield found
     await found.stop()
 
 
-async def test_a_page_is_held_once_however_many_watch_it(streams: Live, desk: Desk) -> None:
+async def test_a_page_is_held_once_however_many_watch_it(streams: Broadcaster, desk: Desk) -> None:
     """Two fragments of a MiB each, joined for everybody who watches."""
     desk.shown[A] = {"state_runs": b"r" * MIB, "state_waits": b"w" * MIB}
     tracemalloc.start()
@@ -47,7 +47,7 @@ async def test_a_page_is_held_once_however_many_watch_it(streams: Live, desk: De
 
 
 async def test_a_flag_is_seen_by_who_waits_and_by_who_comes_later() -> None:
-    flag = Flag()
+    flag = SingleWaiterEvent()
     waiting = asyncio.create_task(flag.wait())
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -64,7 +64,7 @@ async def test_a_flag_is_seen_by_who_waits_and_by_who_comes_later() -> None:
 
 
 async def test_who_gives_up_waiting_leaves_room_for_the_next() -> None:
-    flag = Flag()
+    flag = SingleWaiterEvent()
     for _ in range(2):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):

@@ -11,13 +11,13 @@ from django.urls import resolve
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from portal.context import page
-from tenants import actions
+from desk.navigation.context_processors import page_context
 from tenants.models import Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 
 
@@ -25,7 +25,7 @@ def bar(user: User | AnonymousUser, path: str = "/catalog") -> dict:
     request = RequestFactory().get(path)
     request.user = user
     request.resolver_match = resolve(path)
-    return page(request)
+    return page_context(request)
 
 
 def labels(found: dict) -> list[str]:
@@ -71,7 +71,7 @@ def test_the_entry_of_the_page_is_marked(team_a: Tenant, alice: User, path: str,
 
 def test_approvers_see_how_many_requests_wait(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> None:
     now = timezone.now()
-    asked = Asked(gpu_class=a100.slug, units=1, starts=now, ends=now + timedelta(days=1))
+    asked = RequestedLine(gpu_class=a100.slug, units=1, starts=now, ends=now + timedelta(days=1))
     actions.file_request("team-a", lines=[asked], justification="A test of a day.", by=Actor(user=alice, via="page"))
 
     found = bar(dana, "/requests/1")

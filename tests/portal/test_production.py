@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, Event, User
 from catalog.models import GpuClass
-from devcluster.processes import free_port
+from devcluster.processes.ports import free_port
 from tenants.models import Namespace
 from tests import make
 from tests.deploy.shipped import DEPLOY, ROOT
@@ -130,7 +130,7 @@ def server(request: pytest.FixtureRequest, servers: dict[str, Server]) -> Server
 
 @pytest.fixture
 def bobs(bob: User) -> str:
-    return accounts.create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(bob, "page"))[1]
+    return api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(bob, "page"))[1]
 
 
 # ---- settings ----------------------------------------------------------------------------------------------------
@@ -237,7 +237,9 @@ def test_no_header_says_where_we_are(server: Server, bobs: str) -> None:
 
 def test_no_header_says_what_is_done(server: Server, bob: User) -> None:
     """With a token that could be revoked by itself."""
-    row, text = accounts.create_token(name="a", scopes=["read", "admin"], expires_in_days=1, by=Actor(bob, "page"))
+    row, text = api_token_actions.create_token(
+        name="a", scopes=["read", "admin"], expires_in_days=1, by=Actor(bob, "page")
+    )
     events = Event.objects.count()
     for name in OVERRIDES:
         for spelt in (name, name.replace("-", "_")):

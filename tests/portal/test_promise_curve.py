@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from portal.promise_curve import BOTTOM, LEFT, RIGHT, TOP, Area, promise_curve
+from portal.ui.promise_curve import BOTTOM, LEFT, RIGHT, TOP, CurveArea, promise_curve
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def test_what_goes_over_the_limit_is_drawn_and_said() -> None:
 def test_within_the_limit_nothing_is_over() -> None:
     curve = promise_curve(before=[Step(START, 2)], after=[Step(START, 6)], limit=8, start=START, end=END, unit="card")
     assert curve.over == ()
-    assert curve.added == (Area(LEFT, curve.after[0].y1, RIGHT - LEFT, curve.before[0].y1 - curve.after[0].y1),)
+    assert curve.added == (CurveArea(LEFT, curve.after[0].y1, RIGHT - LEFT, curve.before[0].y1 - curve.after[0].y1),)
     assert curve.sentence == "At most 2 cards promised before, 6 after, of a limit of 8."
 
 

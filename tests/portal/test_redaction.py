@@ -14,10 +14,10 @@ import structlog
 from django.conf import settings
 from django.test import Client
 
-from accounts import actions, tokens
-from accounts.actor import Actor
+from accounts.api_tokens import actions, token_text
+from accounts.core.actor import Actor
 from accounts.models import User
-from portal.redaction import WithoutSecrets, sounds_secret
+from portal.ops.redaction import SecretRedactor, sounds_secret
 from tests import make
 
 PLANTED = "hunter2-correct-horse"
@@ -99,7 +99,7 @@ def test_the_process_s_own_secrets_are_hidden_wherever_they_stand(lines: io.Stri
 
 
 def test_a_service_account_s_token_and_a_private_key_are_hidden() -> None:
-    clean = WithoutSecrets().text
+    clean = SecretRedactor().text
 
     assert clean("use eyJhbGciOi.eyJpc3Mi.c2ln now") == "use *** now"
     assert "MIIE" not in clean("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----")
@@ -116,7 +116,7 @@ def test_a_service_account_s_token_and_a_private_key_are_hidden() -> None:
     ],
 )
 def test_what_is_no_secret_stays_readable(fields: dict[str, Any]) -> None:
-    assert WithoutSecrets()(None, "", dict(fields)) == fields
+    assert SecretRedactor()(None, "", dict(fields)) == fields
 
 
 def test_names_that_sound_secret() -> None:
@@ -128,13 +128,13 @@ def test_a_structure_without_end_is_cut_off() -> None:
     endless: dict[str, Any] = {}
     endless["again"] = endless
 
-    assert "***" in str(WithoutSecrets()(None, "", {"value": endless}))
+    assert "***" in str(SecretRedactor()(None, "", {"value": endless}))
 
 
 @pytest.mark.django_db
 def test_signing_in_and_calling_the_api_log_no_secret(lines: io.StringIO, client: Client, alice: User) -> None:
     _, text = actions.create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=alice, via="page"))
-    secret = str(tokens.parse(text).secret)  # type: ignore[union-attr]
+    secret = str(token_text.parse_token(text).secret)  # type: ignore[union-attr]
 
     client.post("/login", {"username": "alice@example.org", "password": PLANTED, "next": f"/?token={secret}"})
     client.post("/login", {"username": "alice@example.org", "password": make.PASSWORD, "next": "/tokens"})
@@ -151,7 +151,7 @@ def test_signing_in_and_calling_the_api_log_no_secret(lines: io.StringIO, client
 def test_a_long_text_costs_little_and_is_cut() -> None:
     started = time.perf_counter()
 
-    cleaned = WithoutSecrets().text("A1b2" * 500_000)
+    cleaned = SecretRedactor().text("A1b2" * 500_000)
 
     assert time.perf_counter() - started < 1
     assert cleaned.endswith("(2000000 characters)")

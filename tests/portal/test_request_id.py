@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import Event, User
-from portal.request_id import choose
+from portal.web.request_id import choose_request_id
 from tests import make
 from tests.portal.test_redaction import lines
 
@@ -27,8 +27,8 @@ def test_a_caller_s_id_comes_back_and_a_missing_one_is_made(client: Client, db: 
     "offered", [None, "", "short", "x" * 65, "a b c d e f", "line\nbreak-1234", "-leading-12", "é" * 9]
 )
 def test_an_id_that_could_do_harm_is_replaced(offered: str | None) -> None:
-    assert choose(offered) != offered
-    assert choose("request-0001") == "request-0001"
+    assert choose_request_id(offered) != offered
+    assert choose_request_id("request-0001") == "request-0001"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nonsense", "/nonsense", "/api/v1/me"])

@@ -8,9 +8,9 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from accounts.models import User
-from portal.session_cookie import cookie_of, key_in
+from portal.web.session_cookie import session_key_in, signed_cookie
 from tests import make
-from workloads.watching import caller
+from workloads.gateway.stream_access import stream_caller
 
 pytestmark = pytest.mark.django_db
 
@@ -29,7 +29,7 @@ def test_signing_in_gives_a_cookie_that_no_row_has(alice: User, client: Client) 
     cookie = answer.cookies[settings.SESSION_COOKIE_NAME]
     assert cookie["httponly"]
     key = Session.objects.get().session_key
-    assert (key_in(cookie.value), cookie.value != key, len(cookie.value) > len(key) + 40) == (key, True, True)
+    assert (session_key_in(cookie.value), cookie.value != key, len(cookie.value) > len(key) + 40) == (key, True, True)
     assert client.get("/tokens").status_code == 200
     assert client.post("/logout").cookies[settings.SESSION_COOKIE_NAME].value == ""
 
@@ -37,6 +37,6 @@ def test_signing_in_gives_a_cookie_that_no_row_has(alice: User, client: Client) 
 def test_doors_believe_no_bare_key_either(alice: User, client: Client) -> None:
     client.force_login(alice)
     key = Session.objects.get().session_key
-    assert key_in(key) == key_in("") == key_in(f"{key}:") == ""
-    assert caller(session_key=key_in(key), bearer="") is None
-    assert caller(session_key=key_in(cookie_of(key)), bearer="") is not None
+    assert session_key_in(key) == session_key_in("") == session_key_in(f"{key}:") == ""
+    assert stream_caller(session_key=session_key_in(key), bearer="") is None
+    assert stream_caller(session_key=session_key_in(signed_cookie(key)), bearer="") is not None

@@ -9,9 +9,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.models import Role
-from portal import single_sign_on
-from portal.single_sign_on import SingleSignOn, configured
-from tenants import policy
+from portal.core import single_sign_on
+from portal.core.single_sign_on import SingleSignOn, single_sign_on_config
+from tenants.members import policy
 
 GOOD = {
     "issuer": "https://sso.example.org/realms/example",
@@ -24,7 +24,7 @@ GOOD = {
 
 
 def made(**changed: Any) -> SingleSignOn:
-    found = configured(**(GOOD | changed))
+    found = single_sign_on_config(**(GOOD | changed))
     assert found is not None
     return found
 
@@ -37,7 +37,7 @@ def test_the_example_is_one() -> None:
 
 
 def test_without_an_issuer_there_is_none() -> None:
-    assert configured(**(GOOD | {"issuer": "", "groups": "nonsense"})) is None
+    assert single_sign_on_config(**(GOOD | {"issuer": "", "groups": "nonsense"})) is None
 
 
 def test_the_secret_is_not_printed() -> None:

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.db import models
 from django.db.models.signals import post_init, pre_init
 
-from portal.sql import columns, instance, select
+from portal.core.sql import columns, instance, select
 from tests import make
 
 MODELS = [model for model in apps.get_models() if any(field.primary_key for field in model._meta.concrete_fields)]

@@ -5,9 +5,9 @@ from allauth.mfa.models import Authenticator
 from django.contrib import admin
 from django.test import Client
 
-from accounts.actions import set_roles
-from accounts.actor import system
+from accounts.core.actor import system_actor
 from accounts.models import Event, Role, User
+from accounts.people.actions import set_roles
 from tests import make
 
 
@@ -39,7 +39,7 @@ def test_staff_get_in(client: Client, role: Role) -> None:
 def test_whose_role_is_taken_back_is_out_at_the_next_click(client: Client) -> None:
     stella = make.user("Stella", roles=[Role.OPERATOR])
     make.administrator(client, stella)
-    set_roles(stella.pk, [], by=system("test"))
+    set_roles(stella.pk, [], by=system_actor("test"))
     assert client.get("/admin/", follow=True).status_code == 404
 
 

@@ -12,7 +12,7 @@ from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.test import Client
 
-from portal.templatetags.ui import STATUSES
+from portal.ui.statuses import STATUSES
 
 ROOT = Path(settings.BASE_DIR)
 VENDOR = ROOT / "static" / "vendor"

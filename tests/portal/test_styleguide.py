@@ -11,9 +11,10 @@ from django.test import Client, RequestFactory
 
 from accounts.models import User
 from cluster.models import AppliedObject
-from portal.templatetags.ui import STATUSES, relative, units
+from portal.templatetags.ui import relative, units
+from portal.ui.statuses import STATUSES
 from tenants.models import QuotaLine
-from workloads.phase import Phase
+from workloads.status.types import Phase
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from portal.transitions import move
+from portal.core.errors import Refused
+from portal.core.transitions import move_state
 from tenants.models import QuotaLine, QuotaRequest, Tenant
 from tests.threads import in_threads
 
@@ -31,7 +31,7 @@ def line(team_a: Tenant, alice: User, a100: GpuClass) -> QuotaLine:
 
 
 def test_a_move_changes_the_state_and_what_belongs_to_it(line: QuotaLine, dana: User) -> None:
-    move(QuotaLine, line.pk, to=State.DENIED, decided_by=dana, reason="No capacity before May.")
+    move_state(QuotaLine, line.pk, to=State.DENIED, decided_by=dana, reason="No capacity before May.")
 
     line.refresh_from_db()
     assert (line.state, line.decided_by, line.reason) == ("denied", dana, "No capacity before May.")
@@ -44,7 +44,7 @@ def test_what_is_decided_stays_decided(line: QuotaLine, state: str) -> None:
     )
 
     with pytest.raises(Refused, match=f"is {state} already") as refused:
-        move(QuotaLine, line.pk, to=State.DENIED, reason="too late")
+        move_state(QuotaLine, line.pk, to=State.DENIED, reason="too late")
 
     line.refresh_from_db()
     assert refused.value.code == "already_decided"
@@ -54,14 +54,14 @@ def test_what_is_decided_stays_decided(line: QuotaLine, state: str) -> None:
 
 def test_what_is_gone_cannot_be_decided(db: None) -> None:
     with pytest.raises(Refused) as refused:
-        move(QuotaLine, 4711, to=State.DENIED)
+        move_state(QuotaLine, 4711, to=State.DENIED)
 
     assert refused.value.code == "not_found"
 
 
 def test_a_state_to_which_nothing_leads_is_a_mistake_of_ours(line: QuotaLine) -> None:
     with pytest.raises(ValueError, match="No state of QuotaLine leads to 'pending'"):
-        move(QuotaLine, line.pk, to=State.PENDING)
+        move_state(QuotaLine, line.pk, to=State.PENDING)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -72,7 +72,7 @@ def test_of_four_who_decide_at_once_exactly_one_succeeds(line: QuotaLine) -> Non
     def decide() -> None:
         start.wait()
         try:
-            move(QuotaLine, line.pk, to=State.DENIED, reason=threading.current_thread().name)
+            move_state(QuotaLine, line.pk, to=State.DENIED, reason=threading.current_thread().name)
             answers.append(threading.current_thread().name)
         except Refused as refused:
             answers.append(refused.code)

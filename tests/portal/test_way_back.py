@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from portal.way_back import way_back
+from portal.web.safe_redirect import safe_redirect_target
 from tests import make
 
 pytestmark = pytest.mark.django_db
@@ -67,4 +67,4 @@ def test_no_other_is(client: Client, alice: User, wanted: str) -> None:
 
 @pytest.mark.parametrize("wanted", [None, "", " "])
 def test_without_one_there_is_another_way(wanted: str | None) -> None:
-    assert way_back(wanted, otherwise="/start") == "/start"
+    assert safe_redirect_target(wanted, otherwise="/start") == "/start"

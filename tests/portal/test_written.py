@@ -1,4 +1,4 @@
-"""Rows as `portal.written` writes them: always what DRF writes."""
+"""Rows as `accounts.rest.fast_serializer` writes them: always what DRF writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from django.core.exceptions import ObjectDoesNotExist
 from rest_framework import serializers
 
-from portal.written import writer
+from accounts.rest.fast_serializer import row_writer
 
 AT = datetime(2026, 11, 22, 10, 0, 0, 123456, tzinfo=UTC)
 
@@ -86,7 +86,7 @@ def test_a_row_is_written_as_by_the_serializer(row: Any, other: dict[str, Any]) 
     of_row = {**(row if isinstance(row, dict) else vars(row)), **other}
     changed = of_row if isinstance(row, dict) else SimpleNamespace(**of_row)
 
-    found = writer(Row())(changed)
+    found = row_writer(Row())(changed)
 
     expected = Row().to_representation(changed)
     assert found == expected
@@ -104,7 +104,7 @@ def test_what_a_row_points_to_may_be_gone() -> None:
         watch = Inner(default={"name": "not this", "at": None})
         name = serializers.CharField(source="watch.name", default="nor this")
 
-    assert writer(Pointed())(Pointing()) == Pointed().to_representation(Pointing()) == {"watch": None, "name": None}
+    assert row_writer(Pointed())(Pointing()) == Pointed().to_representation(Pointing()) == {"watch": None, "name": None}
 
 
 @pytest.mark.parametrize("row", [{"name": "of two"}, SimpleNamespace(name="of two", spec=None)], ids=["dict", "object"])
@@ -114,4 +114,4 @@ def test_what_is_missing_is_no_null(row: Any) -> None:
         size = serializers.IntegerField()
 
     with pytest.raises((KeyError, AttributeError), match="size"):
-        writer(Both())(row)
+        row_writer(Both())(row)

@@ -17,10 +17,11 @@ import psycopg
 import pytest
 import redis as redis_client
 
-from devcluster import postgres, redis
-from devcluster.api import Api
-from devcluster.faults import ApiProxy
-from devcluster.processes import Command, Supervisor, free_port
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.processes.ports import free_port
+from devcluster.processes.supervisor import Command, Supervisor
+from devcluster.services import postgres, redis
 from tests import make
 from tests.waiting import wait_until
 

@@ -20,9 +20,9 @@ def main(what: str, *rest: str) -> None:
 
 
 def settle(cohort: str, slug: str) -> None:
-    from accounts.actor import system
+    from accounts.core.actor import system_actor
     from accounts.models import Role, User
-    from catalog.actions import activate
+    from catalog.classes.actions import activate
     from cluster.models import Cluster
     from tests import make
 
@@ -30,7 +30,7 @@ def settle(cohort: str, slug: str) -> None:
     assert User.objects.count() == 0
     make.user("Olga", roles=[Role.OPERATOR, Role.ADMIN])
     draft = make.gpu_class(cluster, slug=slug, life_cycle="draft")
-    activate(draft.pk, by=system("test"))
+    activate(draft.pk, by=system_actor("test"))
 
 
 def team(name: str, slug: str, units: str) -> None:
@@ -38,7 +38,7 @@ def team(name: str, slug: str, units: str) -> None:
 
     from catalog.models import GpuClass
     from cluster.models import Cluster
-    from portal.due import touch
+    from portal.core.due import touch
     from tenants.models import Namespace
     from tests import make
 
@@ -50,8 +50,8 @@ def team(name: str, slug: str, units: str) -> None:
 
 def viewer(name: str) -> None:
     """Says the token of a member who may only read."""
-    from accounts.actions import create_token
-    from accounts.actor import Actor
+    from accounts.api_tokens.actions import create_token
+    from accounts.core.actor import Actor
     from tenants.models import Tenant
     from tests import make
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.faults import WRITES
+from devcluster.faults.rules import WRITES
 from tests.onlooker import Onlooker, Versions
 from tests.recovery.conftest import Portal
 

@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from devcluster.api import Api
-from devcluster.kubelet import Kubelet, runs
+from devcluster.client.kube import Api
+from devcluster.kubelet.scripted import ScriptedKubelet, runs
 from tenants.models import Namespace
 from tests import churn, churn_ends, churn_processes, moments
 from tests.churn_accounts import Accounts
 from tests.churn_processes import Processes
 from tests.waiting import wait_until
 from tests.workloads.conftest import by_alice, granted, images, job, notebook, provisioned
-from workloads import actions
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 
 __all__ = ["by_alice", "granted", "images", "job", "notebook", "provisioned"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned")]
@@ -46,7 +46,7 @@ def processes(
 
 
 def test_nothing_is_left_over(
-    admin: Api, namespace_a: Namespace, a100: GpuClass, job: Wanted, notebook: Wanted, alice: User, by_alice: Actor,
+    admin: Api, namespace_a: Namespace, a100: GpuClass, job: LaunchSpec, notebook: LaunchSpec, alice: User, by_alice: Actor,
     processes: Processes, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     wanted = {"job": job, "notebook": notebook}
@@ -63,10 +63,10 @@ def test_nothing_is_left_over(
 
 
 def test_units_are_free_soon_after_the_pods_end(
-    admin: Api, namespace_a: Namespace, job: Wanted, by_alice: Actor, processes: Processes,
+    admin: Api, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, processes: Processes,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    kubelet, accounts = Kubelet(admin), Accounts(admin, namespace_a)
+    kubelet, accounts = ScriptedKubelet(admin), Accounts(admin, namespace_a)
     took = []
 
     def wait(is_so: Callable[[], object]) -> None:

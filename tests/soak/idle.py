@@ -23,8 +23,9 @@ from django.utils import timezone
 
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster, MirrorObject
-from devcluster.faults import WRITES, ApiProxy
-from devcluster.processes import Command, Supervisor
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.faults.rules import WRITES
+from devcluster.processes.supervisor import Command, Supervisor
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.cluster.watchers import ROOT, is_current

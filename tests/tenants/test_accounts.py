@@ -10,12 +10,14 @@ from django.db import connection, transaction
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from accounts import actions
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Delivery, Event, Role, Scope, User
+from accounts.people import actions
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import approvers, life, queries
+from portal.core.errors import Refused
+from tenants.approvers import actions as approver_actions
+from tenants.approvers import queries
+from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import ApproverFor, Membership, Tenant
 from tests import make
 from tests.calling import caller, send
@@ -93,8 +95,8 @@ def test_an_action_asks_for_the_scope_itself(ada: User, bob: User) -> None:
         lambda: actions.set_roles(bob.pk, [], by=reader),
         lambda: actions.suspend_user(bob.pk, because="x", by=reader),
         lambda: actions.restore_user(bob.pk, by=reader),
-        lambda: approvers.let_decide(bob.pk, None, by=reader),
-        lambda: approvers.decide_no_more(bob.pk, None, by=reader),
+        lambda: approver_actions.grant_class(bob.pk, None, by=reader),
+        lambda: approver_actions.revoke_class(bob.pk, None, by=reader),
     ):
         with pytest.raises(Refused) as refused:
             ask()
@@ -241,7 +243,7 @@ def test_nobody_changes_themselves(ada: User, a100: GpuClass) -> None:
 
 def test_not_even_the_portal_takes_the_last_administrator_away(ada: User, olga: User) -> None:
     """A directory's groups may say so at a sign-in."""
-    by = system("rule directory")
+    by = system_actor("rule directory")
     actions.set_roles(olga.pk, [Role.OPERATOR], by=by)
     for take in (
         lambda: actions.set_roles(ada.pk, [Role.OPERATOR], by=by),
@@ -258,7 +260,7 @@ def test_not_even_the_portal_takes_the_last_administrator_away(ada: User, olga: 
 def test_one_whose_account_is_suspended_does_not_count(ada: User, olga: User) -> None:
     actions.suspend_user(olga.pk, because="left", by=page(ada))
     with pytest.raises(Refused) as refused:
-        actions.set_roles(ada.pk, [], by=system("rule directory"))
+        actions.set_roles(ada.pk, [], by=system_actor("rule directory"))
     assert refused.value.code == "last_admin"
     # Of the other one, who does not count anyway, it may be taken.
     actions.set_roles(olga.pk, [], by=page(ada))
@@ -271,7 +273,7 @@ def test_of_two_that_go_at_once_one_stays() -> None:
 
     def second() -> None:
         try:
-            actions.set_roles(olga.pk, [], by=system("rule directory"))
+            actions.set_roles(olga.pk, [], by=system_actor("rule directory"))
         except Refused as refused:
             said.append(refused.code)
         finally:
@@ -279,7 +281,7 @@ def test_of_two_that_go_at_once_one_stays() -> None:
 
     other = threading.Thread(target=second)
     with transaction.atomic():
-        actions.set_roles(ada.pk, [], by=system("rule directory"))
+        actions.set_roles(ada.pk, [], by=system_actor("rule directory"))
         other.start()
         # It cannot come to an end before this transaction does.
         other.join(timeout=0.3)
@@ -338,7 +340,9 @@ def test_a_team_that_nobody_else_owns_is_named_before(ada: User, alice: User, bo
 
 def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(team_a: Tenant, olga: User) -> None:
     """Both are reads of tenants.queries, and by one name the one once hid the other."""
-    life.set_wanted(team_a.namespaces.get().pk, to="suspended", because="The course is over.", by=page(olga))
+    lifecycle_actions.set_namespace_state(
+        team_a.namespaces.get().pk, to="suspended", because="The course is over.", by=page(olga)
+    )
     assert caller(olga).get("/api/v1/tenants/team-a/namespace").json()["because"] == "The course is over."
 
 
@@ -346,7 +350,7 @@ def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(tea
 
 
 def decides(user: User) -> frozenset[str] | None:
-    found = queries.rights(page(User.objects.get(pk=user.pk))).own
+    found = queries.rights_of(page(User.objects.get(pk=user.pk))).own
     assert found is not None
     return found.classes
 
@@ -381,7 +385,7 @@ def test_given_twice_is_told_once(ada: User, a100: GpuClass) -> None:
     dora = make.user("Dora", roles=[Role.APPROVER])
     for slug in (a100.slug, None):
         for _ in range(2):
-            approvers.let_decide(dora.pk, slug, by=page(ada))
+            approver_actions.grant_class(dora.pk, slug, by=page(ada))
     assert ApproverFor.objects.count() == Event.objects.filter(verb="approver.named").count() == 2
 
 
@@ -398,9 +402,9 @@ def test_what_was_given_does_not_count_without_the_role_and_can_be_taken_back(
     ada: User, dana: User, a100: GpuClass
 ) -> None:
     actions.set_roles(dana.pk, [], by=page(ada))
-    assert not queries.rights(page(User.objects.get(pk=dana.pk)))
+    assert not queries.rights_of(page(User.objects.get(pk=dana.pk)))
     assert "not now: no approver" in signed_in(ada).get("/people").content.decode()
-    approvers.decide_no_more(dana.pk, None, by=page(ada))
+    approver_actions.revoke_class(dana.pk, None, by=page(ada))
     assert not ApproverFor.objects.exists()
 
 
@@ -418,8 +422,8 @@ def test_what_is_not_there_cannot_be_given_or_taken(ada: User, dana: User, a100:
 
 
 def test_the_portal_itself_names_the_first_approver(bob: User) -> None:
-    actions.set_roles(bob.pk, [Role.APPROVER], by=system("setup"))
-    approvers.let_decide(bob.pk, None, by=system("setup"))
+    actions.set_roles(bob.pk, [Role.APPROVER], by=system_actor("setup"))
+    approver_actions.grant_class(bob.pk, None, by=system_actor("setup"))
     assert decides(bob) is None
 
 
@@ -427,7 +431,7 @@ def test_a_role_that_was_taken_a_moment_ago_gives_no_class(ada: User, dana: User
     stale = page(User.objects.get(pk=ada.pk))
     User.objects.filter(pk=ada.pk).update(roles=["operator"])
     with pytest.raises(Refused) as refused:
-        approvers.let_decide(dana.pk, a100.slug, by=stale)
+        approver_actions.grant_class(dana.pk, a100.slug, by=stale)
     assert refused.value.code == "not_allowed"
 
 
@@ -435,12 +439,12 @@ def test_createsuperuser_can_make_every_role(db: None) -> None:
     first = User.objects.create_superuser(email="first@example.org", name="First", password=None)
     dora = make.user("Dora")
     actions.set_roles(dora.pk, list(Role), by=page(first))
-    assert queries.rights(page(first)).classes == frozenset()
+    assert queries.rights_of(page(first)).classes == frozenset()
 
 
 def test_what_happened_stands_on_the_page(ada: User, bob: User, a100: GpuClass) -> None:
     actions.set_roles(bob.pk, [Role.APPROVER], by=page(ada))
-    approvers.let_decide(bob.pk, a100.slug, by=page(ada))
+    approver_actions.grant_class(bob.pk, a100.slug, by=page(ada))
     text = signed_in(ada).get(f"/people/{bob.pk}").content.decode()
     assert "set the roles of Bob: approver" in text
     assert f"gave more to decide to Bob: {a100.slug}" in text

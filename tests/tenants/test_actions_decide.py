@@ -12,14 +12,17 @@ from django.db import IntegrityError, OperationalError, connection, connections
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass, Pool
-from portal.errors import Refused, to_refusal
-from tenants import actions, queries
-from tenants.actions import Decision, OverPromise
+from portal.core.errors import Refused, to_refusal
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import Grant, Namespace, QuotaLine, QuotaRequest, Rule, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision, OverPromise
+from tenants.requests.types import RequestedLine
 from tests import make
 
 State = QuotaLine.State
@@ -29,23 +32,27 @@ def page(user: User) -> Actor:
     return Actor(user=user, via="page", request_id="request-0001")
 
 
-def asked(gpu_class: GpuClass, units: int, *, days: int = 30, kind: str = "base", starts_in_days: int = 0) -> Asked:
+def asked(
+    gpu_class: GpuClass, units: int, *, days: int = 30, kind: str = "base", starts_in_days: int = 0
+) -> RequestedLine:
     start = timezone.now() + timedelta(days=starts_in_days)
-    return Asked(gpu_class=gpu_class.slug, units=units, starts=start, ends=start + timedelta(days=days), kind=kind)
+    return RequestedLine(
+        gpu_class=gpu_class.slug, units=units, starts=start, ends=start + timedelta(days=days), kind=kind
+    )
 
 
-def file(team: Tenant, by: User, *lines: Asked) -> QuotaRequest:
+def file(team: Tenant, by: User, *lines: RequestedLine) -> QuotaRequest:
     return actions.file_request(team.slug, lines=lines, justification="Two trainings.", by=page(by))
 
 
 def approve(request: QuotaRequest, by: User, **values: Any) -> QuotaRequest:
     over_promise = values.pop("over_promise", None)
     decisions = [Decision(line_id=line.pk, approve=True, **values) for line in request.lines.all()]
-    return actions.decide(request.pk, decisions, by=page(by), over_promise=over_promise)
+    return decision_actions.decide_request(request.pk, decisions, by=page(by), over_promise=over_promise)
 
 
 def in_force(team: Tenant, at: datetime | None = None) -> list[int]:
-    return sorted(queries.units_in_force(team.pk, at or queries.now()).values())
+    return sorted(queries.units_in_force(team.pk, at or core_queries.database_now()).values())
 
 
 @pytest.fixture
@@ -182,8 +189,10 @@ def test_denying_needs_a_reason_and_grants_nothing(team_a: Tenant, limited: GpuC
     request = file(team_a, alice, asked(limited, 2))
     line = request.lines.get()
     with pytest.raises(Refused, match="Say in up to 500 characters why"):
-        actions.decide(request.pk, [Decision(line.pk, approve=False)], by=page(dana))
-    actions.decide(request.pk, [Decision(line.pk, approve=False, reason="Use a slice.")], by=page(dana))
+        decision_actions.decide_request(request.pk, [Decision(line.pk, approve=False)], by=page(dana))
+    decision_actions.decide_request(
+        request.pk, [Decision(line.pk, approve=False, reason="Use a slice.")], by=page(dana)
+    )
     line.refresh_from_db()
     assert (line.state, line.reason) == (State.DENIED, "Use a slice.")
     assert not Grant.objects.exists()
@@ -213,7 +222,9 @@ def test_a_closed_team_gets_nothing_but_its_answer(
         approve(request, dana)
     assert refused.value.code == "closed"
     line = request.lines.get()
-    actions.decide(request.pk, [Decision(line.pk, approve=False, reason="The team closes.")], by=page(dana))
+    decision_actions.decide_request(
+        request.pk, [Decision(line.pk, approve=False, reason="The team closes.")], by=page(dana)
+    )
     assert request.lines.get().state == State.DENIED
 
 
@@ -232,9 +243,9 @@ def test_lines_of_one_request_may_be_decided_apart(team_a: Tenant, limited: GpuC
     mig = make.gpu_class(limited.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb", promise_limit=7)
     request = file(team_a, alice, asked(limited, 2), asked(mig, 3))
     first, second = request.lines.order_by("pk")
-    actions.decide(request.pk, [Decision(second.pk, approve=True)], by=page(dana))
+    decision_actions.decide_request(request.pk, [Decision(second.pk, approve=True)], by=page(dana))
     assert [line.state for line in request.lines.order_by("pk")] == [State.PENDING, State.APPROVED]
-    actions.decide(request.pk, [Decision(first.pk, approve=False, reason="Not now.")], by=page(dana))
+    decision_actions.decide_request(request.pk, [Decision(first.pk, approve=False, reason="Not now.")], by=page(dana))
     assert in_force(team_a) == [3]
 
 
@@ -286,13 +297,13 @@ def test_the_last_units_are_promised_once(team_a: Tenant, limited: GpuClass, ali
     filed = [file(team, alice, asked(limited, 5)) for team in teams]
     results = at_once(*(lambda request=request: approve(request, dana) for request in filed))
     assert sorted(results) == ["ok", "over_promised", "over_promised", "over_promised"]
-    assert sum(queries.promised_units(limited.cluster, queries.now()).values()) == 5
+    assert sum(queries.promised_units(limited.cluster, core_queries.database_now()).values()) == 5
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_decide_and_withdraw_one_wins(team_a: Tenant, limited: GpuClass, alice: User, dana: User) -> None:
     request = file(team_a, alice, asked(limited, 2))
-    results = at_once(lambda: approve(request, dana), lambda: actions.withdraw(request.pk, by=page(alice)))
+    results = at_once(lambda: approve(request, dana), lambda: actions.withdraw_request(request.pk, by=page(alice)))
     assert sorted(results) == ["already_decided", "ok"]
     granted = results[0] == "ok"
     assert request.lines.get().state == (State.APPROVED if granted else State.WITHDRAWN)
@@ -367,4 +378,4 @@ def test_a_decision_asks_no_more_of_the_database_than_it_has_to(
     # the clock, role and rights; what is promised to all and to the team, four of the cluster; the line and its grant;
     # the namespace touched, pool and plans woken; the event, managers, mails.
     with django_assert_num_queries(22):
-        actions.decide(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
+        decision_actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))

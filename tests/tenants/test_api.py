@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from accounts.models import Scope, User
 from catalog.models import GpuClass
-from tenants import queries
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import QuotaRequest, Tenant
 from tests import make, mirrored
 from tests.calling import caller
@@ -64,7 +65,7 @@ def test_file_decide_and_see_it_in_force(
     ]
     assert team["namespace"]["is_settled"] is False
     assert [member["role"] for member in team["members"]] == ["owner", "member"]
-    assert list(queries.units_in_force(team_a.pk, queries.now()).values()) == [2]
+    assert list(queries.units_in_force(team_a.pk, core_queries.database_now()).values()) == [2]
 
 
 def test_withdraw(filed: dict[str, Any], alice: User) -> None:

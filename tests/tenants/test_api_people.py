@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, Scope, User
-from tenants import members
+from tenants.members import actions as member_actions
+from tenants.members.invitations import actions as invitation_actions
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
 from tests import make
 from tests.calling import caller, send
@@ -64,8 +65,8 @@ def test_lists_cost_the_same_for_many(
 ) -> None:
     for number in range(10):
         make.member(team_a, make.user(f"member{number}"))
-        members.add_member("team-a", email=f"x{number}@example.org", role="member", by=Actor(alice, "page"))
-        members.ask_to_join("team-a", message="", by=Actor(make.user(f"joiner{number}"), "page"))
+        member_actions.add_member("team-a", email=f"x{number}@example.org", role="member", by=Actor(alice, "page"))
+        invitation_actions.ask_to_join("team-a", message="", by=Actor(make.user(f"joiner{number}"), "page"))
     client = Client()
     client.force_login(alice)
     client.get(path)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tests import chaos
 
 

@@ -10,15 +10,18 @@ from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Scope, User
 from catalog.models import GpuClass, Pool
 from cluster.models import AppliedObject
-from portal.errors import Refused
-from tenants import closing, life, queries
+from portal.core.errors import Refused
+from tenants.core import queries
+from tenants.grants import queries as grant_queries
+from tenants.grants.overcommit import queries as overcommit_queries
+from tenants.grants.promises import Promise
+from tenants.lifecycle import actions as lifecycle_actions
+from tenants.lifecycle.closing import actions as closing_actions
 from tenants.models import Grant, Membership, Namespace, Tenant
-from tenants.promises import Promise
-from tenants.queries import grants
 from tests import make
 from tests.tenants.test_founding import page
 
@@ -26,7 +29,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def close(row: Namespace, by: User, **terms: Any) -> Namespace:
-    return life.set_wanted(row.pk, to="closed", by=page(by), **terms)
+    return lifecycle_actions.set_namespace_state(row.pk, to="closed", by=page(by), **terms)
 
 
 def move_back(row: Namespace, by: timedelta) -> Namespace:
@@ -53,14 +56,14 @@ def told(user: User) -> list[str]:
 
 
 def test_a_day_to_take_it_back_and_a_month_for_the_volumes(namespace_a: Namespace, olga: User) -> None:
-    before = queries.now()
+    before = queries.database_now()
     row = close(namespace_a, olga)
     assert row.closes_at is not None
     assert row.volumes_until is not None
-    assert before + 24 * HOUR <= row.closes_at <= queries.now() + 24 * HOUR
+    assert before + 24 * HOUR <= row.closes_at <= queries.database_now() + 24 * HOUR
     assert row.volumes_until == row.closes_at + 30 * DAY
     assert row.gone_at is None
-    row = life.set_wanted(row.pk, to="active", by=page(olga))
+    row = lifecycle_actions.set_namespace_state(row.pk, to="active", by=page(olga))
     assert (row.wanted, row.closes_at, row.volumes_until) == ("active", None, None)
 
 
@@ -88,21 +91,27 @@ def test_times_have_bounds(namespace_a: Namespace, olga: User, terms: dict[str, 
 def test_after_the_grace_nobody_takes_it_back(namespace_a: Namespace, olga: User) -> None:
     move_back(close(namespace_a, olga), 24 * HOUR)
     for to in ("active", "suspended", "closed"):
-        assert refused(lambda to=to: life.set_wanted(namespace_a.pk, to=to, by=page(olga))) == "closed"
+        assert (
+            refused(lambda to=to: lifecycle_actions.set_namespace_state(namespace_a.pk, to=to, by=page(olga)))
+            == "closed"
+        )
 
 
 def test_within_the_grace_only_resuming_is_possible(namespace_a: Namespace, olga: User) -> None:
     closed = close(namespace_a, olga)
     assert refused(lambda: close(namespace_a, olga, grace_hours=0)) == "closed"
-    assert refused(lambda: life.set_wanted(namespace_a.pk, to="suspended", by=page(olga))) == "closed"
+    assert (
+        refused(lambda: lifecycle_actions.set_namespace_state(namespace_a.pk, to="suspended", by=page(olga)))
+        == "closed"
+    )
     namespace_a.refresh_from_db()
     assert namespace_a.closes_at == closed.closes_at
-    life.set_wanted(namespace_a.pk, to="active", by=page(olga))
+    lifecycle_actions.set_namespace_state(namespace_a.pk, to="active", by=page(olga))
 
 
 def test_a_token_needs_the_right_scope(namespace_a: Namespace, olga: User) -> None:
     by = Actor(user=olga, via="token x", scopes=frozenset({Scope.READ, Scope.REQUEST}))
-    assert refused(lambda: life.set_wanted(namespace_a.pk, to="closed", by=by)) == "missing_scope"
+    assert refused(lambda: lifecycle_actions.set_namespace_state(namespace_a.pk, to="closed", by=by)) == "missing_scope"
 
 
 @pytest.mark.parametrize(
@@ -129,9 +138,9 @@ def test_units_stay_promised_while_it_can_be_taken_back(
 ) -> None:
     make.grant(team_a, a100, units=4)
     close(namespace_a, olga)
-    assert queries.promised_units(namespace_a.cluster, queries.now()) == {a100.pk: 4}
-    life.set_wanted(namespace_a.pk, to="active", by=page(olga))
-    assert queries.units_in_force(team_a.pk, queries.now()) == {a100.pk: 4}
+    assert grant_queries.promised_units(namespace_a.cluster, queries.database_now()) == {a100.pk: 4}
+    lifecycle_actions.set_namespace_state(namespace_a.pk, to="active", by=page(olga))
+    assert grant_queries.units_in_force(team_a.pk, queries.database_now()) == {a100.pk: 4}
 
 
 def test_closing_at_once_gives_every_unit_back_in_the_same_transaction(
@@ -150,9 +159,11 @@ def test_closing_at_once_gives_every_unit_back_in_the_same_transaction(
     row = close(namespace_a, olga, grace_hours=0)
     closes_at = row.closes_at
     assert closes_at is not None
-    now = queries.now()
-    assert queries.promised_units(a100.cluster, now) == {a100.pk: 5}
-    assert grants.taken_units(a100.cluster, now) == {a100.pk: 5}, "no grace holds units of a team that runs nothing"
+    now = queries.database_now()
+    assert grant_queries.promised_units(a100.cluster, now) == {a100.pk: 5}
+    assert grant_queries.unlendable_units(a100.cluster, now) == {a100.pk: 5}, (
+        "no grace holds units of a team that runs nothing"
+    )
     assert free_for_others(a100, limit=17, units=12) is True
     assert not Grant.objects.filter(pk=later.pk).exists()
     for grant, end, grace in ((running, closes_at, 0 * HOUR), (boost, closes_at, 0 * HOUR)):
@@ -175,9 +186,9 @@ def test_closing_at_once_gives_every_unit_back_in_the_same_transaction(
 
 def free_for_others(gpu_class: GpuClass, *, limit: int, units: int) -> bool:
     """Whether another team could be promised so many for a day, beginning now."""
-    now = queries.now()
+    now = queries.database_now()
     promised = Promise(units, now, now + DAY)
-    return queries.excess_of(0, gpu_class, promised, is_base=True, limit=limit, at=now) is None
+    return overcommit_queries.overcommit_of(0, gpu_class, promised, is_base=True, limit=limit, at=now) is None
 
 
 def test_when_the_grace_is_over_the_grants_end_with_it(
@@ -186,7 +197,7 @@ def test_when_the_grace_is_over_the_grants_end_with_it(
     grant = make.grant(team_a, a100, units=4, since=timezone.now() - 5 * DAY)
     row = move_back(close(namespace_a, olga), 25 * HOUR)
     for _ in range(2):
-        assert closing.carry_out(row, queries.now())
+        assert closing_actions.finalize_closing(row, queries.database_now())
     grant.refresh_from_db()
     assert grant.period.upper == row.closes_at, "as announced, however late a worker comes"
     [event] = Event.objects.filter(verb="namespace.closed")
@@ -202,11 +213,11 @@ def test_what_is_taken_back_while_a_worker_comes_is_not_carried_out(
 ) -> None:
     grant = make.grant(team_a, a100, units=4)
     row = close(namespace_a, olga)
-    life.set_wanted(namespace_a.pk, to="active", by=page(olga))
+    lifecycle_actions.set_namespace_state(namespace_a.pk, to="active", by=page(olga))
     assert row.closes_at is not None
-    assert not closing.carry_out(row, row.closes_at + HOUR)
+    assert not closing_actions.finalize_closing(row, row.closes_at + HOUR)
     grant.refresh_from_db()
-    assert grant.period.upper > queries.now()
+    assert grant.period.upper > queries.database_now()
     assert not Event.objects.filter(verb="namespace.closed").exists()
 
 
@@ -232,15 +243,15 @@ def test_owners_and_managers_are_told_each_step_once(
 
     announced = list(Delivery.objects.values_list("pk", flat=True))
     for days, expected in ((0, 0), (22, 0), (23, 1), (29, 1)):
-        row = move_back(row, row.closes_at + days * DAY - queries.now()) if days else row
+        row = move_back(row, row.closes_at + days * DAY - queries.database_now()) if days else row
         for _ in range(2):
-            closing.remind_of_volumes(row, queries.now(), claims=2)
+            closing_actions.remind_of_volume_deletion(row, queries.database_now(), claims=2)
         assert Event.objects.filter(verb="namespace.reminded").count() == expected, days
     reminder = Delivery.objects.exclude(pk__in=announced).get(user=charlie)
     assert row.volumes_until is not None
     assert "Its 2 volumes with everything on them are deleted on" in reminder.body
     for _ in range(2):
-        closing.set_gone(row, queries.now())
+        closing_actions.mark_deleted(row, queries.database_now())
     assert told(alice) == told(charlie)
     assert told(alice)[2] == "Team A is gone from the cluster"
     assert len(told(alice)) == 3
@@ -250,14 +261,14 @@ def test_owners_and_managers_are_told_each_step_once(
 def test_a_second_closing_is_told_again(namespace_a: Namespace, olga: User) -> None:
     for number in (1, 2):
         row = move_back(close(namespace_a, olga, keep_days=20), 24 * HOUR + 14 * DAY)
-        closing.remind_of_volumes(row, queries.now(), claims=1)
+        closing_actions.remind_of_volume_deletion(row, queries.database_now(), claims=1)
         assert Event.objects.filter(verb="namespace.reminded").count() == number
         Namespace.objects.update(wanted="active", closes_at=None, volumes_until=None)
 
 
 def test_volumes_that_are_kept_for_a_week_have_no_reminder_of_their_own(namespace_a: Namespace, olga: User) -> None:
     row = move_back(close(namespace_a, olga, keep_days=7), 24 * HOUR)
-    closing.remind_of_volumes(row, queries.now(), claims=1)
+    closing_actions.remind_of_volume_deletion(row, queries.database_now(), claims=1)
     assert not Event.objects.filter(verb="namespace.reminded").exists()
 
 
@@ -265,9 +276,9 @@ def test_the_next_look_is_at_the_reminder_then_at_the_end(namespace_a: Namespace
     row = close(namespace_a, olga)
     assert row.closes_at is not None
     assert row.volumes_until is not None
-    assert closing.clock(row, row.closes_at) == row.volumes_until - 7 * DAY
-    assert closing.clock(row, row.volumes_until - 7 * DAY) == row.volumes_until
-    assert closing.clock(row, row.volumes_until) is None
+    assert closing_actions.next_volume_check(row, row.closes_at) == row.volumes_until - 7 * DAY
+    assert closing_actions.next_volume_check(row, row.volumes_until - 7 * DAY) == row.volumes_until
+    assert closing_actions.next_volume_check(row, row.volumes_until) is None
 
 
 def test_a_grant_that_begins_when_the_grace_ends_never_begins(
@@ -279,5 +290,5 @@ def test_a_grant_that_begins_when_the_grace_ends_never_begins(
         tenant=team_a, gpu_class=a100, units=1, period=DateTimeTZRange(row.closes_at, row.closes_at + DAY)
     )
     with transaction.atomic():
-        closing.end_grants(row, row.closes_at)
+        closing_actions.end_grants(row, row.closes_at)
     assert not Grant.objects.exists()

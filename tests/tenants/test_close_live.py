@@ -14,14 +14,15 @@ from django.utils import timezone
 
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from cluster.apply import create_once
-from cluster.kube import Kube
+from cluster.apply.reconcile import create_once
+from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
+from cluster.manifests.run_spec import ClaimSpec
 from cluster.models import AppliedObject
-from cluster.run_spec import ClaimSpec
-from devcluster.api import Api, ApiError
-from portal.due import DONE, Outcome, owner_label
-from tenants import closing, life
+from devcluster.client.kube import Api, ApiError
+from portal.core.due import DONE, Outcome, owner_label
+from tenants.lifecycle import actions as lifecycle_actions
+from tenants.lifecycle.closing import actions as closing_actions
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
 from tests.queued import admitted, launch, spec
@@ -71,7 +72,7 @@ def test_in_the_grace_what_runs_goes_on_and_nothing_new_starts(
     look()
     launch(kube_worker, a100, namespace_a, name="runs")
     wait_until(lambda: "runs-1" in admitted(admin, namespace_a))
-    row = life.set_wanted(namespace_a.pk, to="closed", by=page(olga))
+    row = lifecycle_actions.set_namespace_state(namespace_a.pk, to="closed", by=page(olga))
     assert look().clock == row.closes_at
     assert stop_policy(admin, namespace_a) == "Hold"
     launch(kube_worker, a100, namespace_a, name="new")
@@ -79,7 +80,7 @@ def test_in_the_grace_what_runs_goes_on_and_nothing_new_starts(
     look()
     assert set(admitted(admin, namespace_a)) == {"runs-1"}
 
-    life.set_wanted(namespace_a.pk, to="active", by=page(olga))
+    lifecycle_actions.set_namespace_state(namespace_a.pk, to="active", by=page(olga))
     look()
     wait_until(lambda: set(admitted(admin, namespace_a)) == {"runs-1", "new-1"})
 
@@ -104,7 +105,7 @@ def test_volumes_are_kept_alone_until_their_day(
 
     namespace_a.refresh_from_db()
     assert namespace_a.volumes_until is not None
-    assert outcome.clock == namespace_a.volumes_until - closing.REMIND_BEFORE
+    assert outcome.clock == namespace_a.volumes_until - closing_actions.REMIND_BEFORE
     assert {item["kind"] for item in objects_of(admin, namespace_a)} == {"Namespace", "ResourceQuota"}
     assert admin.find("batch/v1/jobs", "train-1", namespace=namespace_a.name) is None
     hard = admin.get(KINDS["ResourceQuota"], "gpu-portal", namespace=namespace_a.name)["spec"]["hard"]

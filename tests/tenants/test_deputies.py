@@ -13,17 +13,22 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Role, Scope, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, deputies, founding, queries
-from tenants.decisions import Decision
+from portal.core.errors import Refused
+from tenants.approvers import queries
+from tenants.approvers.delegation import actions as delegation_actions
+from tenants.approvers.delegation.queries import delegation_rows
 from tenants.models import ApproverFor, Deputy, QuotaLine, QuotaRequest, TeamRequest, Tenant
-from tenants.policy import Asked
-from tenants.queries import founding as teams
-from tenants.queries import requests
-from tenants.queries.deputies import deputy_rows
+from tenants.onboarding.bundles import actions as bundle_actions
+from tenants.onboarding.team_requests import actions as team_request_actions
+from tenants.onboarding.team_requests import queries as teams
+from tenants.requests import actions
+from tenants.requests import queries as request_queries
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.threads import in_threads
 
@@ -49,17 +54,17 @@ def refused(verb: Callable[[], Any]) -> str:
 
 
 def name(by: User, who: User, *, since: float = 0, until: float = 10) -> Deputy:
-    return deputies.name_deputy(email=who.email, starts=days(since), ends=days(until), by=page(by))
+    return delegation_actions.name_delegate(email=who.email, starts=days(since), ends=days(until), by=page(by))
 
 
 def file(by: User, slug: str, team: str = "team-a") -> QuotaRequest:
-    asked = Asked(slug, 2, timezone.now(), days(30))
+    asked = RequestedLine(slug, 2, timezone.now(), days(30))
     return actions.file_request(team, lines=[asked], justification="Two trainings.", by=page(by))
 
 
 def deny(request: QuotaRequest, by: User) -> None:
     decisions = [Decision(line.pk, approve=False, reason="No cards.") for line in request.lines.all()]
-    actions.decide(request.pk, decisions, by=page(by))
+    decision_actions.decide_request(request.pk, decisions, by=page(by))
 
 
 @pytest.fixture
@@ -79,14 +84,14 @@ def filed(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> QuotaReque
 def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana: User, dave: User) -> None:
     assert as_(dave).get(f"/requests/{filed.pk}").status_code == 404
     name(dana, dave)
-    assert [row.pk for row in requests.inbox(queries.rights(page(dave)))] == [filed.pk]
+    assert [row.pk for row in request_queries.requests_to_decide(queries.rights_of(page(dave)))] == [filed.pk]
     inbox = as_(dave).get("/inbox").text
     assert f'href="/requests/{filed.pk}"' in inbox
     assert 'href="/deputies">Delegate<' in inbox
     assert "as Dave, deputy for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
     assert "as Dana, approver" in as_(dana).get(f"/requests/{filed.pk}").text
     line = filed.lines.get()
-    actions.decide(filed.pk, [Decision(line.pk, approve=True)], by=page(dave))
+    decision_actions.decide_request(filed.pk, [Decision(line.pk, approve=True)], by=page(dave))
     line.refresh_from_db()
     assert (line.decided_by, line.facts["deputy_for"]) == (dave, "Dana")
     event = Event.objects.get(verb="request.decided")
@@ -116,11 +121,11 @@ def test_never_what_the_approver_asked_for_or_for_a_team_of_the_approver(
     name(dana, dave)
     make.member(team_a, dana)
     assert refused(lambda: deny(filed, dave)) == "not_your_class"
-    assert not requests.inbox(queries.rights(page(dave))).exists()
+    assert not request_queries.requests_to_decide(queries.rights_of(page(dave))).exists()
     team_a.memberships.filter(user=dana).delete()
     QuotaRequest.objects.update(filed_by=dana)
     assert refused(lambda: deny(filed, dave)) == "not_your_class"
-    assert not requests.inbox(queries.rights(page(dave))).exists()
+    assert not request_queries.requests_to_decide(queries.rights_of(page(dave))).exists()
     # Another approver's right does reach it.
     name(make.approver("Dora"), dave)
     deny(filed, dave)
@@ -140,17 +145,19 @@ VOID: dict[str, Callable[[User, User], object]] = {
     "the approver is suspended": lambda approver, _: User.objects.filter(pk=approver.pk).update(is_active=False),
     "it is over": lambda *_: Deputy.objects.update(period=(days(-3), days(-1))),
     "it has not begun": lambda *_: Deputy.objects.update(period=(days(1), days(3))),
-    "the approver ends it": lambda approver, _: deputies.end_deputy(Deputy.objects.get().pk, by=page(approver)),
-    "the deputy ends it": lambda _, deputy: deputies.end_deputy(Deputy.objects.get().pk, by=page(deputy)),
+    "the approver ends it": lambda approver, _: delegation_actions.end_delegation(
+        Deputy.objects.get().pk, by=page(approver)
+    ),
+    "the deputy ends it": lambda _, deputy: delegation_actions.end_delegation(Deputy.objects.get().pk, by=page(deputy)),
 }
 
 
 @pytest.mark.parametrize("why", list(VOID))
 def test_it_is_void_at_once(filed: QuotaRequest, dana: User, dave: User, why: str) -> None:
     name(dana, dave)
-    assert queries.rights(page(dave)).classes is None
+    assert queries.rights_of(page(dave)).classes is None
     VOID[why](dana, dave)
-    assert not queries.rights(page(dave))
+    assert not queries.rights_of(page(dave))
     assert refused(lambda: deny(filed, dave)) == "not_found"
     assert as_(dave).get(f"/requests/{filed.pk}").status_code == 404
     assert as_(dave).get("/inbox").status_code == 403
@@ -176,18 +183,18 @@ def test_the_badge_counts_for_the_deputy_in_a_team_or_none(filed: QuotaRequest, 
 
 
 def test_a_deputy_founds_teams(limited: GpuClass, olga: User, dana: User, dave: User, charlie: User) -> None:
-    founding.put_bundle(name="Training", lines=[(limited.slug, 2)], by=page(olga))
-    row = founding.ask_for_team(name="Robots", purpose="Grasping.", bundle="Training", by=page(charlie))
-    assert refused(lambda: founding.decide_team(row.pk, approve=True, by=page(dave))) == "not_found"
+    bundle_actions.put_bundle(name="Training", lines=[(limited.slug, 2)], by=page(olga))
+    row = team_request_actions.request_team(name="Robots", purpose="Grasping.", bundle="Training", by=page(charlie))
+    assert refused(lambda: team_request_actions.decide_team(row.pk, approve=True, by=page(dave))) == "not_found"
     name(dana, dave)
-    assert list(teams.waiting(queries.rights(page(dave)))) == [row]
+    assert list(teams.team_requests_to_decide(queries.rights_of(page(dave)))) == [row]
     assert dave in teams.deciders(row.bundle)
     assert "as Dave, deputy for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
     TeamRequest.objects.update(user=dana)
-    assert not teams.waiting(queries.rights(page(dave))).exists()
-    assert refused(lambda: founding.decide_team(row.pk, approve=True, by=page(dave))) == "not_your_class"
+    assert not teams.team_requests_to_decide(queries.rights_of(page(dave))).exists()
+    assert refused(lambda: team_request_actions.decide_team(row.pk, approve=True, by=page(dave))) == "not_your_class"
     TeamRequest.objects.update(user=charlie)
-    founding.decide_team(row.pk, approve=True, by=page(dave))
+    team_request_actions.decide_team(row.pk, approve=True, by=page(dave))
     assert Event.objects.get(verb="team.decided").after["deputy_for"] == ["Dana"]
     assert QuotaLine.objects.get().facts["deputy_for"] == "Dana"
 
@@ -208,10 +215,10 @@ def test_who_is_named_is_told(dana: User, dave: User) -> None:
     assert (event.actor, event.name, event.after["user"]) == ("Dana", "deputy Dave for Dana", dave.email)
     [told] = Delivery.objects.all()
     assert (told.user, told.subject) == (dave, "You stand in for Dana")
-    deputies.end_deputy(row.pk, by=page(dana))
+    delegation_actions.end_delegation(row.pk, by=page(dana))
     assert Event.objects.filter(verb="deputy.ended").count() == 1
     assert Delivery.objects.filter(user=dave, subject="Dave does not stand in for Dana any more").count() == 1
-    assert refused(lambda: deputies.end_deputy(row.pk, by=page(dana))) == "is_over"
+    assert refused(lambda: delegation_actions.end_delegation(row.pk, by=page(dana))) == "is_over"
 
 
 def test_what_was_lent_is_not_lent_on(dana: User, dave: User, bob: User, olga: User) -> None:
@@ -225,8 +232,8 @@ def test_an_approver_passes_on_the_own_classes_only(filed: QuotaRequest, a100: G
     dora = make.approver("Dora", gpu_class=other)
     name(dana, dora)
     name(dora, bob)
-    assert queries.rights(page(bob)).classes == {"mig"}
-    assert queries.rights(page(dora)).classes is None
+    assert queries.rights_of(page(bob)).classes == {"mig"}
+    assert queries.rights_of(page(dora)).classes is None
 
 
 @pytest.mark.parametrize(
@@ -243,7 +250,7 @@ def test_an_approver_passes_on_the_own_classes_only(filed: QuotaRequest, a100: G
 def test_what_cannot_be_named(dana: User, dave: User, typed: dict[str, Any], code: str) -> None:
     make.user("Sue", is_active=False)
     values = {"email": dave.email, "starts": days(0), "ends": days(10), **typed}
-    assert refused(lambda: deputies.name_deputy(by=page(dana), **values)) == code
+    assert refused(lambda: delegation_actions.name_delegate(by=page(dana), **values)) == code
     assert not Deputy.objects.exists()
     assert not Event.objects.exists()
 
@@ -255,7 +262,7 @@ def test_an_approver_of_nothing_has_nothing_to_give(dave: User) -> None:
 
 def test_a_token_that_may_not_decide_names_nobody(dana: User, dave: User) -> None:
     by = Actor(user=dana, via="token x", scopes=frozenset({Scope.READ, Scope.REQUEST}))
-    verb = lambda: deputies.name_deputy(email=dave.email, starts=days(0), ends=days(1), by=by)  # noqa: E731
+    verb = lambda: delegation_actions.name_delegate(email=dave.email, starts=days(0), ends=days(1), by=by)  # noqa: E731
     assert refused(verb) == "missing_scope"
 
 
@@ -297,7 +304,7 @@ def test_the_page_names_and_ends(dana: User, dave: User, charlie: User) -> None:
     assert as_(charlie).post(f"/deputies/{row.pk}/end").status_code == 404
     assert as_(make.user("Otto", roles=[Role.OPERATOR])).post(f"/deputies/{row.pk}/end").status_code == 403
     assert as_(dave).post(f"/deputies/{row.pk}/end").status_code == 302
-    assert deputy_rows(page(dana)) == []
+    assert delegation_rows(page(dana)) == []
 
 
 def test_the_same_by_rest(dana: User, dave: User, charlie: User) -> None:
@@ -327,24 +334,24 @@ def test_the_same_by_command(filed: QuotaRequest, dana: User, dave: User) -> Non
     call_command("quota", "deny", f"{filed.pk}", "--reason", "No.", "--as", dave.email, stdout=said)
     assert "denied by Dave, deputy for Dana" in said.getvalue()
     call_command("quota", "undelegate", f"{row.pk}", "--as", dave.email, stdout=said)
-    assert not queries.rights(page(dave))
+    assert not queries.rights_of(page(dave))
 
 
 def test_a_void_one_says_so(dana: User, dave: User) -> None:
     name(dana, dave)
     name(make.approver("Dora"), dave, since=2)
     User.objects.filter(pk=dana.pk).update(roles=[])
-    assert {row.approver: row.state for row in deputy_rows(page(dave))} == {"Dana": "void", "Dora": "later"}
+    assert {row.approver: row.state for row in delegation_rows(page(dave))} == {"Dana": "void", "Dora": "later"}
 
 
 def test_rights_cost_the_same_however_many_there_are(
     dana: User, dave: User, a100: GpuClass, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(1):
-        queries.rights(page(dana))
+        queries.rights_of(page(dana))
     with django_assert_num_queries(1):
-        queries.rights(page(dave))
+        queries.rights_of(page(dave))
     for number in range(5):
         name(make.approver(f"D{number}"), dave)
     with django_assert_num_queries(3):
-        assert len(queries.rights(page(dave)).lent) == 5
+        assert len(queries.rights_of(page(dave)).lent) == 5

@@ -21,14 +21,17 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, OperationalError
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused, to_refusal
-from tenants import actions, reclaims
-from tenants.decisions import Decision, OverPromise
+from portal.core.errors import Refused, to_refusal
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaRequest, RequestComment, Tenant
-from tenants.policy import Asked, Taken
+from tenants.requests import actions
+from tenants.requests.comments import actions as comment_actions
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision, OverPromise
+from tenants.requests.reclaims import actions as reclaim_actions
+from tenants.requests.types import ReclaimLine, RequestedLine
 from tests import make
 from tests.threads import in_threads
 from tests.visits import rows_of, signed_in_once, undone, visit
@@ -80,7 +83,7 @@ DONE = Answer()
 def filed(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaRequest:
     GpuClass.objects.update(promise_limit=8)
     now = timezone.now()
-    line = Asked(a100.slug, 2, now, now + timedelta(days=30))
+    line = RequestedLine(a100.slug, 2, now, now + timedelta(days=30))
     by = Actor(alice, "page")
     return actions.file_request("team-a", lines=[line], justification="Two trainings.", by=by)
 
@@ -89,8 +92,8 @@ def filed(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaRequest:
 def taking(team_a: Tenant, a100: GpuClass, olga: User) -> QuotaRequest:
     """An operator takes units back; the table gives it to others to have filed."""
     make.grant(team_a, a100, units=8)
-    line = Taken(a100.slug, 2, timezone.now() + timedelta(days=9))
-    return reclaims.reclaim("team-a", lines=[line], justification="The course.", by=Actor(olga, "page"))
+    line = ReclaimLine(a100.slug, 2, timezone.now() + timedelta(days=9))
+    return reclaim_actions.file_reclaim("team-a", lines=[line], justification="The course.", by=Actor(olga, "page"))
 
 
 @pytest.fixture
@@ -128,9 +131,11 @@ def bring(filed: QuotaRequest, state: str, people: dict[str, User]) -> None:
     line = filed.lines.get()
     dana = Actor(people["approver"], "page")
     if state == "withdrawn":
-        actions.withdraw(filed.pk, by=Actor(people["filer"], "page"))
+        actions.withdraw_request(filed.pk, by=Actor(people["filer"], "page"))
     elif state != "pending":
-        actions.decide(filed.pk, [Decision(line.pk, approve=state == "approved", reason=REASON)], by=dana)
+        decision_actions.decide_request(
+            filed.pk, [Decision(line.pk, approve=state == "approved", reason=REASON)], by=dana
+        )
     assert filed.lines.get().state == state
 
 
@@ -143,11 +148,13 @@ def by_action(verb: str, filed: QuotaRequest, who: User) -> Answer:
     try:
         if verb in ("approve", "deny"):
             reason = REASON if verb == "deny" else ""
-            actions.decide(filed.pk, [Decision(line.pk, approve=verb == "approve", reason=reason)], by=by)
+            decision_actions.decide_request(
+                filed.pk, [Decision(line.pk, approve=verb == "approve", reason=reason)], by=by
+            )
         elif verb == "withdraw":
-            actions.withdraw(filed.pk, by=by)
+            actions.withdraw_request(filed.pk, by=by)
         else:
-            actions.comment_request(filed.pk, text="Hm.", asks_back=verb == "ask back", by=by)
+            comment_actions.comment_request(filed.pk, text="Hm.", asks_back=verb == "ask back", by=by)
     except Refused as refused:
         return Answer(refused.refusal.status, refused.code, refused.refusal.message)
     return DONE
@@ -351,10 +358,10 @@ def raced(verbs: list[Callable[[], Any]]) -> list[str]:
 def test_32_who_decide_and_withdraw_have_one_winner(filed: QuotaRequest, people: dict[str, User]) -> None:
     line, dana, alice = filed.lines.get(), Actor(people["approver"], "page"), Actor(people["owner"], "page")
     verbs: list[Callable[[], Any]] = [
-        lambda: actions.decide(filed.pk, [Decision(line.pk, approve=True)], by=dana),
-        lambda: actions.decide(filed.pk, [Decision(line.pk, approve=False, reason=REASON)], by=dana),
-        lambda: actions.withdraw(filed.pk, by=alice),
-        lambda: actions.withdraw(filed.pk, by=Actor(people["filer"], "page")),
+        lambda: decision_actions.decide_request(filed.pk, [Decision(line.pk, approve=True)], by=dana),
+        lambda: decision_actions.decide_request(filed.pk, [Decision(line.pk, approve=False, reason=REASON)], by=dana),
+        lambda: actions.withdraw_request(filed.pk, by=alice),
+        lambda: actions.withdraw_request(filed.pk, by=Actor(people["filer"], "page")),
     ]
     answers = raced(verbs * 8)
     assert answers.count("") == 1
@@ -376,7 +383,7 @@ def asking(a100: GpuClass, alice: User, dana: User) -> Callable[[int], list[Quot
     def ask(units: int) -> list[QuotaLine]:
         GpuClass.objects.update(promise_limit=LIMIT)
         now = timezone.now()
-        asked = Asked(a100.slug, units, now, now + timedelta(days=30))
+        asked = RequestedLine(a100.slug, units, now, now + timedelta(days=30))
         for number in range(32):
             team = make.tenant(a100.cluster, slug=f"team-{number}", namespace=f"{a100.slug}-{number}")
             make.member(team, alice, Membership.Role.OWNER)
@@ -426,4 +433,4 @@ def test_nothing_is_over_promised_without_the_tick_at_any_moment(
 
 def giving(line: QuotaLine, by: Actor, over_promise: OverPromise | None = None) -> Callable[[], Any]:
     decision = Decision(line.pk, approve=True)
-    return lambda: actions.decide(line.request_id, [decision], by=by, over_promise=over_promise)
+    return lambda: decision_actions.decide_request(line.request_id, [decision], by=by, over_promise=over_promise)

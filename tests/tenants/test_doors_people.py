@@ -19,14 +19,17 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.errors import Refusal, Refused, to_refusal
-from tenants import actions
-from tenants.forms import end_of
+from portal.core.errors import Refusal, Refused, to_refusal
+from tenants.core.forms import end_of_day
+from tenants.lifecycle import actions as lifecycle_actions
+from tenants.members import actions
+from tenants.members.invitations import actions as invitation_actions
 from tenants.models import Invitation, JoinRequest, Membership, Namespace, QuotaLine, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions as request_actions
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.visits import rows_of, signed_in_once, undone, visit
 
@@ -58,7 +61,7 @@ def verbs(world: World) -> dict[str, Doors]:
     bob, join, invited = world.bob, world.join, world.invitation
     until = timezone.localdate() + timedelta(days=30)
     dates = {"from_date": timezone.localdate(), "until_date": until}
-    wish = {"gpu_class": world.gpu_class, "units": 2, "ends_at": end_of(until).isoformat()}
+    wish = {"gpu_class": world.gpu_class, "units": 2, "ends_at": end_of_day(until).isoformat()}
     return {
         "add": Doors(
             lambda by: actions.add_member("team-a", email="gil@example.org", role="viewer", by=by),
@@ -91,44 +94,44 @@ def verbs(world: World) -> dict[str, Doors]:
             ("DELETE", f"{api}/members/{world.people['owner'].pk}", {}),
         ),
         "revoke": Doors(
-            lambda by: actions.revoke_invitation("team-a", invited, by=by),
+            lambda by: invitation_actions.revoke_invitation("team-a", invited, by=by),
             (f"{team}/invitations/{invited}/revoke", {}),
             ("DELETE", f"{api}/invitations/{invited}", {}),
         ),
         "let in": Doors(
-            lambda by: actions.answer_join("team-a", join, accept=True, role="viewer", by=by),
+            lambda by: invitation_actions.answer_join("team-a", join, accept=True, role="viewer", by=by),
             (f"{team}/joins/{join}", {"answer": "accept", "role": "viewer"}),
             ("POST", f"{api}/joins/{join}", {"accept": True, "role": "viewer"}),
         ),
         "say no": Doors(
-            lambda by: actions.answer_join("team-a", join, accept=False, reason="We are full.", by=by),
+            lambda by: invitation_actions.answer_join("team-a", join, accept=False, reason="We are full.", by=by),
             (f"{team}/joins/{join}", {"answer": "decline", "reason": "We are full."}),
             ("POST", f"{api}/joins/{join}", {"accept": False, "reason": "We are full."}),
         ),
         "ask to join": Doors(
-            lambda by: actions.ask_to_join("team-a", message="Hello.", by=by),
+            lambda by: invitation_actions.ask_to_join("team-a", message="Hello.", by=by),
             ("/start/join", {"team": "team-a", "message": "Hello."}),
             ("POST", "/api/v1/joins", {"tenant": "team-a", "message": "Hello."}),
         ),
         "withdraw the asking": Doors(
-            lambda by: actions.withdraw_join(join, by=by),
+            lambda by: invitation_actions.withdraw_join(join, by=by),
             (f"/start/join/{join}/withdraw", {}),
             ("DELETE", f"/api/v1/joins/{join}", {}),
         ),
         "accept": Doors(
-            lambda by: actions.accept_invitation(invited, by=by),
+            lambda by: invitation_actions.accept_invitation(invited, by=by),
             (f"/start/invitations/{invited}", {"answer": "accept"}),
             ("POST", f"/api/v1/invitations/{invited}/accept", {}),
         ),
         "decline": Doors(
-            lambda by: actions.decline_invitation(invited, by=by),
+            lambda by: invitation_actions.decline_invitation(invited, by=by),
             (f"/start/invitations/{invited}", {"answer": "decline"}),
             ("POST", f"/api/v1/invitations/{invited}/decline", {}),
         ),
         "file": Doors(
-            lambda by: actions.file_request(
+            lambda by: request_actions.file_request(
                 "team-a",
-                lines=[Asked(world.gpu_class, 2, timezone.now(), end_of(until))],
+                lines=[RequestedLine(world.gpu_class, 2, timezone.now(), end_of_day(until))],
                 justification="Training.",
                 by=by,
             ),
@@ -137,12 +140,12 @@ def verbs(world: World) -> dict[str, Doors]:
             ("file", "team-a", "--line", f"{world.gpu_class}=2", "--until", f"{until}", "--because", "Training."),
         ),
         "suspend": Doors(
-            lambda by: actions.set_wanted(world.namespace, to="suspended", by=by),
+            lambda by: lifecycle_actions.set_namespace_state(world.namespace, to="suspended", by=by),
             (f"{team}/namespace", {"to": "suspended"}),
             command=("suspend", "team-a"),
         ),
         "close": Doors(
-            lambda by: actions.set_wanted(world.namespace, to="closed", by=by),
+            lambda by: lifecycle_actions.set_namespace_state(world.namespace, to="closed", by=by),
             (f"{team}/namespace", {"to": "closed", "confirm": "team-a"}),
             command=("close", "team-a"),
         ),
@@ -167,7 +170,7 @@ def world(
     make.user("Gil")
     make.member(team_a, people["manager"], Membership.Role.MANAGER)
     make.member(team_a, people["viewer"], Membership.Role.VIEWER)
-    join = actions.ask_to_join("team-a", message="", by=Actor(people["who asks to join"], "page"))
+    join = invitation_actions.ask_to_join("team-a", message="", by=Actor(people["who asks to join"], "page"))
     until = timezone.now() + timedelta(days=9)
     row = Invitation.objects.create(tenant=team_a, email="new@example.org", role="viewer", expires_at=until)
     Invitation.objects.create(tenant=team_a, email="nobody@example.org", role="viewer", expires_at=until)
@@ -179,9 +182,9 @@ def answer_all(world: World) -> None:
     """Everything that waited is answered, the class is asked for, and the team is being closed."""
     alice = Actor(world.people["owner"], "page")
     verbs(world)["file"].action(alice)
-    actions.answer_join("team-a", world.join, accept=False, reason="We are full.", by=alice)
-    actions.revoke_invitation("team-a", world.invitation, by=alice)
-    actions.set_wanted(world.namespace, to="closed", by=Actor(world.people["operator"], "page"))
+    invitation_actions.answer_join("team-a", world.join, accept=False, reason="We are full.", by=alice)
+    invitation_actions.revoke_invitation("team-a", world.invitation, by=alice)
+    lifecycle_actions.set_namespace_state(world.namespace, to="closed", by=Actor(world.people["operator"], "page"))
 
 
 def rows() -> str:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cluster.live_queue import ABSENT, LiveCell, LiveQueue
-from cluster.specs import QuotaCell
-from tenants import entitlements
-from tenants.entitlements import Share
+from cluster.manifests.specs import QuotaCell
+from cluster.reads.cluster_queue import ABSENT_QUEUE, LiveClusterQueue, LiveQuotaCell
+from tenants.provisioning import entitlements
+from tenants.provisioning.entitlements import ClassShare
 
-A100 = Share(
+A100 = ClassShare(
     slug="a100",
     resource="nvidia.com/gpu",
     flavor="a100-11111111",
@@ -31,17 +31,17 @@ CPU = replace(A100, slug="cpu", resource="", flavor="", cpu_per_unit=1, memory_g
 STORAGE = replace(CPU, slug="storage", is_storage=True, in_force=50)
 
 
-def live(*cells: tuple[str, str, int, int, int]) -> LiveQueue:
+def live(*cells: tuple[str, str, int, int, int]) -> LiveClusterQueue:
     """(resource, flavor, nominal, borrowing limit, used)."""
-    return LiveQueue(
+    return LiveClusterQueue(
         is_open=True,
-        cells={(resource, flavor): LiveCell(*numbers) for resource, flavor, *numbers in cells},
+        cells={(resource, flavor): LiveQuotaCell(*numbers) for resource, flavor, *numbers in cells},
     )
 
 
 def test_only_what_a_tenant_has_or_may_borrow_is_in_its_queue() -> None:
     borrowable = replace(MPS, borrowing_limit=4)
-    cells = entitlements.queue_cells([A100, borrowable, MIG, H100, CPU], ABSENT)
+    cells = entitlements.queue_cells([A100, borrowable, MIG, H100, CPU], ABSENT_QUEUE)
     assert cells == (
         QuotaCell("dra.portal/h100", "h100-44444444", 1, 0),
         QuotaCell("nvidia.com/gpu", "a100-11111111", 2, 0),
@@ -50,7 +50,7 @@ def test_only_what_a_tenant_has_or_may_borrow_is_in_its_queue() -> None:
 
 
 def test_a_class_whose_flavor_is_not_there_yet_stays_out() -> None:
-    assert entitlements.queue_cells([replace(A100, is_flavor_ready=False)], ABSENT) == ()
+    assert entitlements.queue_cells([replace(A100, is_flavor_ready=False)], ABSENT_QUEUE) == ()
 
 
 def test_a_flavor_stays_in_the_queue_while_something_runs_on_it() -> None:
@@ -66,7 +66,7 @@ def test_a_flavor_is_closed_before_it_leaves() -> None:
     released = replace(A100, in_force=0)
     still_open = live(("nvidia.com/gpu", "a100-11111111", 2, 0, 0))
     assert entitlements.queue_cells([released], still_open) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
-    assert entitlements.leaving([released], still_open)
+    assert entitlements.leaving_cells([released], still_open)
     borrowable = live(("nvidia.com/gpu", "a100-11111111", 0, 3, 0))
     assert entitlements.queue_cells([released], borrowable) == (QuotaCell("nvidia.com/gpu", "a100-11111111", 0, 0),)
 
@@ -136,7 +136,7 @@ def test_lowering_touches_only_what_falls() -> None:
         QuotaCell("nvidia.com/gpu", "rises", 5, 4),
     )
     now = live(("nvidia.com/gpu", "falls", 4, 2, 0), ("nvidia.com/gpu", "rises", 3, 4, 0))
-    assert entitlements.lowered(cells, now) == (
+    assert entitlements.lowered_cells(cells, now) == (
         QuotaCell("nvidia.com/gpu", "falls", 2, 0),
         QuotaCell("nvidia.com/gpu", "is-new", 0, 0),
         QuotaCell("nvidia.com/gpu", "rises", 3, 4),
@@ -144,7 +144,7 @@ def test_lowering_touches_only_what_falls() -> None:
 
 
 def test_the_fuse_is_twice_what_may_be_admitted_over_all_classes_of_a_name() -> None:
-    quota = entitlements.quota([A100, replace(MPS, in_force=1, borrowing_limit=2)], ABSENT)
+    quota = entitlements.resource_quota([A100, replace(MPS, in_force=1, borrowing_limit=2)], ABSENT_QUEUE)
     assert quota.devices == {"requests.nvidia.com/gpu": 2 * (2 + 3)}
     assert quota.cpu == 2 * (2 * 8 + 3 * 2)
     assert quota.memory_gib == 2 * (2 * 64 + 3 * 16)
@@ -153,11 +153,11 @@ def test_the_fuse_is_twice_what_may_be_admitted_over_all_classes_of_a_name() -> 
 def test_the_fuse_does_not_fall_below_what_is_admitted() -> None:
     lowered = replace(A100, in_force=1)
     running = live(("nvidia.com/gpu", "a100-11111111", 4, 0, 4))
-    assert entitlements.quota([lowered], running).devices == {"requests.nvidia.com/gpu": 8}
+    assert entitlements.resource_quota([lowered], running).devices == {"requests.nvidia.com/gpu": 8}
 
 
 def test_names_of_the_catalog_that_a_tenant_may_not_use_are_zero_not_absent() -> None:
-    quota = entitlements.quota([A100, MIG, replace(H100, in_force=0)], ABSENT)
+    quota = entitlements.resource_quota([A100, MIG, replace(H100, in_force=0)], ABSENT_QUEUE)
     assert quota.devices == {
         "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 0,
         "requests.nvidia.com/gpu": 4,
@@ -166,15 +166,15 @@ def test_names_of_the_catalog_that_a_tenant_may_not_use_are_zero_not_absent() ->
 
 
 def test_a_class_without_gpus_is_a_fuse_of_cpu_and_memory_only() -> None:
-    quota = entitlements.quota([CPU], ABSENT)
+    quota = entitlements.resource_quota([CPU], ABSENT_QUEUE)
     assert (dict(quota.devices), quota.cpu, quota.memory_gib) == ({}, 20, 80)
-    assert entitlements.queue_cells([CPU], ABSENT) == ()
+    assert entitlements.queue_cells([CPU], ABSENT_QUEUE) == ()
 
 
 def test_slugs_that_begin_alike_are_different_classes() -> None:
     """`a100` is no prefix of `a100-mps` when it comes to what runs on whose flavor."""
     running = live(("nvidia.com/gpu", "a100-mps-22222222", 0, 4, 9))
-    assert entitlements.quota([A100], running).devices == {"requests.nvidia.com/gpu": 4}
+    assert entitlements.resource_quota([A100], running).devices == {"requests.nvidia.com/gpu": 4}
 
 
 SENT_AT = datetime(2026, 11, 21, 9, 10, tzinfo=UTC)
@@ -196,23 +196,23 @@ def test_a_queue_with_work_that_waits_is_woken_after_its_flavor_changed(
     age_s: int, pending: int, number: int, again: bool
 ) -> None:
     shares = [replace(A100, flavor_sent_at=SENT_AT), replace(MIG, flavor_sent_at=SENT_AT + timedelta(days=1))]
-    queue = LiveQueue(is_open=True, pending=pending, wakes=7)
+    queue = LiveClusterQueue(is_open=True, pending=pending, wakes=7)
     now = SENT_AT + timedelta(seconds=age_s)
-    assert entitlements.wakes(shares, queue, now) == number
+    assert entitlements.wake_counter(shares, queue, now) == number
     assert entitlements.is_to_wake_again(shares, now) is again
 
 
 def test_a_queue_of_no_class_wakes_nobody() -> None:
-    assert entitlements.wakes([A100], replace(LiveQueue(), pending=3, wakes=1), SENT_AT) == 1
+    assert entitlements.wake_counter([A100], replace(LiveClusterQueue(), pending=3, wakes=1), SENT_AT) == 1
 
 
 def test_storage_bounds_volumes_and_gives_nothing_else() -> None:
     """No fuse over it: a claim counts as long as it is there, and has no successor beside it."""
-    with_storage = entitlements.quota([A100, STORAGE], ABSENT)
-    assert with_storage == replace(entitlements.quota([A100], ABSENT), storage_gib=50)
-    assert entitlements.queue_cells([A100, STORAGE], ABSENT) == entitlements.queue_cells([A100], ABSENT)
+    with_storage = entitlements.resource_quota([A100, STORAGE], ABSENT_QUEUE)
+    assert with_storage == replace(entitlements.resource_quota([A100], ABSENT_QUEUE), storage_gib=50)
+    assert entitlements.queue_cells([A100, STORAGE], ABSENT_QUEUE) == entitlements.queue_cells([A100], ABSENT_QUEUE)
 
 
 def test_without_a_storage_class_volumes_are_not_bounded_and_with_one_nothing_granted_is_none() -> None:
-    assert entitlements.quota([A100, CPU], ABSENT).storage_gib is None
-    assert entitlements.quota([replace(STORAGE, in_force=0)], ABSENT).storage_gib == 0
+    assert entitlements.resource_quota([A100, CPU], ABSENT_QUEUE).storage_gib is None
+    assert entitlements.resource_quota([replace(STORAGE, in_force=0)], ABSENT_QUEUE).storage_gib == 0

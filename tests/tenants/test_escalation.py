@@ -11,16 +11,20 @@ from django.conf import LazySettings
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.due import DONE, Deadline
-from tenants import actions, escalation, reconcile
-from tenants.decisions import Decision
+from portal.core.due import DONE, Deadline
 from tenants.models import Plan, QuotaRequest, Tenant
-from tenants.policy import Asked
-from tenants.queries import requests
-from tenants.working_days import after_working_days
+from tenants.provisioning.dry_run import reconcile
+from tenants.requests import actions
+from tenants.requests import queries as request_queries
+from tenants.requests.comments import actions as comment_actions
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.escalation import actions as escalation_actions
+from tenants.requests.escalation.working_days import after_working_days
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.threads import in_threads
 
@@ -68,7 +72,7 @@ def test_the_zone_says_what_day_it_is() -> None:
 def filed(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> QuotaRequest:
     GpuClass.objects.update(promise_limit=8)
     now = timezone.now()
-    asked = Asked(a100.slug, 2, now, now + timedelta(days=60))
+    asked = RequestedLine(a100.slug, 2, now, now + timedelta(days=60))
     found = actions.file_request("team-a", lines=[asked], justification="Two trainings.", by=page(alice))
     Delivery.objects.all().delete()
     return found
@@ -90,11 +94,11 @@ def test_all_approvers_and_the_administrators_are_told_once(
     dora, inside = make.approver("Dora", gpu_class=other), make.approver("Inga")
     make.member(team_a, inside)
     make.deputy(make.user("Dave"), of=dora)
-    assert escalation.look(filed) == requests.overdue_at(filed.filed_at)
+    assert escalation_actions.escalate_if_overdue(filed) == request_queries.overdue_at(filed.filed_at)
     assert told() == set()
     wait(filed)
-    assert escalation.look(filed) is None
-    assert escalation.look(filed) is None
+    assert escalation_actions.escalate_if_overdue(filed) is None
+    assert escalation_actions.escalate_if_overdue(filed) is None
     assert told() == {"Dana", "Dora", "Dave", "Olga"}
     assert Delivery.objects.count() == 4
     event = Event.objects.get(verb="request.overdue")
@@ -104,23 +108,23 @@ def test_all_approvers_and_the_administrators_are_told_once(
 def test_the_setting_says_how_long(filed: QuotaRequest, settings: LazySettings) -> None:
     wait(filed)
     settings.ESCALATE_AFTER_WORKING_DAYS = 20
-    due_at = escalation.look(filed)
+    due_at = escalation_actions.escalate_if_overdue(filed)
     assert due_at is not None
     assert due_at > timezone.now()
     assert told() == set()
 
 
 def test_who_was_asked_back_waits_for_nobody_else(filed: QuotaRequest, alice: User, dana: User) -> None:
-    actions.comment_request(filed.pk, text="For what?", asks_back=True, by=page(dana))
+    comment_actions.comment_request(filed.pk, text="For what?", asks_back=True, by=page(dana))
     Delivery.objects.all().delete()
     wait(filed)
-    escalation.look(filed)
+    escalation_actions.escalate_if_overdue(filed)
     assert told() == set()
-    [row] = requests.request_rows([filed], by=page(dana))
+    [row] = request_queries.request_rows([filed], by=page(dana))
     assert row.overdue_since is None
-    actions.comment_request(filed.pk, text="For a paper.", by=page(alice))
+    comment_actions.comment_request(filed.pk, text="For a paper.", by=page(alice))
     Delivery.objects.all().delete()
-    escalation.look(filed)
+    escalation_actions.escalate_if_overdue(filed)
     assert told() == {"Dana"}
 
 
@@ -128,29 +132,35 @@ def test_a_plan_looks_again_at_that_instant_and_rests_once_all_is_decided(
     filed: QuotaRequest, dana: User, kube_worker: Any, clean_cluster: None
 ) -> None:
     row = Plan.objects.get(request=filed)
-    assert reconcile.plan(row, Deadline(), kube=kube_worker).clock == requests.overdue_at(filed.filed_at)
+    assert reconcile.reconcile_plan(row, Deadline(), kube=kube_worker).clock == request_queries.overdue_at(
+        filed.filed_at
+    )
     wait(filed)
-    assert reconcile.plan(Plan.objects.get(), Deadline(), kube=kube_worker).clock is None
+    assert reconcile.reconcile_plan(Plan.objects.get(), Deadline(), kube=kube_worker).clock is None
     assert told() == {"Dana"}
-    actions.decide(filed.pk, [Decision(filed.lines.get().pk, approve=False, reason="No.")], by=page(dana))
-    assert reconcile.plan(Plan.objects.get(), Deadline(), kube=kube_worker) == DONE
+    decision_actions.decide_request(
+        filed.pk, [Decision(filed.lines.get().pk, approve=False, reason="No.")], by=page(dana)
+    )
+    assert reconcile.reconcile_plan(Plan.objects.get(), Deadline(), kube=kube_worker) == DONE
 
 
 def test_nobody_is_told_of_what_was_decided_in_time(filed: QuotaRequest, dana: User) -> None:
-    actions.decide(filed.pk, [Decision(filed.lines.get().pk, approve=False, reason="No.")], by=page(dana))
+    decision_actions.decide_request(
+        filed.pk, [Decision(filed.lines.get().pk, approve=False, reason="No.")], by=page(dana)
+    )
     Delivery.objects.all().delete()
     wait(filed)
-    escalation.look(filed)
+    escalation_actions.escalate_if_overdue(filed)
     assert told() == set()
     assert not Event.objects.filter(verb="request.overdue").exists()
-    [row] = requests.request_rows([filed], by=page(dana))
+    [row] = request_queries.request_rows([filed], by=page(dana))
     assert row.overdue_since is None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_who_race_tell_once(filed: QuotaRequest) -> None:
     wait(filed)
-    looks = [lambda: escalation.look(filed)] * 8
+    looks = [lambda: escalation_actions.escalate_if_overdue(filed)] * 8
     in_threads(0, lambda: None, *looks)
     assert Event.objects.filter(verb="request.overdue").count() == 1
     assert Delivery.objects.count() == 1
@@ -165,4 +175,4 @@ def test_pages_show_it(filed: QuotaRequest, dana: User) -> None:
     for path in ("/inbox", f"/requests/{filed.pk}"):
         assert "Pending, overdue" in client.get(path).text
     answer: Any = client.get(f"/api/v1/requests/{filed.pk}")
-    assert datetime.fromisoformat(answer.json()["overdue_since"]) == requests.overdue_at(filed.filed_at)
+    assert datetime.fromisoformat(answer.json()["overdue_since"]) == request_queries.overdue_at(filed.filed_at)

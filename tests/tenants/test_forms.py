@@ -8,7 +8,7 @@ import pytest
 from django.conf import LazySettings
 from django.utils import timezone
 
-from tenants.forms import end_of, start_of
+from tenants.core.forms import end_of_day, start_of_day
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
@@ -17,7 +17,7 @@ def test_a_grant_until_one_day_and_one_from_the_next_leave_no_gap(day: date, zon
     """With nothing in force for a second, a neighbour may preempt what runs."""
     settings.TIME_ZONE = zone
 
-    gap = start_of(day + timedelta(days=1)) - end_of(day)
+    gap = start_of_day(day + timedelta(days=1)) - end_of_day(day)
 
     assert timedelta(0) < gap <= timedelta(microseconds=1)
-    assert timezone.localdate(end_of(day)) == day
+    assert timezone.localdate(end_of_day(day)) == day

@@ -10,15 +10,21 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Role, Scope, User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from portal.errors import Refused
-from tenants import actions, founding, queries
-from tenants.decisions import OverPromise
+from portal.core.errors import Refused
+from tenants.approvers import queries
+from tenants.core import queries as core_queries
+from tenants.grants import queries as grant_queries
 from tenants.models import Bundle, Namespace, QuotaRequest, TeamRequest, Tenant
-from tenants.queries import founding as teams
+from tenants.onboarding.bundles import actions as bundle_actions
+from tenants.onboarding.bundles import queries as bundle_queries
+from tenants.onboarding.team_requests import actions as team_request_actions
+from tenants.onboarding.team_requests import queries as teams
+from tenants.onboarding.teams import actions
+from tenants.requests.decisions.types import OverPromise
 from tests import make
 
 
@@ -54,12 +60,12 @@ def mig(cluster: Cluster, unique: str) -> GpuClass:
 @pytest.fixture
 def bundle(limited: GpuClass, mig: GpuClass, olga: User) -> Bundle:
     lines = [(limited.slug, 2), (mig.slug, 4)]
-    return founding.put_bundle(name="Training", summary="Whole cards.", days=60, lines=lines, by=page(olga))
+    return bundle_actions.put_bundle(name="Training", summary="Whole cards.", days=60, lines=lines, by=page(olga))
 
 
 def ask(by: User, **typed: Any) -> TeamRequest:
     values = {"name": "Robots", "purpose": "Grasping from video.", "bundle": "Training", **typed}
-    return founding.ask_for_team(by=page(by), **values)
+    return team_request_actions.request_team(by=page(by), **values)
 
 
 @pytest.fixture
@@ -84,8 +90,8 @@ def test_who_decides_every_class_of_the_bundle_is_told(
     assert f"/team-requests/{row.pk}" in told[0].body
     event = Event.objects.get(verb="team.asked")
     assert event.after == {"slug": "robots", "purpose": "Grasping from video.", "bundle": "Training"}
-    assert [found.pk for found in teams.waiting(queries.rights(page(both)))] == [row.pk]
-    assert not teams.waiting(queries.rights(page(one))).exists()
+    assert [found.pk for found in teams.team_requests_to_decide(queries.rights_of(page(both)))] == [row.pk]
+    assert not teams.team_requests_to_decide(queries.rights_of(page(one))).exists()
 
 
 @pytest.mark.parametrize(
@@ -122,9 +128,9 @@ def test_the_namespace_of_another_team_is_no_name_for_a_new_one(team_a: Tenant, 
 def test_a_bundle_with_a_class_that_nobody_new_gets_is_not_offered(
     bundle: Bundle, mig: GpuClass, charlie: User, change: dict[str, str]
 ) -> None:
-    assert [one.name for one in teams.bundles()] == ["Training"]
+    assert [one.name for one in bundle_queries.open_bundles()] == ["Training"]
     GpuClass.objects.filter(pk=mig.pk).update(**change)
-    assert not teams.bundles().exists()
+    assert not bundle_queries.open_bundles().exists()
     assert refused(lambda: ask(charlie)) == ("unknown_bundle", "bundle")
 
 
@@ -134,11 +140,13 @@ def test_one_request_at_a_time(asked: TeamRequest, charlie: User) -> None:
 
 
 def test_only_the_person_withdraws_and_asks_anew(asked: TeamRequest, alice: User, dana: User, charlie: User) -> None:
-    withdraw = lambda user: founding.withdraw_team_request(asked.pk, by=page(user))  # noqa: E731
+    withdraw = lambda user: team_request_actions.withdraw_team_request(asked.pk, by=page(user))  # noqa: E731
     assert refused(lambda: withdraw(alice))[0] == "not_found"
     assert withdraw(charlie).state == "withdrawn"
     assert refused(lambda: withdraw(charlie))[0] == "already_decided"
-    assert refused(lambda: founding.decide_team(asked.pk, approve=True, by=page(dana)))[0] == "already_decided"
+    assert (
+        refused(lambda: team_request_actions.decide_team(asked.pk, approve=True, by=page(dana)))[0] == "already_decided"
+    )
     assert not Tenant.objects.exists()
     ask(charlie, slug=asked.slug)
 
@@ -150,7 +158,7 @@ def test_a_yes_makes_team_owner_namespace_and_grants_in_one_step(
     asked: TeamRequest, bundle: Bundle, limited: GpuClass, mig: GpuClass, dana: User, charlie: User
 ) -> None:
     Delivery.objects.all().delete()
-    row = founding.decide_team(asked.pk, approve=True, by=page(dana))
+    row = team_request_actions.decide_team(asked.pk, approve=True, by=page(dana))
     team = Tenant.objects.get()
     assert (row.state, row.tenant, row.decided_by) == ("approved", team, dana)
     assert (team.slug, team.name, team.purpose) == (asked.slug, "The robots", "Grasping from video.")
@@ -158,10 +166,10 @@ def test_a_yes_makes_team_owner_namespace_and_grants_in_one_step(
     namespace = team.namespaces.get()
     assert namespace.name == asked.slug
     assert namespace.due_at is not None
-    now = queries.now()
-    assert queries.units_in_force(team.pk, now) == {limited.pk: 2, mig.pk: 4}
-    assert queries.units_in_force(team.pk, now + timedelta(days=59, hours=23)) == {limited.pk: 2, mig.pk: 4}
-    assert queries.units_in_force(team.pk, now + timedelta(days=60)) == {}
+    now = core_queries.database_now()
+    assert grant_queries.units_in_force(team.pk, now) == {limited.pk: 2, mig.pk: 4}
+    assert grant_queries.units_in_force(team.pk, now + timedelta(days=59, hours=23)) == {limited.pk: 2, mig.pk: 4}
+    assert grant_queries.units_in_force(team.pk, now + timedelta(days=60)) == {}
     request = QuotaRequest.objects.get()
     assert (request.filed_by, request.justification) == (charlie, "Grasping from video.")
     for line in request.lines.all():
@@ -180,7 +188,7 @@ def test_the_approver_changes_name_and_units_and_both_are_kept(
     asked: TeamRequest, limited: GpuClass, mig: GpuClass, dana: User, unique: str
 ) -> None:
     less = {limited.slug: 1, mig.slug: 4}
-    decide = lambda **said: founding.decide_team(asked.pk, approve=True, units=less, by=page(dana), **said)  # noqa: E731
+    decide = lambda **said: team_request_actions.decide_team(asked.pk, approve=True, units=less, by=page(dana), **said)  # noqa: E731
     assert refused(decide) == ("reason_missing", "lines[0].reason")
     assert not Tenant.objects.exists()
     decide(slug=f"grasping-{unique}", reason="One to begin with.")
@@ -194,7 +202,7 @@ def test_more_than_a_class_can_give_needs_the_tick_and_a_reason(
     asked: TeamRequest, limited: GpuClass, dana: User
 ) -> None:
     more = {limited.slug: 9}
-    decide = lambda promise=None: founding.decide_team(  # noqa: E731
+    decide = lambda promise=None: team_request_actions.decide_team(  # noqa: E731
         asked.pk, approve=True, units=more, over_promise=promise, by=page(dana)
     )
     assert refused(decide) == ("over_promised", "over_promise")
@@ -206,7 +214,7 @@ def test_more_than_a_class_can_give_needs_the_tick_and_a_reason(
 
 
 def test_a_no_needs_a_reason_that_the_person_reads(asked: TeamRequest, dana: User, charlie: User) -> None:
-    no = lambda reason: founding.decide_team(asked.pk, approve=False, reason=reason, by=page(dana))  # noqa: E731
+    no = lambda reason: team_request_actions.decide_team(asked.pk, approve=False, reason=reason, by=page(dana))  # noqa: E731
     assert refused(lambda: no(" ")) == ("reason_missing", "reason")
     Delivery.objects.all().delete()
     assert no("Join Vision instead.").state == "denied"
@@ -219,7 +227,7 @@ def test_a_no_needs_a_reason_that_the_person_reads(asked: TeamRequest, dana: Use
 
 
 def test_who_may_not_decide(asked: TeamRequest, limited: GpuClass, alice: User, olga: User, charlie: User) -> None:
-    decide = lambda by: founding.decide_team(asked.pk, approve=False, reason="No.", by=by)  # noqa: E731
+    decide = lambda by: team_request_actions.decide_team(asked.pk, approve=False, reason="No.", by=by)  # noqa: E731
     assert refused(lambda: decide(page(alice)))[0] == "not_found"
     assert refused(lambda: decide(page(olga)))[0] == "not_allowed"
     one = make.approver("One", gpu_class=limited)
@@ -238,7 +246,7 @@ def test_a_name_that_was_taken_meanwhile_is_refused_and_another_one_given(
     asked: TeamRequest, olga: User, dana: User, unique: str
 ) -> None:
     actions.create_tenant(slug=asked.slug, name="Quicker", owner=olga, by=page(olga))
-    decide = lambda slug="": founding.decide_team(asked.pk, approve=True, slug=slug, by=page(dana))  # noqa: E731
+    decide = lambda slug="": team_request_actions.decide_team(asked.pk, approve=True, slug=slug, by=page(dana))  # noqa: E731
     assert refused(decide) == ("slug_taken", "slug")
     assert refused(lambda: decide("kube-x")) == ("reserved", "slug")
     decide(f"others-{unique}")
@@ -247,17 +255,19 @@ def test_a_name_that_was_taken_meanwhile_is_refused_and_another_one_given(
 
 def test_a_team_without_a_living_owner_is_not_founded(asked: TeamRequest, dana: User, charlie: User) -> None:
     User.objects.filter(pk=charlie.pk).update(is_active=False)
-    assert refused(lambda: founding.decide_team(asked.pk, approve=True, by=page(dana)))[0] == "suspended"
+    assert refused(lambda: team_request_actions.decide_team(asked.pk, approve=True, by=page(dana)))[0] == "suspended"
 
 
 def test_units_are_of_the_bundles_classes_only(asked: TeamRequest, dana: User) -> None:
-    decide = lambda: founding.decide_team(asked.pk, approve=True, units={"h200": 1}, by=page(dana))  # noqa: E731
+    decide = lambda: team_request_actions.decide_team(asked.pk, approve=True, units={"h200": 1}, by=page(dana))  # noqa: E731
     assert refused(decide) == ("unknown_class", "units")
 
 
 def test_a_class_that_is_retired_meanwhile_is_not_given(asked: TeamRequest, mig: GpuClass, dana: User) -> None:
     GpuClass.objects.filter(pk=mig.pk).update(life_cycle="retiring")
-    assert refused(lambda: founding.decide_team(asked.pk, approve=True, by=page(dana)))[0] == "class_retiring"
+    assert (
+        refused(lambda: team_request_actions.decide_team(asked.pk, approve=True, by=page(dana)))[0] == "class_retiring"
+    )
     assert (Tenant.objects.count(), Namespace.objects.count()) == (0, 0)
 
 
@@ -269,7 +279,7 @@ def test_of_two_who_decide_at_once_one_founds_the_team(asked: TeamRequest, dana:
     def decide(user: User) -> None:
         ready.wait()
         try:
-            founding.decide_team(asked.pk, approve=True, by=page(user))
+            team_request_actions.decide_team(asked.pk, approve=True, by=page(user))
             answers.append("done")
         except Refused as error:
             answers.append(error.code)
@@ -291,9 +301,9 @@ def test_of_two_who_decide_at_once_one_founds_the_team(asked: TeamRequest, dana:
 def test_a_changed_bundle_is_what_a_waiting_request_gets(
     asked: TeamRequest, bundle: Bundle, mig: GpuClass, olga: User, dana: User
 ) -> None:
-    founding.put_bundle(bundle_id=bundle.pk, name="Training", lines=[(mig.slug, 7)], by=page(olga))
-    founding.decide_team(asked.pk, approve=True, by=page(dana))
-    assert queries.units_in_force(Tenant.objects.get().pk, queries.now()) == {mig.pk: 7}
+    bundle_actions.put_bundle(bundle_id=bundle.pk, name="Training", lines=[(mig.slug, 7)], by=page(olga))
+    team_request_actions.decide_team(asked.pk, approve=True, by=page(dana))
+    assert grant_queries.units_in_force(Tenant.objects.get().pk, core_queries.database_now()) == {mig.pk: 7}
 
 
 @pytest.mark.parametrize(
@@ -309,11 +319,11 @@ def test_a_changed_bundle_is_what_a_waiting_request_gets(
 )
 def test_what_is_no_bundle(bundle: Bundle, mig: GpuClass, olga: User, change: dict[str, Any], code: str) -> None:
     values = {"name": "Inference", "lines": [(mig.slug, 1)], **change}
-    assert refused(lambda: founding.put_bundle(by=page(olga), **values))[0] == code
+    assert refused(lambda: bundle_actions.put_bundle(by=page(olga), **values))[0] == code
 
 
 def test_a_bundle_has_open_classes_once_each(bundle: Bundle, mig: GpuClass, olga: User) -> None:
-    put = lambda *lines: founding.put_bundle(name="Inference", lines=lines, by=page(olga))  # noqa: E731
+    put = lambda *lines: bundle_actions.put_bundle(name="Inference", lines=lines, by=page(olga))  # noqa: E731
     assert refused(lambda: put((mig.slug, 1), (mig.slug, 2)))[0] == "bad_lines"
     assert refused(lambda: put((mig.slug, 0)))[0] == "bad_units"
     GpuClass.objects.filter(pk=mig.pk).update(visibility="named")
@@ -323,7 +333,7 @@ def test_a_bundle_has_open_classes_once_each(bundle: Bundle, mig: GpuClass, olga
 
 
 def test_bundles_are_edited_by_operators(bundle: Bundle, mig: GpuClass, dana: User) -> None:
-    put = lambda: founding.put_bundle(name="Mine", lines=[(mig.slug, 1)], by=page(dana))  # noqa: E731
+    put = lambda: bundle_actions.put_bundle(name="Mine", lines=[(mig.slug, 1)], by=page(dana))  # noqa: E731
     assert refused(put)[0] == "not_allowed"
 
 
@@ -333,11 +343,11 @@ def test_rows_and_facts_cost_the_same_for_one_and_for_many(
     for number in range(5):
         ask(make.user(f"New{number}"), slug=f"new-{number}")
     with django_assert_num_queries(7):
-        rows = teams.team_rows(teams.waiting(queries.rights(page(dana))), by=page(dana))
+        rows = teams.team_request_rows(teams.team_requests_to_decide(queries.rights_of(page(dana))), by=page(dana))
     assert len(rows) == 6
     assert rows[0].refusal is None
-    [first, second] = teams.line_facts(rows[0].bundle, at=queries.now())
+    [first, second] = teams.bundle_line_impacts(rows[0].bundle, at=core_queries.database_now())
     assert (first.excess, second.excess) == (None, None)
     assert first.pool.startswith("0 of 8 promised")
     GpuClass.objects.filter(pk=limited.pk).update(promise_limit=1)
-    assert teams.line_facts(rows[0].bundle, at=queries.now())[0].excess is not None
+    assert teams.bundle_line_impacts(rows[0].bundle, at=core_queries.database_now())[0].excess is not None

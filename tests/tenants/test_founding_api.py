@@ -8,8 +8,8 @@ import pytest
 
 from accounts.models import Scope, User
 from catalog.models import GpuClass
-from tenants import founding
 from tenants.models import Bundle, TeamRequest, Tenant
+from tenants.onboarding.bundles import actions as bundle_actions
 from tests import make
 from tests.calling import caller
 from tests.tenants.test_api import post
@@ -19,7 +19,7 @@ from tests.tenants.test_founding import ask, page
 @pytest.fixture
 def bundle(a100: GpuClass, olga: User) -> Bundle:
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
-    return founding.put_bundle(name="Training", lines=[(a100.slug, 2)], days=60, by=page(olga))
+    return bundle_actions.put_bundle(name="Training", lines=[(a100.slug, 2)], days=60, by=page(olga))
 
 
 @pytest.fixture

@@ -9,8 +9,10 @@ from django.test import Client
 
 from accounts.models import User
 from catalog.models import GpuClass
-from tenants import founding, queries
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import Bundle, TeamRequest, Tenant
+from tenants.onboarding.bundles import actions as bundle_actions
 from tests import make
 from tests.tenants.test_founding import ask, page
 
@@ -34,7 +36,7 @@ def limited(a100: GpuClass) -> GpuClass:
 
 @pytest.fixture
 def bundle(limited: GpuClass, olga: User) -> Bundle:
-    return founding.put_bundle(name="Training", days=60, lines=[(limited.slug, 2)], by=page(olga))
+    return bundle_actions.put_bundle(name="Training", days=60, lines=[(limited.slug, 2)], by=page(olga))
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
     assert "Decided; Charlie is told." in decided
     assert f"/teams/{row.slug}" in decided
     assert "Found the team" not in decided
-    assert list(queries.units_in_force(Tenant.objects.get().pk, queries.now()).values()) == [2]
+    assert list(queries.units_in_force(Tenant.objects.get().pk, core_queries.database_now()).values()) == [2]
     assert "New teams" not in text(as_(dana).get("/inbox"))
     assert "Robots" in text(as_(charlie).get(f"/teams/{row.slug}/members"))
 
@@ -157,7 +159,7 @@ def test_pages_cost_the_same_with_one_request_and_with_many(
     with django_assert_max_num_queries(60) as few:
         client.get(address)
     for number in range(5):
-        founding.put_bundle(
+        bundle_actions.put_bundle(
             name=f"Bundle {number}",
             lines=[(line.gpu_class.slug, 1) for line in asked.bundle.lines.all()],
             by=page(make.user(f"Operator{number}", roles=["operator"])),  # type: ignore[list-item]

@@ -11,13 +11,15 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Scope, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import founding, queries
+from portal.core.errors import Refused
+from tenants.core import queries
+from tenants.grants import queries as grant_queries
 from tenants.models import Grant, QuotaLine, Tenant
-from tenants.queries import founding as teams
+from tenants.onboarding.trials import actions as trial_actions
+from tenants.onboarding.trials import queries as trial_queries
 from tests import make
 from tests.calling import caller
 from tests.tenants.test_api import post
@@ -38,14 +40,14 @@ def starter(a100: GpuClass) -> GpuClass:
 
 
 def test_one_unit_for_eight_hours_by_rule(starter: GpuClass, charlie: User) -> None:
-    tenant = founding.try_portal(by=page(charlie))
+    tenant = trial_actions.begin_trial(by=page(charlie))
     assert tenant.slug.startswith("try-charlie-")
     assert [(one.user, one.role) for one in tenant.memberships.all()] == [(charlie, "owner")]
     assert tenant.namespaces.get().due_at is not None
-    now = queries.now()
-    assert queries.units_in_force(tenant.pk, now) == {starter.pk: 1}
-    assert queries.units_in_force(tenant.pk, now + timedelta(hours=7, minutes=59)) == {starter.pk: 1}
-    assert queries.units_in_force(tenant.pk, now + timedelta(hours=8)) == {}
+    now = queries.database_now()
+    assert grant_queries.units_in_force(tenant.pk, now) == {starter.pk: 1}
+    assert grant_queries.units_in_force(tenant.pk, now + timedelta(hours=7, minutes=59)) == {starter.pk: 1}
+    assert grant_queries.units_in_force(tenant.pk, now + timedelta(hours=8)) == {}
     assert Grant.objects.get().grace == timedelta(0)
     line = QuotaLine.objects.get()
     assert (line.rule, line.decided_by, line.state, line.facts["limit"]) == ("starter", None, "approved", 1)
@@ -58,35 +60,35 @@ def test_one_unit_for_eight_hours_by_rule(starter: GpuClass, charlie: User) -> N
 
 def test_once_for_each_person_and_not_for_members(starter: GpuClass, team_a: Tenant, bob: User, charlie: User) -> None:
     GpuClass.objects.filter(pk=starter.pk).update(promise_limit=8)
-    assert refused(lambda: founding.try_portal(by=page(bob))) == "has_team"
-    tenant = founding.try_portal(by=page(charlie))
-    assert refused(lambda: founding.try_portal(by=page(charlie))) == "tried_before"
+    assert refused(lambda: trial_actions.begin_trial(by=page(bob))) == "has_team"
+    tenant = trial_actions.begin_trial(by=page(charlie))
+    assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "tried_before"
     tenant.memberships.all().delete()
-    assert refused(lambda: founding.try_portal(by=page(charlie))) == "tried_before"
+    assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "tried_before"
     reader = Actor(user=make.user("Rita"), via="token x", scopes=frozenset({Scope.READ}))
-    assert refused(lambda: founding.try_portal(by=reader)) == "missing_scope"
+    assert refused(lambda: trial_actions.begin_trial(by=reader)) == "missing_scope"
 
 
 def test_never_more_than_there_is(starter: GpuClass, charlie: User) -> None:
-    founding.try_portal(by=page(make.user("Nora")))
-    found = teams.trial(page(charlie), at=queries.now())
+    trial_actions.begin_trial(by=page(make.user("Nora")))
+    found = trial_queries.trial_offer(page(charlie), at=queries.database_now())
     assert found is not None
     assert found.refusal is not None
     assert found.refusal.code == "no_trial_now"
     assert f"all units of {starter.name} that may be promised (1) are promised already" in found.refusal.message
-    assert refused(lambda: founding.try_portal(by=page(charlie))) == "no_trial_now"
+    assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "no_trial_now"
     assert Tenant.objects.count() == 1
     # What the class can give is not known: no promise in the dark.
     Grant.objects.all().delete()
     GpuClass.objects.filter(pk=starter.pk).update(promise_limit=None)
-    assert refused(lambda: founding.try_portal(by=page(charlie))) == "no_trial_now"
+    assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "no_trial_now"
 
 
 def test_of_several_starter_classes_one_that_has_a_unit(starter: GpuClass, charlie: User) -> None:
-    founding.try_portal(by=page(make.user("Nora")))
+    trial_actions.begin_trial(by=page(make.user("Nora")))
     other = make.gpu_class(starter.cluster, slug=f"z{starter.slug}", name="Other", starter=True, promise_limit=1)
-    tenant = founding.try_portal(by=page(charlie))
-    assert queries.units_in_force(tenant.pk, queries.now()) == {other.pk: 1}
+    tenant = trial_actions.begin_trial(by=page(charlie))
+    assert grant_queries.units_in_force(tenant.pk, queries.database_now()) == {other.pk: 1}
 
 
 @pytest.mark.parametrize("change", [{"starter": False}, {"visibility": "named"}, {"life_cycle": "retired"}])
@@ -94,8 +96,8 @@ def test_without_a_starter_class_there_is_nothing_to_try(
     starter: GpuClass, charlie: User, change: dict[str, Any]
 ) -> None:
     GpuClass.objects.filter(pk=starter.pk).update(**change)
-    assert teams.trial(page(charlie), at=queries.now()) is None
-    assert refused(lambda: founding.try_portal(by=page(charlie))) == "not_found"
+    assert trial_queries.trial_offer(page(charlie), at=queries.database_now()) is None
+    assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "not_found"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -107,7 +109,7 @@ def test_the_last_unit_is_tried_once(starter: GpuClass, charlie: User, is_same_p
     def begin(user: User) -> None:
         ready.wait()
         try:
-            founding.try_portal(by=page(user))
+            trial_actions.begin_trial(by=page(user))
             answers.append("done")
         except Refused as error:
             answers.append(error.code)

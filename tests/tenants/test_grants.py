@@ -9,13 +9,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, Scope, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, grants, queries
+from portal.core.errors import Refused
+from tenants.core import queries
+from tenants.grants.timeline import queries as timeline_queries
 from tenants.models import Grant, QuotaLine, QuotaRequest, Tenant
-from tenants.queries import last_days
+from tenants.requests.decisions import actions
+from tenants.requests.decisions import types as decision_types
+from tenants.requests.renewals import actions as renewal_actions
 from tests import make
 from tests.calling import caller
 
@@ -80,7 +83,7 @@ def test_the_api_says_the_same(team_a: Tenant, a100: GpuClass, bob: User) -> Non
     assert found["gpu_class"] == a100.slug
     assert (found["id"], found["units"], found["kind"], found["state"]) == (grant.pk, 4, "base", "now")
     assert found["request"] is None
-    row = last_days.grant_rows(team_a, at=queries.now())[0]
+    row = timeline_queries.grant_rows(team_a, at=queries.database_now())[0]
     assert row.runs_until - row.ends == DAY
 
 
@@ -92,7 +95,7 @@ def test_queries_do_not_grow_with_the_number_of_grants(
     for number in range(5):
         make.grant(team_a, a100, units=1, until=now + (number + 1) * DAY, kind=Grant.Kind.BOOST)
     with django_assert_num_queries(5):
-        assert len(last_days.grant_rows(team_a, at=now)) == 6
+        assert len(timeline_queries.grant_rows(team_a, at=now)) == 6
 
 
 def test_renewal_is_one_click_and_a_request_like_any_other(
@@ -112,15 +115,15 @@ def test_renewal_is_one_click_and_a_request_like_any_other(
     again = text(signed_in(alice).get("/teams/team-a/grants"))
     assert "Your team already waits for a decision" in again
     with pytest.raises(Refused, match="already waits"):
-        grants.renew("team-a", grant.pk, by=Actor(user=alice, via="page"))
+        renewal_actions.renew_grant("team-a", grant.pk, by=Actor(user=alice, via="page"))
 
-    actions.decide(
+    actions.decide_request(
         filed.pk,
-        [actions.Decision(line.pk, approve=True)],
+        [decision_types.Decision(line.pk, approve=True)],
         by=Actor(user=dana, via="page"),
-        over_promise=actions.OverPromise(is_ticked=True, reason="Nobody knows what is there."),
+        over_promise=decision_types.OverPromise(is_ticked=True, reason="Nobody knows what is there."),
     )
-    [first, second] = last_days.grant_rows(team_a, at=queries.now())
+    [first, second] = timeline_queries.grant_rows(team_a, at=queries.database_now())
     assert (first.ends, first.follows) == (second.starts, 4)
     assert second.request == filed.pk
     page = text(signed_in(alice).get("/teams/team-a/grants"))
@@ -135,7 +138,7 @@ def test_a_member_or_a_grant_of_a_class_that_goes_is_told_why_not(
     grant = make.grant(team_a, a100, units=4)
     assert "owners and managers of the team" in text(signed_in(bob).get("/teams/team-a/grants"))
     with pytest.raises(Refused) as told:
-        grants.renew("team-a", grant.pk, by=Actor(user=bob, via="page"))
+        renewal_actions.renew_grant("team-a", grant.pk, by=Actor(user=bob, via="page"))
     assert told.value.refusal.status == 403
     GpuClass.objects.filter(pk=a100.pk).update(life_cycle=GpuClass.LifeCycle.RETIRING)
     assert "is being retired: no grant is renewed." in text(signed_in(alice).get("/teams/team-a/grants"))

@@ -9,15 +9,15 @@ import pytest
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
-from catalog import queries
+from catalog.classes import queries
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api
-from portal.due import Deadline, Outcome
-from tenants import reconcile
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
+from portal.core.due import Deadline, Outcome
 from tenants.models import Grant, Namespace, Tenant
+from tenants.provisioning import reconcile
 from tests import make, mirrored
 from tests.queued import WORKLOADS, admitted, launch
 from tests.waiting import wait_until
@@ -95,8 +95,8 @@ def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothi
 
     end(grant)
     make.grant(namespace_b.tenant, xe, units=4)
-    wait_until(lambda: look().again_in_s == reconcile.FLAVOR_AGAIN_S)
-    reconcile.namespace(namespace_b, Deadline(), kube=kube_worker)
+    wait_until(lambda: look().again_in_s == reconcile.FLAVOR_RETRY_S)
+    reconcile.reconcile_namespace(namespace_b, Deadline(), kube=kube_worker)
     launch(kube_worker, xe, namespace_b, name="first")
     wait_until(lambda: "topology" in waits_for(admin, namespace_b, "first-1"))
     assert set(admitted(admin, namespace_a)) == running, "the neighbour waits and takes nothing"
@@ -134,7 +134,7 @@ def test_who_takes_units_back_takes_them_from_who_borrowed_and_not_from_a_grace(
     make.grant(namespace_b.tenant, a100, units=1)
     look()
     for neighbour in (namespace_b, namespace_c):
-        reconcile.namespace(neighbour, Deadline(), kube=kube_worker)
+        reconcile.reconcile_namespace(neighbour, Deadline(), kube=kube_worker)
     launch(kube_worker, a100, namespace_c, name="lent", units=1)
     wait_until(lambda: look() and "lent-1" in admitted(admin, namespace_c))
     launch(kube_worker, a100, namespace_a, name="train", units=1)
@@ -204,7 +204,7 @@ def test_what_is_kept_in_a_grace_is_not_lent_as_well(
     mirrored.hardware_seen(cluster)
 
     def lent() -> str:
-        reconcile.pool(pool, Deadline(), kube=kube_worker)
+        reconcile.reconcile_pool(pool, Deadline(), kube=kube_worker)
         [group] = admin.get(COHORTS, cluster.cohort)["spec"]["resourceGroups"]
         [flavor] = group["flavors"]
         assert flavor["name"] == queries.flavor_name(a100)

@@ -10,11 +10,12 @@ from django.utils import timezone
 
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from portal.due import Deadline
-from tenants import reconcile, reminders
+from cluster.client.kube import Kube
+from portal.core.due import Deadline
+from tenants.grants.queries import granted_units
+from tenants.grants.reminders import actions as reminder_actions
 from tenants.models import Grant, Membership, Namespace, Tenant
-from tenants.queries.grants import held
+from tenants.provisioning import reconcile
 from tests import make
 
 DAY = timedelta(days=1)
@@ -42,7 +43,7 @@ END = datetime(2026, 12, 24, 10, tzinfo=UTC)
 def test_the_latest_moment_that_has_come_and_lies_in_the_grant(
     length: float, before_end: float, days: int | None
 ) -> None:
-    assert reminders.days_due(END - length * DAY, END, END - before_end * DAY) == days
+    assert reminder_actions.reminder_days_due(END - length * DAY, END, END - before_end * DAY) == days
 
 
 def ending(team: Tenant, gpu_class: GpuClass, *, in_days: float, units: int = 4) -> Grant:
@@ -54,7 +55,7 @@ def remind(namespace: Namespace) -> list[str]:
     """What is sent by one look: recipients."""
     before = set(Delivery.objects.values_list("pk", flat=True))
     now = timezone.now()
-    reminders.send_due(namespace, held(namespace.tenant_id, now).bases, now)
+    reminder_actions.send_due_reminders(namespace, granted_units(namespace.tenant_id, now).bases, now)
     return sorted(row.user.email for row in Delivery.objects.exclude(pk__in=before) if row.user)
 
 
@@ -109,7 +110,7 @@ def test_a_boost_and_another_teams_grant_are_not_reminded_of(
 def tell(namespace: Namespace) -> list[str]:
     """Subjects and recipients of what is sent by one look."""
     before = set(Delivery.objects.values_list("pk", flat=True))
-    reminders.tell_ends(namespace, held(namespace.tenant_id, timezone.now()).ended)
+    reminder_actions.notify_ended_grants(namespace, granted_units(namespace.tenant_id, timezone.now()).ended)
     sent = Delivery.objects.exclude(pk__in=before).order_by("pk")
     return [f"{row.subject}: {row.user.email}" for row in sent if row.user]
 
@@ -151,7 +152,7 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
 ) -> None:
     ending(team_a, a100, in_days=6)
     for _ in range(2):
-        reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+        reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert [row.subject.split(" ends on ")[0] for row in Delivery.objects.all()] == [f"{a100.name} of Team A"]
 
 
@@ -159,5 +160,5 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
 def test_the_worker_tells_of_an_end(team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> None:
     ending(team_a, a100, in_days=-0.01)
     for _ in range(2):
-        reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+        reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert [row.subject for row in Delivery.objects.all()] == [f"The grant of {a100.name} for Team A has ended"]

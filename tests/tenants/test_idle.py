@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.faults import ApiProxy
-from portal.due import Deadline
-from tenants import reconcile
+from devcluster.faults.api_proxy import ApiProxy
+from portal.core.due import Deadline
+from tenants.provisioning import reconcile
 from tests import make
 
 
@@ -29,16 +29,16 @@ def test_looking_again_writes_nothing_and_lists_nothing(
 ) -> None:
     kube = Kube(str(proxy.kubeconfig))
     pool = Pool.objects.create(cluster=cluster)
-    reconcile.pool(pool, Deadline(), kube=kube)
+    reconcile.reconcile_pool(pool, Deadline(), kube=kube)
     rows = []
     for number in range(2):
         team = make.tenant(cluster, slug=f"idle-{number}", namespace=f"idle-{number}-{unique}")
         make.grant(team, a100, units=1)
         rows.append(team.namespaces.get())
-        reconcile.namespace(rows[-1], Deadline(), kube=kube)
+        reconcile.reconcile_namespace(rows[-1], Deadline(), kube=kube)
     before = len(proxy.calls())
     for row in rows:
-        reconcile.namespace(row, Deadline(), kube=kube)
-    reconcile.pool(pool, Deadline(), kube=kube)
+        reconcile.reconcile_namespace(row, Deadline(), kube=kube)
+    reconcile.reconcile_pool(pool, Deadline(), kube=kube)
     asked = [(done.call.verb, done.call.resource, done.call.name) for done in proxy.calls()[before:]]
     assert asked == [("get", "clusterqueues", row.name) for row in rows]

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, Scope, User
-from portal.errors import Refused
-from tenants import image_policy, image_prefixes
+from portal.core.errors import Refused
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
+from tenants.class_access.image_prefixes import policy as image_prefixe_policy
 from tenants.models import ImagePrefix, Tenant
 from tests.calling import caller
 
@@ -49,7 +50,7 @@ def sent(client: Client, method: str, path: str, body: Any = None) -> tuple[int,
     ],
 )
 def test_what_may_be_used(image: str, prefixes: list[str], code: str | None, words: str) -> None:
-    found = image_policy.may_use(image, prefixes)
+    found = image_prefixe_policy.may_use_image(image, prefixes)
     assert (found.code, found.field) == (code, "image") if found else code is None
     assert words in (found.message if found else "")
 
@@ -59,11 +60,11 @@ def test_what_may_be_used(image: str, prefixes: list[str], code: str | None, wor
 
 @needs_rows
 def test_operators_allow_and_take_away_with_one_event_each(team_a: Tenant, olga: User) -> None:
-    row, is_new = image_prefixes.allow("team-a", "registry.example.org/vision", by=page(olga))
+    row, is_new = image_prefixe_actions.allow_prefix("team-a", "registry.example.org/vision", by=page(olga))
     assert (row.prefix, is_new, row.allowed_by) == (VISION, True, olga)
-    again, is_new = image_prefixes.allow("team-a", VISION, by=page(olga))
+    again, is_new = image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
     assert (again.pk, is_new) == (row.pk, False)
-    image_prefixes.disallow("team-a", row.pk, by=page(olga))
+    image_prefixe_actions.disallow_prefix("team-a", row.pk, by=page(olga))
     assert not ImagePrefix.objects.exists()
     events = Event.objects.filter(verb__startswith="prefix.").order_by("id")
     assert [(one.verb, one.tenant, one.name, one.before, one.after) for one in events] == [
@@ -74,23 +75,23 @@ def test_operators_allow_and_take_away_with_one_event_each(team_a: Tenant, olga:
 
 @needs_rows
 def test_nobody_else_does(team_a: Tenant, olga: User, alice: User, dana: User, charlie: User) -> None:
-    row, _ = image_prefixes.allow("team-a", VISION, by=page(olga))
+    row, _ = image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
     for user, code in ((alice, "not_allowed"), (dana, "not_allowed"), (charlie, "not_found")):
         with pytest.raises(Refused) as allowed:
-            image_prefixes.allow("team-a", "ghcr.io/a/", by=page(user))
+            image_prefixe_actions.allow_prefix("team-a", "ghcr.io/a/", by=page(user))
         with pytest.raises(Refused) as ended:
-            image_prefixes.disallow("team-a", row.pk, by=page(user))
+            image_prefixe_actions.disallow_prefix("team-a", row.pk, by=page(user))
         assert (allowed.value.code, ended.value.code) == (code, code)
     assert ImagePrefix.objects.get().prefix == VISION
 
 
 @needs_rows
 def test_a_team_has_so_many(team_a: Tenant, olga: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_policy, "PREFIXES_LIMIT", 1)
-    image_prefixes.allow("team-a", VISION, by=page(olga))
-    image_prefixes.allow("team-a", VISION, by=page(olga))
+    monkeypatch.setattr(image_prefixe_policy, "PREFIXES_LIMIT", 1)
+    image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
+    image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
     with pytest.raises(Refused, match="has 1 prefixes, at most 1 are possible"):
-        image_prefixes.allow("team-a", "ghcr.io/a/", by=page(olga))
+        image_prefixe_actions.allow_prefix("team-a", "ghcr.io/a/", by=page(olga))
 
 
 # ---- API -------------------------------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def test_the_api_allows_lists_in_pages_and_takes_away(
 
 @needs_rows
 def test_a_stranger_is_told_nothing(team_a: Tenant, olga: User, charlie: User) -> None:
-    row, _ = image_prefixes.allow("team-a", VISION, by=page(olga))
+    row, _ = image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
     stranger = caller(charlie, *Scope)
     for method, path in (("GET", PREFIXES), ("POST", PREFIXES), ("DELETE", f"{PREFIXES}/{row.pk}")):
         assert sent(stranger, method, path, {"prefix": 7})[0] == 404

@@ -18,12 +18,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import grants, life
+from portal.core.errors import Refused
+from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
+from tenants.requests.renewals import actions as renewal_actions
 from tests import make
 from tests.tenants.test_doors_agree import DONE, Answer
 from tests.visits import rows_of, signed_in_once, undone, visit
@@ -74,9 +75,11 @@ def world(
 def bring(world: World, state: str) -> None:
     by = Actor(world.people["operator"], "page")
     if state == "suspended":
-        life.set_wanted(world.namespace, to="suspended", by=by)
+        lifecycle_actions.set_namespace_state(world.namespace, to="suspended", by=by)
     elif state != "active":
-        life.set_wanted(world.namespace, to="closed", grace_hours=0 if state == "closed" else 24, by=by)
+        lifecycle_actions.set_namespace_state(
+            world.namespace, to="closed", grace_hours=0 if state == "closed" else 24, by=by
+        )
 
 
 # ---- doors -------------------------------------------------------------------------------------------------------
@@ -86,9 +89,9 @@ def by_action(verb: str, world: World, who: User) -> Answer:
     by = Actor(who, "page")
     try:
         if verb == "renew":
-            grants.renew("team-a", world.grant, by=by)
+            renewal_actions.renew_grant("team-a", world.grant, by=by)
         else:
-            life.set_wanted(world.namespace, to=WANTED[verb], because=BECAUSE, by=by)
+            lifecycle_actions.set_namespace_state(world.namespace, to=WANTED[verb], because=BECAUSE, by=by)
     except Refused as refused:
         return Answer(refused.refusal.status, refused.code, refused.refusal.message)
     return DONE

@@ -14,11 +14,12 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.observed import Condition
-from cluster.terminating import Blocker, blockers
-from tenants import actions, life
+from cluster.reads.namespace_deletion import DeletionBlocker, deletion_blockers
+from cluster.reads.observed import Condition
+from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import Grant, Namespace, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.tenants.test_founding import page
 from workloads.models import Run, Volume, Workload
@@ -62,7 +63,7 @@ def busy(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bo
     for name, size, goes in (("data", 200, False), ("home", 50, False), ("old", 7, True)):
         asked = {"delete_requested_at": now, "gone_at": now} if goes else {}
         Volume.objects.create(namespace=namespace_a, name=name, size_gib=size, **asked)
-    line = Asked(a100.slug, 5, now, now + 9 * DAY)
+    line = RequestedLine(a100.slug, 5, now, now + 9 * DAY)
     return actions.file_request("team-a", lines=[line], justification="More.", by=page(alice))
 
 
@@ -104,7 +105,9 @@ def test_a_stranger_learns_nothing(team_a: Tenant, charlie: User) -> None:
 
 
 def test_the_team_reads_until_when(busy: QuotaRequest, namespace_a: Namespace, olga: User, alice: User) -> None:
-    row = life.set_wanted(namespace_a.pk, to="closed", because="The course is over.", by=page(olga))
+    row = lifecycle_actions.set_namespace_state(
+        namespace_a.pk, to="closed", because="The course is over.", by=page(olga)
+    )
     assert row.closes_at is not None
     assert row.volumes_until is not None
     closes, keeps = (timezone.localtime(at) for at in (row.closes_at, row.volumes_until))
@@ -142,7 +145,7 @@ def test_the_api_says_each_state(namespace_a: Namespace, olga: User) -> None:
 
     assert state() == ("active", "")
     for to, expected in (("suspended", "suspended"), ("closed", "closing")):
-        life.set_wanted(namespace_a.pk, to=to, because=f"It is {to}.", by=page(olga))
+        lifecycle_actions.set_namespace_state(namespace_a.pk, to=to, because=f"It is {to}.", by=page(olga))
         assert state() == (expected, f"It is {to}.")
     now = timezone.now()
     Namespace.objects.update(closes_at=now, volumes_until=now)
@@ -177,7 +180,7 @@ HELD = (
 
 
 def test_each_finalizer_is_named_with_what_it_holds() -> None:
-    found = blockers(
+    found = deletion_blockers(
         "team-a", [condition("NamespaceContentRemaining", LEFT), condition("NamespaceFinalizersRemaining", HELD)]
     )
     among = "among 1 of configmaps, 2 of jobs.batch."
@@ -190,7 +193,7 @@ def test_each_finalizer_is_named_with_what_it_holds() -> None:
 
 
 def test_without_a_finalizer_it_is_only_on_its_way() -> None:
-    [found] = blockers("team-a", [condition("NamespaceContentRemaining", LEFT)])
+    [found] = deletion_blockers("team-a", [condition("NamespaceContentRemaining", LEFT)])
     assert found.said == (
         "1 of configmaps, 2 of jobs.batch still there, and no finalizer holds them: they are on their way out."
     )
@@ -205,13 +208,13 @@ def test_without_a_finalizer_it_is_only_on_its_way() -> None:
     ],
 )
 def test_trouble_of_the_api_server_is_said_first(type: str, word: str) -> None:
-    found = blockers("team-a", [condition("NamespaceContentRemaining", LEFT), condition(type, "Failed: x")])
-    assert isinstance(found[0], Blocker)
+    found = deletion_blockers("team-a", [condition("NamespaceContentRemaining", LEFT), condition(type, "Failed: x")])
+    assert isinstance(found[0], DeletionBlocker)
     assert word in found[0].said
     assert (found[0].raw, len(found)) == ("Failed: x", 1)
 
 
 def test_conditions_that_are_not_so_block_nothing() -> None:
     gone = [condition("NamespaceContentRemaining", "All content successfully removed", "False")]
-    assert blockers("team-a", gone) == []
-    assert blockers("team-a", [condition("NamespaceFinalizersRemaining", HELD, "False")]) == []
+    assert deletion_blockers("team-a", gone) == []
+    assert deletion_blockers("team-a", [condition("NamespaceFinalizersRemaining", HELD, "False")]) == []

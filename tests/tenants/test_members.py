@@ -15,12 +15,13 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import tasks
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
-from portal.errors import Refused
-from tenants import actions
+from portal.core.errors import Refused
+from tenants.members import actions
+from tenants.members.invitations import actions as invitation_actions
+from tenants.members.invitations import queries as invitation_queries
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
-from tenants.queries import joining
 from tests import make
 
 
@@ -141,19 +142,19 @@ def test_an_address_without_an_account_is_invited_by_mail(invitation: Invitation
 
 def test_who_signs_in_with_the_address_accepts(invitation: Invitation, team_a: Tenant, alice: User) -> None:
     new = make.user("New")
-    [seen] = joining.invitations_for(page(new), at=timezone.now())
+    [seen] = invitation_queries.invitations_for(page(new), at=timezone.now())
     assert (seen.team, seen.role, seen.by) == ("Team A", "member", "Alice")
-    actions.accept_invitation(seen.pk, by=page(new))
+    invitation_actions.accept_invitation(seen.pk, by=page(new))
     assert team_a.memberships.get(user=new).role == "member"
-    assert joining.invitations_for(page(new), at=timezone.now()) == []
+    assert invitation_queries.invitations_for(page(new), at=timezone.now()) == []
     assert Delivery.objects.filter(user=alice, subject="New is member of Team A now").exists()
-    assert refused(lambda: actions.accept_invitation(seen.pk, by=page(new)))[0] == "already_decided"
+    assert refused(lambda: invitation_actions.accept_invitation(seen.pk, by=page(new)))[0] == "already_decided"
 
 
 def test_an_invitation_is_for_its_address_only(invitation: Invitation, charlie: User) -> None:
-    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
-    assert refused(lambda: actions.decline_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
-    assert joining.invitations_for(page(charlie), at=timezone.now()) == []
+    assert refused(lambda: invitation_actions.accept_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
+    assert refused(lambda: invitation_actions.decline_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
+    assert invitation_queries.invitations_for(page(charlie), at=timezone.now()) == []
 
 
 def test_an_address_that_is_only_claimed_brings_nothing(
@@ -163,10 +164,10 @@ def test_an_address_that_is_only_claimed_brings_nothing(
     claims = make.user("New")
     EmailAddress.objects.filter(user=claims).update(verified=False)
     client.force_login(claims)
-    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(claims)))[0] == "not_found"
-    assert joining.invitations_for(page(claims), at=timezone.now()) == []
+    assert refused(lambda: invitation_actions.accept_invitation(invitation.pk, by=page(claims)))[0] == "not_found"
+    assert invitation_queries.invitations_for(page(claims), at=timezone.now()) == []
     assert client.get("/api/v1/invitations").json()["items"] == []
-    actions.revoke_invitation("team-a", invitation.pk, by=page(alice))
+    invitation_actions.revoke_invitation("team-a", invitation.pk, by=page(alice))
     assert isinstance(actions.add_member("team-a", email=claims.email, role="member", by=page(alice)), Invitation)
     assert not team_a.memberships.filter(user=claims).exists()
 
@@ -174,7 +175,7 @@ def test_an_address_that_is_only_claimed_brings_nothing(
 def test_an_address_that_was_changed_is_not_verified(invitation: Invitation, charlie: User) -> None:
     charlie.email = "new@example.org"
     charlie.save()
-    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
+    assert refused(lambda: invitation_actions.accept_invitation(invitation.pk, by=page(charlie)))[0] == "not_found"
 
 
 def test_a_lapsed_invitation_is_not_accepted_and_makes_room_for_another(
@@ -182,8 +183,8 @@ def test_a_lapsed_invitation_is_not_accepted_and_makes_room_for_another(
 ) -> None:
     new = make.user("New")
     Invitation.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(new)))[0] == "lapsed"
-    assert joining.invitations_for(page(new), at=timezone.now()) == []
+    assert refused(lambda: invitation_actions.accept_invitation(invitation.pk, by=page(new)))[0] == "lapsed"
+    assert invitation_queries.invitations_for(page(new), at=timezone.now()) == []
     User.objects.filter(pk=new.pk).delete()
     again = actions.add_member("team-a", email="new@example.org", role="viewer", by=page(alice))
     assert isinstance(again, Invitation)
@@ -196,11 +197,13 @@ def test_one_invitation_an_address(invitation: Invitation, alice: User) -> None:
 
 
 def test_what_was_revoked_or_declined_is_over(invitation: Invitation, team_a: Tenant, alice: User, bob: User) -> None:
-    assert refused(lambda: actions.revoke_invitation("team-a", invitation.pk, by=page(bob)))[0] == "not_allowed"
-    actions.revoke_invitation("team-a", invitation.pk, by=page(alice))
+    assert (
+        refused(lambda: invitation_actions.revoke_invitation("team-a", invitation.pk, by=page(bob)))[0] == "not_allowed"
+    )
+    invitation_actions.revoke_invitation("team-a", invitation.pk, by=page(alice))
     new = make.user("New")
-    assert refused(lambda: actions.accept_invitation(invitation.pk, by=page(new)))[0] == "already_decided"
-    assert refused(lambda: actions.decline_invitation(invitation.pk, by=page(new)))[0] == "already_decided"
+    assert refused(lambda: invitation_actions.accept_invitation(invitation.pk, by=page(new)))[0] == "already_decided"
+    assert refused(lambda: invitation_actions.decline_invitation(invitation.pk, by=page(new)))[0] == "already_decided"
     assert not team_a.memberships.filter(user=new).exists()
 
 
@@ -224,7 +227,7 @@ def test_a_suspended_account_is_neither_added_nor_invited(team_a: Tenant, alice:
 
 @pytest.fixture
 def join(team_a: Tenant, charlie: User) -> JoinRequest:
-    return actions.ask_to_join("team-a", message=" I do  the evaluations. ", by=page(charlie))
+    return invitation_actions.ask_to_join("team-a", message=" I do  the evaluations. ", by=page(charlie))
 
 
 def test_owners_and_managers_are_told_of_who_wants_in(
@@ -233,30 +236,33 @@ def test_owners_and_managers_are_told_of_who_wants_in(
     [told] = Delivery.objects.all()
     assert told.user == alice
     assert "I do the evaluations." in told.body
-    assert [one.team for one in joining.joins_of(page(join.user))] == ["Team A"]
-    assert [one.user for one in joining.waiting(team_a).joins] == [join.user]
+    assert [one.team for one in invitation_queries.join_requests_of(page(join.user))] == ["Team A"]
+    assert [one.user for one in invitation_queries.pending_members(team_a).joins] == [join.user]
 
 
 def test_who_is_let_in_is_a_member(join: JoinRequest, team_a: Tenant, alice: User, charlie: User) -> None:
-    actions.answer_join("team-a", join.pk, accept=True, role="viewer", by=page(alice))
+    invitation_actions.answer_join("team-a", join.pk, accept=True, role="viewer", by=page(alice))
     assert team_a.memberships.get(user=charlie).role == "viewer"
-    assert joining.joins_of(page(charlie)) == []
-    assert refused(lambda: actions.answer_join("team-a", join.pk, accept=True, by=page(alice)))[0] == "already_decided"
+    assert invitation_queries.join_requests_of(page(charlie)) == []
+    assert (
+        refused(lambda: invitation_actions.answer_join("team-a", join.pk, accept=True, by=page(alice)))[0]
+        == "already_decided"
+    )
 
 
 def test_a_no_has_a_reason_that_the_person_reads(join: JoinRequest, alice: User, charlie: User) -> None:
-    no = lambda reason: actions.answer_join("team-a", join.pk, accept=False, reason=reason, by=page(alice))  # noqa: E731
+    no = lambda reason: invitation_actions.answer_join("team-a", join.pk, accept=False, reason=reason, by=page(alice))  # noqa: E731
     assert refused(lambda: no(" ")) == ("reason_missing", "reason")
     assert JoinRequest.objects.get().state == "pending"
     no("We are full.")
-    [seen] = joining.joins_of(page(charlie))
+    [seen] = invitation_queries.join_requests_of(page(charlie))
     assert (seen.state, seen.reason) == ("declined", "We are full.")
     assert "We are full." in Delivery.objects.get(user=charlie).body
-    actions.ask_to_join("team-a", message="", by=page(charlie))
+    invitation_actions.ask_to_join("team-a", message="", by=page(charlie))
 
 
 def test_members_answer_nobody_and_a_manager_makes_no_owner(join: JoinRequest, team_a: Tenant, bob: User) -> None:
-    answer = lambda role: actions.answer_join("team-a", join.pk, accept=True, role=role, by=page(bob))  # noqa: E731
+    answer = lambda role: invitation_actions.answer_join("team-a", join.pk, accept=True, role=role, by=page(bob))  # noqa: E731
     assert refused(lambda: answer("member"))[0] == "not_allowed"
     set_role(team_a, bob, "manager")
     assert refused(lambda: answer("owner")) == ("not_allowed", "role")
@@ -266,20 +272,23 @@ def test_members_answer_nobody_and_a_manager_makes_no_owner(join: JoinRequest, t
 
 def test_asking_twice_is_asking_once(join: JoinRequest, charlie: User) -> None:
     with pytest.raises(IntegrityError, match="one_pending_join_request"):
-        actions.ask_to_join("team-a", message="", by=page(charlie))
+        invitation_actions.ask_to_join("team-a", message="", by=page(charlie))
 
 
 def test_members_and_closed_teams_are_not_asked(team_a: Tenant, bob: User, charlie: User) -> None:
-    assert refused(lambda: actions.ask_to_join("team-a", message="", by=page(bob)))[0] == "already_member"
+    assert refused(lambda: invitation_actions.ask_to_join("team-a", message="", by=page(bob)))[0] == "already_member"
     make.close()
-    assert refused(lambda: actions.ask_to_join("team-a", message="", by=page(charlie)))[0] == "closed"
-    assert joining.teams_found(page(charlie), "team") == []
+    assert refused(lambda: invitation_actions.ask_to_join("team-a", message="", by=page(charlie)))[0] == "closed"
+    assert invitation_queries.joinable_teams(page(charlie), "team") == []
 
 
 def test_only_the_person_withdraws(join: JoinRequest, alice: User, charlie: User) -> None:
-    assert refused(lambda: actions.withdraw_join(join.pk, by=page(alice)))[0] == "not_found"
-    actions.withdraw_join(join.pk, by=page(charlie))
-    assert refused(lambda: actions.answer_join("team-a", join.pk, accept=True, by=page(alice)))[0] == "already_decided"
+    assert refused(lambda: invitation_actions.withdraw_join(join.pk, by=page(alice)))[0] == "not_found"
+    invitation_actions.withdraw_join(join.pk, by=page(charlie))
+    assert (
+        refused(lambda: invitation_actions.answer_join("team-a", join.pk, accept=True, by=page(alice)))[0]
+        == "already_decided"
+    )
 
 
 def test_who_is_added_meanwhile_does_not_ask_any_more(join: JoinRequest, alice: User, charlie: User) -> None:
@@ -291,17 +300,17 @@ def test_who_is_added_meanwhile_does_not_ask_any_more(join: JoinRequest, alice: 
 
 
 def test_a_team_is_found_by_two_letters_of_its_name(team_a: Tenant, charlie: User, bob: User) -> None:
-    assert [one.slug for one in joining.teams_found(page(charlie), " tEAM  ")] == ["team-a"]
-    assert joining.teams_found(page(charlie), "t") == []
-    assert joining.teams_found(page(charlie), "%%") == []
-    assert joining.teams_found(page(bob), "team") == []
+    assert [one.slug for one in invitation_queries.joinable_teams(page(charlie), " tEAM  ")] == ["team-a"]
+    assert invitation_queries.joinable_teams(page(charlie), "t") == []
+    assert invitation_queries.joinable_teams(page(charlie), "%%") == []
+    assert invitation_queries.joinable_teams(page(bob), "team") == []
 
 
 def test_a_search_costs_one_query_and_lists_ten(team_a: Tenant, charlie: User, django_assert_num_queries: Any) -> None:
     for number in range(12):
         make.tenant(team_a.namespaces.get().cluster, slug=f"team-x{number}", namespace=f"{team_a.slug}-x{number}")
     with django_assert_num_queries(1):
-        assert len(joining.teams_found(page(charlie), "team")) == 10
+        assert len(invitation_queries.joinable_teams(page(charlie), "team")) == 10
 
 
 def test_who_is_suspended_is_known_without_reading_all_accounts(db: None) -> None:
@@ -313,8 +322,8 @@ def test_who_is_suspended_is_known_without_reading_all_accounts(db: None) -> Non
 
 
 def test_a_team_whose_owners_are_gone_is_known(team_a: Tenant, alice: User) -> None:
-    assert joining.without_owner() == []
+    assert invitation_queries.teams_without_owner() == []
     User.objects.filter(pk=alice.pk).update(is_active=False)
-    assert joining.without_owner() == [team_a]
+    assert invitation_queries.teams_without_owner() == [team_a]
     make.close()
-    assert joining.without_owner() == []
+    assert invitation_queries.teams_without_owner() == []

@@ -6,15 +6,22 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Role, Scope, User
-from portal.errors import Refusal
-from tenants import policy
-from tenants.policy import Asked, ClassFacts, Excess, LineFacts, Standing
+from portal.core.errors import Refusal
+from tenants.core import policy as core_policy
+from tenants.grants.types import ClassFacts, Overcommit
+from tenants.members import policy as member_policy
+from tenants.members.policy import Standing
+from tenants.onboarding.teams import policy as team_policy
+from tenants.requests import policy
+from tenants.requests.decisions import policy as decision_policy
+from tenants.requests.decisions.types import DecidableLine
+from tenants.requests.types import RequestedLine
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FACTS = ClassFacts(slug="a100", name="A100", life_cycle="active", held=2)
-LINE = LineFacts(gpu_class="a100", class_name="A100", state="pending", filed_by=1, role="", decides=None)
+LINE = DecidableLine(gpu_class="a100", class_name="A100", state="pending", filed_by=1, role="", decides=None)
 
 
 def person(pk: int = 2, *roles: Role, scopes: frozenset[str] | None = None) -> Actor:
@@ -45,12 +52,15 @@ def test_owners_and_managers_ask_for_quota(role: str, wanted: str, answer: str) 
 def test_a_token_asks_only_with_its_scope() -> None:
     reader = person(scopes=frozenset({Scope.READ}))
     assert code(policy.may_file(reader, Standing("owner"))) == "missing_scope"
-    assert code(policy.may_decide(person(2, Role.APPROVER, scopes=frozenset({Scope.READ})), LINE)) == "missing_scope"
+    assert (
+        code(decision_policy.may_decide(person(2, Role.APPROVER, scopes=frozenset({Scope.READ})), LINE))
+        == "missing_scope"
+    )
 
 
-def asked(**changes: object) -> Asked:
+def asked(**changes: object) -> RequestedLine:
     values: dict[str, object] = {"gpu_class": "a100", "units": 4, "starts": NOW, "ends": NOW + timedelta(days=30)}
-    return Asked(**{**values, **changes})  # type: ignore[arg-type]
+    return RequestedLine(**{**values, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +87,7 @@ def asked(**changes: object) -> Asked:
         pytest.param(asked(), ClassFacts("a100", "A100", "active", 2, True), "already_pending", id="asked already"),
     ],
 )
-def test_a_line_is_possible_or_says_why_not(line: Asked, facts: ClassFacts | None, answer: str) -> None:
+def test_a_line_is_possible_or_says_why_not(line: RequestedLine, facts: ClassFacts | None, answer: str) -> None:
     assert code(policy.line_refusal(line, facts, now=NOW)) == answer
 
 
@@ -102,7 +112,7 @@ def test_of_a_class_that_goes_nobody_gets_more(life_cycle: str, kind: str, units
 
 @pytest.mark.parametrize(("wanted", "answer"), [("active", "yes"), ("suspended", "yes"), ("closed", "closed")])
 def test_nothing_is_granted_to_a_team_that_is_being_closed(wanted: str, answer: str) -> None:
-    assert code(policy.may_grant(Standing("", wanted))) == answer
+    assert code(decision_policy.may_grant(Standing("", wanted))) == answer
 
 
 @pytest.mark.parametrize(
@@ -116,7 +126,7 @@ def test_nothing_is_granted_to_a_team_that_is_being_closed(wanted: str, answer: 
         ([asked()], "x" * 2001, "bad_justification"),
     ],
 )
-def test_a_request_has_lines_and_a_reason(lines: list[Asked], why: str, answer: str) -> None:
+def test_a_request_has_lines_and_a_reason(lines: list[RequestedLine], why: str, answer: str) -> None:
     assert code(policy.request_refusal(lines, why)) == answer
 
 
@@ -128,28 +138,34 @@ def test_a_request_has_lines_and_a_reason(lines: list[Asked], why: str, answer: 
         pytest.param(person(2, Role.OPERATOR, Role.ADMIN), LINE, "not_allowed", id="operator and admin"),
         pytest.param(person(1, Role.APPROVER), LINE, "own_request", id="the requester"),
         pytest.param(
-            person(2, Role.APPROVER), LineFacts("a100", "A100", "pending", 1, "viewer", None), "own_team", id="a member"
-        ),
-        pytest.param(
-            person(2, Role.APPROVER), LineFacts("a100", "A100", "pending", 1, "", {"a100"}), "yes", id="of this class"
+            person(2, Role.APPROVER),
+            DecidableLine("a100", "A100", "pending", 1, "viewer", None),
+            "own_team",
+            id="a member",
         ),
         pytest.param(
             person(2, Role.APPROVER),
-            LineFacts("a100", "A100", "pending", 1, "", {"h100"}),
+            DecidableLine("a100", "A100", "pending", 1, "", {"a100"}),
+            "yes",
+            id="of this class",
+        ),
+        pytest.param(
+            person(2, Role.APPROVER),
+            DecidableLine("a100", "A100", "pending", 1, "", {"h100"}),
             "not_your_class",
             id="of another class",
         ),
         pytest.param(
             person(2, Role.APPROVER),
-            LineFacts("a100", "A100", "denied", 1, "", None),
+            DecidableLine("a100", "A100", "denied", 1, "", None),
             "already_decided",
             id="decided before",
         ),
-        pytest.param(system("demo"), LINE, "not_allowed", id="the portal itself"),
+        pytest.param(system_actor("demo"), LINE, "not_allowed", id="the portal itself"),
     ],
 )
-def test_approvers_decide_never_about_their_own(by: Actor, line: LineFacts, answer: str) -> None:
-    assert code(policy.may_decide(by, line)) == answer
+def test_approvers_decide_never_about_their_own(by: Actor, line: DecidableLine, answer: str) -> None:
+    assert code(decision_policy.may_decide(by, line)) == answer
 
 
 @pytest.mark.parametrize(
@@ -165,11 +181,11 @@ def test_approvers_decide_never_about_their_own(by: Actor, line: LineFacts, answ
 )
 def test_what_is_approved_makes_sense(units: int, days: int, is_less: bool, reason: str, answer: str) -> None:
     end = NOW + timedelta(days=days)
-    found = policy.may_approve(units=units, starts=NOW, ends=end, now=NOW, is_less=is_less, reason=reason)
+    found = decision_policy.may_approve(units=units, starts=NOW, ends=end, now=NOW, is_less=is_less, reason=reason)
     assert code(found) == answer
 
 
-TOO_MANY = Excess("A100", 3, 8)
+TOO_MANY = Overcommit("A100", 3, 8)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +196,13 @@ TOO_MANY = Excess("A100", 3, 8)
         ([TOO_MANY], False, "Because.", "over_promised"),
         ([TOO_MANY], True, " ", "reason_missing"),
         ([TOO_MANY], True, "Because.", "yes"),
-        ([Excess("A100", 3, None)], False, "", "over_promised"),
+        ([Overcommit("A100", 3, None)], False, "", "over_promised"),
     ],
 )
-def test_over_promising_is_ticked_and_explained(excesses: list[Excess], ticked: bool, reason: str, answer: str) -> None:
-    assert code(policy.may_over_promise(excesses, is_ticked=ticked, reason=reason)) == answer
+def test_over_promising_is_ticked_and_explained(
+    excesses: list[Overcommit], ticked: bool, reason: str, answer: str
+) -> None:
+    assert code(decision_policy.may_over_promise(excesses, is_ticked=ticked, reason=reason)) == answer
 
 
 @pytest.mark.parametrize(
@@ -218,7 +236,7 @@ def test_a_request_is_taken_back_by_its_side(by: Actor, role: str, answer: str) 
     ],
 )
 def test_members_come_and_go(by: Actor, standing: str, role: str, is_self: bool, owners: int, answer: str) -> None:
-    found = policy.may_remove_member(by, Standing(standing), role=role, is_self=is_self, owners=owners)
+    found = member_policy.may_remove_member(by, Standing(standing), role=role, is_self=is_self, owners=owners)
     assert code(found) == answer
 
 
@@ -241,7 +259,7 @@ def test_members_come_and_go(by: Actor, standing: str, role: str, is_self: bool,
     ],
 )
 def test_a_teams_short_name_can_be_a_namespace(slug: str, answer: str) -> None:
-    assert code(policy.slug_refusal(slug)) == answer
+    assert code(team_policy.slug_refusal(slug)) == answer
 
 
 @pytest.mark.parametrize(
@@ -249,11 +267,11 @@ def test_a_teams_short_name_can_be_a_namespace(slug: str, answer: str) -> None:
     [
         (person(2, Role.OPERATOR), "yes"),
         (person(2, Role.ADMIN), "yes"),
-        (system("demo"), "yes"),
+        (system_actor("demo"), "yes"),
         (person(2, Role.APPROVER), "not_allowed"),
         (person(2), "not_allowed"),
     ],
 )
 def test_operators_make_teams_and_suspend_namespaces(by: Actor, answer: str) -> None:
-    assert code(policy.may_create_tenant(by)) == answer
-    assert code(policy.may_operate(by)) == answer
+    assert code(team_policy.may_create_tenant(by)) == answer
+    assert code(core_policy.may_operate(by)) == answer

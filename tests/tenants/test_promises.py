@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenants.promises import (
-    Excess,
+from tenants.grants.promises import (
+    ExcessInterval,
     Promise,
     Step,
     adds_excess,
     curve,
     excesses,
     in_force,
-    keepable,
+    keepable_units,
     next_boundary,
     peak,
 )
@@ -67,7 +67,7 @@ def graced(units: int, start: float, end: float, grace: float = 1) -> Promise:
 def test_what_runs_may_hold_what_was_in_force_before_the_end_while_its_grace_lasts(
     promises: list[Promise], at: float, units: int
 ) -> None:
-    assert keepable(promises, day(at)) == units
+    assert keepable_units(promises, day(at)) == units
 
 
 @pytest.mark.parametrize(("after", "found"), [(-1, 0), (0, 3), (3, 5), (4, 5), (5, 10), (10, 20), (20, None)])
@@ -88,15 +88,15 @@ def test_the_curve_begins_at_its_start_and_joins_equal_steps() -> None:
 
 def test_excesses_are_where_the_curve_lies_above_the_limit() -> None:
     assert excesses(TWO_AND_A_BOOST, 5, day(0), day(30)) == [
-        Excess(day(3), day(5), 1),
-        Excess(day(10), day(20), 3),
+        ExcessInterval(day(3), day(5), 1),
+        ExcessInterval(day(10), day(20), 3),
     ]
     assert excesses(TWO_AND_A_BOOST, 8, day(0), day(30)) == []
 
 
 def test_neighbouring_excesses_are_one_with_the_worst_of_both() -> None:
     steps = [promise(6, 0, 5), promise(9, 5, 10)]
-    assert excesses(steps, 5, day(0), day(10)) == [Excess(day(0), day(10), 4)]
+    assert excesses(steps, 5, day(0), day(10)) == [ExcessInterval(day(0), day(10), 4)]
 
 
 @pytest.mark.parametrize(

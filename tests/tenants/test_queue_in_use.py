@@ -10,15 +10,17 @@ import pytest
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
-from accounts.actor import system
-from catalog import actions, queries
+from accounts.core.actor import system_actor
+from catalog.classes import actions, queries
+from catalog.classes.proposals import actions as proposal_actions
+from catalog.discovery import queries as discovery_queries
 from catalog.models import GpuClass
-from cluster.apply import create_once
-from cluster.kube import Kube
+from cluster.apply.reconcile import create_once
+from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
-from cluster.manifests.namespace import PLAIN_GROUP
-from devcluster.api import Api
-from portal.due import DONE, Outcome
+from cluster.manifests.namespace import PLAIN_RESOURCE_GROUP
+from devcluster.client.kube import Api
+from portal.core.due import DONE, Outcome
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.queued import WORKLOADS, admitted, launch, spec
@@ -36,7 +38,7 @@ def reserved(admin: Api, namespace: Namespace) -> int:
 def cells(admin: Api, namespace: Namespace) -> dict[str, str]:
     """Flavor → nominal quota, of classes."""
     groups = admin.get(QUEUES, namespace.name)["spec"]["resourceGroups"]
-    groups = [group for group in groups if group != PLAIN_GROUP]
+    groups = [group for group in groups if group != PLAIN_RESOURCE_GROUP]
     return {flavor["name"]: flavor["resources"][0]["nominalQuota"] for group in groups for flavor in group["flavors"]}
 
 
@@ -75,7 +77,9 @@ def test_relabelled_nodes_get_a_new_flavor_while_the_old_one_is_in_use(
     launch(kube_worker, a100, namespace_a, name="train")
     before = queries.flavor_name(a100)
     wait_until(lambda: reserved(admin, namespace_a) == 1)
-    actions.edit_class(a100.pk, node_labels={**a100.node_labels, "nvidia.com/mig.strategy": "mixed"}, by=system("test"))
+    actions.edit_class(
+        a100.pk, node_labels={**a100.node_labels, "nvidia.com/mig.strategy": "mixed"}, by=system_actor("test")
+    )
     a100.refresh_from_db()
     look()
     assert cells(admin, namespace_a) == {before: "1", queries.flavor_name(a100): "1"}
@@ -95,13 +99,13 @@ def test_every_class_of_the_catalog_is_admitted_on_its_own_flavor_side_by_side(
     """Whole cards, shares that are counted under the same name, slices, DRA, other vendors and no GPU at all."""
     GpuClass.objects.all().delete()
     mirrored.hardware_seen(a100.cluster)
-    found = queries.discover(a100.cluster)
+    found = discovery_queries.discover_cluster(a100.cluster)
     assert found is not None
     for proposal in found.proposals:
         made = actions.create_class(
-            slug=f"{proposal.slug[:28]}-{unique}", by=system("test"), **actions.values_of(proposal)
+            slug=f"{proposal.slug[:28]}-{unique}", by=system_actor("test"), **proposal_actions.class_values(proposal)
         )
-        actions.activate(made.pk, by=system("test"))
+        actions.activate(made.pk, by=system_actor("test"))
     classes = list(GpuClass.objects.order_by("pk"))
     for gpu_class in classes:
         make.grant(team_a, gpu_class, units=1)

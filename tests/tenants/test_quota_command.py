@@ -12,12 +12,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
 from desk.management.commands.quota import Command
-from tenants import actions, queries
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import Grant, Namespace, QuotaLine, QuotaRequest, Tenant
+from tenants.requests.comments import actions
 from tests import make
 
 
@@ -150,7 +152,7 @@ def test_an_approver_approves_with_fewer_units_and_a_reason(filed: QuotaRequest,
     assert refused(*fewer) == "lines[0].reason: Say why it is less than was asked; the team reads it."
     assert filed.lines.get().state == "pending"
     assert "approved =1 until" in quota(*fewer, "--reason", "One to start with.")
-    assert list(queries.units_in_force(team_a.pk, queries.now()).values()) == [1]
+    assert list(queries.units_in_force(team_a.pk, core_queries.database_now()).values()) == [1]
     assert Event.objects.get(verb="request.decided").via == "command"
     assert "already" in refused("approve", filed.pk, "--as", dana.email)
 

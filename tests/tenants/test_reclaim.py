@@ -7,16 +7,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Role, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, line_policy, reclaims
-from tenants.decisions import Decision
-from tenants.line_policy import Answer, Held
+from portal.core.errors import Refused
+from tenants.grants import queries as grant_queries
+from tenants.members.policy import Standing
 from tenants.models import ClassAccess, Grant, Membership, QuotaLine, QuotaRequest, Rule, Tenant
-from tenants.policy import Asked, Standing, Taken
-from tenants.queries import grants
+from tenants.requests import actions as request_actions
+from tenants.requests.comments import actions as comment_actions
+from tenants.requests.decisions import actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.reclaims import actions as reclaim_actions
+from tenants.requests.reclaims import policy as reclaim_policy
+from tenants.requests.reclaims.policy import ReclaimableTotal, ReclaimDecision
+from tenants.requests.types import ReclaimLine, RequestedLine
 from tests import make
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -42,8 +47,8 @@ def granted(team_a: Tenant, a100: GpuClass) -> Grant:
 
 
 def taken(by: User, units: int = 3, *, starts: datetime | None = None, slug: str = "") -> QuotaRequest:
-    line = Taken(slug or GpuClass.objects.earliest("pk").slug, units, starts or days(9))
-    return reclaims.reclaim("team-a", lines=[line], justification=WHY, by=page(by))
+    line = ReclaimLine(slug or GpuClass.objects.earliest("pk").slug, units, starts or days(9))
+    return reclaim_actions.file_reclaim("team-a", lines=[line], justification=WHY, by=page(by))
 
 
 def code(by: User, **typed: object) -> str:
@@ -55,14 +60,14 @@ def code(by: User, **typed: object) -> str:
 
 def answered(filed: QuotaRequest, by: User, **answer: object) -> QuotaLine:
     line = filed.lines.get()
-    actions.decide(filed.pk, [Decision(line.pk, approve=True, **answer)], by=page(by))  # type: ignore[arg-type]
+    actions.decide_request(filed.pk, [Decision(line.pk, approve=True, **answer)], by=page(by))  # type: ignore[arg-type]
     line.refresh_from_db()
     return line
 
 
 # ---- the rule, without a database ---------------------------------------------------------------------------------
 
-HELD = Held(1, "a100", "A100", "Team A", 8, NOW + 30 * DAY, is_pending=False)
+HELD = ReclaimableTotal(1, "a100", "A100", "Team A", 8, NOW + 30 * DAY, is_pending=False)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +80,13 @@ HELD = Held(1, "a100", "A100", "Team A", 8, NOW + 30 * DAY, is_pending=False)
         (8, 8, HELD, "not_lower units"),
         (9, 8, HELD, "more_than_held units"),
         (-1, 8, HELD, "bad_units units"),
-        (3, 8, Held(1, "a100", "A100", "Team A", 0, NOW, is_pending=False), "nothing_held gpu_class"),
-        (3, 8, Held(1, "a100", "A100", "Team A", 8, NOW, is_pending=True), "already_pending gpu_class"),
+        (3, 8, ReclaimableTotal(1, "a100", "A100", "Team A", 0, NOW, is_pending=False), "nothing_held gpu_class"),
+        (3, 8, ReclaimableTotal(1, "a100", "A100", "Team A", 8, NOW, is_pending=True), "already_pending gpu_class"),
         (3, 8, None, "unknown_class gpu_class"),
     ],
 )
-def test_what_may_be_taken_back(units: int, after: float, held: Held | None, expected: str) -> None:
-    found = line_policy.taken_refusal(Taken("a100", units, NOW + timedelta(days=after)), held, now=NOW)
+def test_what_may_be_taken_back(units: int, after: float, held: ReclaimableTotal | None, expected: str) -> None:
+    found = reclaim_policy.reclaim_line_refusal(ReclaimLine("a100", units, NOW + timedelta(days=after)), held, now=NOW)
     assert (f"{found.code} {found.field}" if found else "") == expected
 
 
@@ -102,8 +107,10 @@ def test_a_decision_is_never_worse_than_what_the_team_was_told(
     units: int, starts: float, ends: float, held: int, expected: str
 ) -> None:
     period = (NOW + timedelta(days=starts), NOW + timedelta(days=ends))
-    answer = Answer(units, *period, asked_units=3, asked_from=NOW + 8 * DAY, asked_until=NOW + 30 * DAY, held=held)
-    found = line_policy.taking_refusal(answer, "A100")
+    answer = ReclaimDecision(
+        units, *period, asked_units=3, asked_from=NOW + 8 * DAY, asked_until=NOW + 30 * DAY, held=held
+    )
+    found = reclaim_policy.reclaim_decision_refusal(answer, "A100")
     assert (f"{found.code} {found.field}" if found else "") == expected
 
 
@@ -123,7 +130,7 @@ def test_a_decision_is_never_worse_than_what_the_team_was_told(
 )
 def test_who_may_take_back(roles: list[Role], role: str, wanted: str, expected: str) -> None:
     who = User(pk=1, email="x@example.org", name="X", roles=[str(one) for one in roles], is_active=True)
-    found = line_policy.may_reclaim(Actor(user=who, via="page"), Standing(role, wanted))
+    found = reclaim_policy.may_reclaim(Actor(user=who, via="page"), Standing(role, wanted))
     assert (found.code if found else "") == expected
 
 
@@ -179,8 +186,11 @@ def test_what_is_wrong_is_said_beside_its_field(granted: Grant, team_a: Tenant, 
     assert same.value.refusal.field == "lines[0].units"
     assert code(olga, starts=days(31)) == "nothing_held", "the grant is over by then"
     assert code(olga, slug="nothing") == "unknown_class"
-    actions.file_request(
-        "team-a", lines=[Asked(slug, 9, days(0), days(9))], justification="x", by=page(User.objects.get(name="Alice"))
+    request_actions.file_request(
+        "team-a",
+        lines=[RequestedLine(slug, 9, days(0), days(9))],
+        justification="x",
+        by=page(User.objects.get(name="Alice")),
     )
     with pytest.raises(Refused) as pending:
         taken(olga)
@@ -249,7 +259,7 @@ def test_a_late_yes_takes_back_from_then_on(granted: Grant, dana: User, olga: Us
     assert line.decided_from is not None
     assert line.decided_from > asked_from
     assert Grant.objects.get(pk=granted.pk).period.upper == line.decided_from
-    held = grants.held(granted.tenant_id, timezone.now())
+    held = grant_queries.granted_units(granted.tenant_id, timezone.now())
     assert held.in_force == {granted.gpu_class_id: 3}
     assert held.keepable == {granted.gpu_class_id: 8}, "what runs goes on for the grace"
 
@@ -275,20 +285,20 @@ def test_the_team_comments_but_only_who_proposed_it_takes_it_back(
     granted: Grant, team_a: Tenant, alice: User, bob: User, dana: User, olga: User
 ) -> None:
     filed = taken(olga)
-    actions.comment_request(filed.pk, text="We need four.", by=page(bob))
-    actions.comment_request(filed.pk, text="Until May?", by=page(olga))
+    comment_actions.comment_request(filed.pk, text="We need four.", by=page(bob))
+    comment_actions.comment_request(filed.pk, text="Until May?", by=page(olga))
     for person in (alice, bob, dana):
         with pytest.raises(Refused, match="withdrawn by who filed it") as refused:
-            actions.withdraw(filed.pk, by=page(person))
+            request_actions.withdraw_request(filed.pk, by=page(person))
         assert refused.value.refusal.status == 403
     told = Delivery.objects.filter(user=alice).count()
-    actions.withdraw(filed.pk, by=page(olga))
+    request_actions.withdraw_request(filed.pk, by=page(olga))
     assert filed.lines.get().state == "withdrawn"
     assert Delivery.objects.filter(user=alice).count() == told + 1
 
 
 def test_while_it_waits_the_team_is_told_why_it_cannot_ask(granted: Grant, alice: User, olga: User) -> None:
     taken(olga)
-    asked = Asked(granted.gpu_class.slug, 9, days(0), days(9))
+    asked = RequestedLine(granted.gpu_class.slug, 9, days(0), days(9))
     with pytest.raises(Refused, match="may be taken back; that is decided first"):
-        actions.file_request("team-a", lines=[asked], justification="x", by=page(alice))
+        request_actions.file_request("team-a", lines=[asked], justification="x", by=page(alice))

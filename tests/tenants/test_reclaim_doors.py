@@ -14,17 +14,21 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, Role, User
-from catalog import queries as catalog
+from catalog.classes import queries as catalog
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
-from portal.due import Deadline
-from portal.errors import Refused
-from tenants import actions, reclaims, reconcile
-from tenants.decisions import Decision
+from cluster.client.kube import Kube
+from portal.core.due import Deadline
+from portal.core.errors import Refused
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaRequest, Tenant
-from tenants.policy import Asked, Taken
+from tenants.provisioning import reconcile
+from tenants.provisioning.dry_run import reconcile as dry_run_reconcile
+from tenants.requests import actions as request_actions
+from tenants.requests.decisions import actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.reclaims import actions as reclaim_actions
+from tenants.requests.types import ReclaimLine, RequestedLine
 from tests import make
 from tests.tenants.test_doors_agree import DONE, Answer, raced
 from tests.visits import undone
@@ -88,9 +92,9 @@ def day(after: int) -> str:
 
 
 def by_action(grant: Grant, who: User, units: int, after: int) -> Answer:
-    line = Taken(grant.gpu_class.slug, units, midnight(after))
+    line = ReclaimLine(grant.gpu_class.slug, units, midnight(after))
     try:
-        reclaims.reclaim("team-a", lines=[line], justification=WHY, by=Actor(who, "page"))
+        reclaim_actions.file_reclaim("team-a", lines=[line], justification=WHY, by=Actor(who, "page"))
     except Refused as refused:
         return Answer(refused.refusal.status, refused.code, refused.refusal.message)
     return DONE
@@ -232,7 +236,7 @@ def test_request_and_last_day_say_what_happens(
     decide = signed_in(dana).get(f"/requests/{filed.pk}")
     assert "readonly" in decide.content.decode()
 
-    actions.decide(filed.pk, [Decision(filed.lines.get().pk, approve=True)], by=Actor(dana, "page"))
+    actions.decide_request(filed.pk, [Decision(filed.lines.get().pk, approve=True)], by=Actor(dana, "page"))
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert f"It was to last until {timezone.localtime(grant.period.upper):%-d %b %Y}" in card
     assert "3 cards are left of it after its end" in card
@@ -287,11 +291,11 @@ def test_the_page_costs_the_same_with_one_grant_and_with_many(
 @pytest.mark.django_db(transaction=True)
 def test_32_who_ask_and_take_back_have_one_winner(grant: Grant, alice: User, olga: User) -> None:
     slug, now = grant.gpu_class.slug, timezone.now()
-    asked = Asked(slug, 9, now, now + timedelta(days=20))
-    taken = Taken(slug, 3, now + timedelta(days=DAYS))
+    asked = RequestedLine(slug, 9, now, now + timedelta(days=20))
+    taken = ReclaimLine(slug, 3, now + timedelta(days=DAYS))
     verbs: list[Callable[[], Any]] = [
-        lambda: actions.file_request("team-a", lines=[asked], justification=WHY, by=Actor(alice, "page")),
-        lambda: reclaims.reclaim("team-a", lines=[taken], justification=WHY, by=Actor(olga, "page")),
+        lambda: request_actions.file_request("team-a", lines=[asked], justification=WHY, by=Actor(alice, "page")),
+        lambda: reclaim_actions.file_reclaim("team-a", lines=[taken], justification=WHY, by=Actor(olga, "page")),
     ]
     answers = raced(verbs * 16)
     assert answers.count("") == 1
@@ -306,11 +310,11 @@ def test_the_plan_lowers_the_total_and_keeps_boosts(
     grant: Grant, team_a: Tenant, namespace_a: Namespace, olga: User, kube_worker: Kube, clean_cluster: None
 ) -> None:
     make.grant(team_a, grant.gpu_class, units=2, kind=Grant.Kind.BOOST)
-    reconcile.pool(Pool.objects.create(cluster=namespace_a.cluster), Deadline(), kube=kube_worker)
-    reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+    reconcile.reconcile_pool(Pool.objects.create(cluster=namespace_a.cluster), Deadline(), kube=kube_worker)
+    reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert by_action(grant, olga, 3, DAYS) == DONE
     row = Plan.objects.get()
-    reconcile.plan(row, Deadline(), kube=kube_worker)
+    dry_run_reconcile.reconcile_plan(row, Deadline(), kube=kube_worker)
     row.refresh_from_db()
     changed = {one["kind"]: one["difference"] for one in row.objects_planned if one["change"] != "same"}
     path = (

@@ -13,14 +13,16 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, line_policy
-from tenants.decisions import Decision
+from portal.core.errors import Refused
 from tenants.models import GRACE, GRACE_MAX, Grant, QuotaLine, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions import policy as decision_policy
+from tenants.requests.decisions.types import Decision
+from tenants.requests.types import RequestedLine
 
 HOUR = timedelta(hours=1)
 
@@ -29,7 +31,7 @@ HOUR = timedelta(hours=1)
 def line(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaLine:
     GpuClass.objects.update(promise_limit=8)
     now = timezone.now()
-    asked = Asked(a100.slug, 2, now, now + timedelta(days=30))
+    asked = RequestedLine(a100.slug, 2, now, now + timedelta(days=30))
     filed = actions.file_request("team-a", lines=[asked], justification="x", by=Actor(alice, "page"))
     return filed.lines.get()
 
@@ -61,9 +63,9 @@ def kept(line: QuotaLine) -> tuple[timedelta | None, timedelta]:
 
 @pytest.mark.parametrize(("hours", "code"), [(None, ""), (0, ""), (336, ""), (-1, "bad_grace"), (337, "bad_grace")])
 def test_bounds(hours: int | None, code: str) -> None:
-    found = line_policy.grace_refusal(hours)
+    found = decision_policy.grace_refusal(hours)
     assert (found.code if found else "") == code
-    assert timedelta(hours=line_policy.GRACE_HOURS_MAX) == GRACE_MAX
+    assert timedelta(hours=decision_policy.GRACE_HOURS_MAX) == GRACE_MAX
 
 
 def test_by_page(line: QuotaLine, alice: User, dana: User) -> None:
@@ -111,17 +113,19 @@ def test_by_command(line: QuotaLine, dana: User) -> None:
 
 
 def test_unless_said_it_is_a_day(line: QuotaLine, dana: User) -> None:
-    actions.decide(line.request_id, [Decision(line.pk, approve=True)], by=Actor(dana, "page"))
+    decision_actions.decide_request(line.request_id, [Decision(line.pk, approve=True)], by=Actor(dana, "page"))
     assert kept(line) == (GRACE, GRACE)
 
 
 def test_what_is_denied_or_given_back_states_none(line: QuotaLine, alice: User, dana: User) -> None:
     by = Actor(dana, "page")
-    actions.decide(line.request_id, [Decision(line.pk, approve=False, reason="No.", grace_hours=999)], by=by)
+    decision_actions.decide_request(
+        line.request_id, [Decision(line.pk, approve=False, reason="No.", grace_hours=999)], by=by
+    )
     line.refresh_from_db()
     assert line.decided_grace is None
     with pytest.raises(Refused, match="is denied already"):
-        actions.decide(line.request_id, [Decision(line.pk, approve=True, grace_hours=5)], by=by)
+        decision_actions.decide_request(line.request_id, [Decision(line.pk, approve=True, grace_hours=5)], by=by)
 
 
 def test_the_database_refuses_what_no_door_lets_in(line: QuotaLine) -> None:

@@ -11,13 +11,13 @@ from django.utils import timezone
 
 from accounts.models import Event
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
-from cluster.manifests.namespace import PLAIN_GROUP
+from cluster.client.kube import Kube
+from cluster.manifests.namespace import PLAIN_RESOURCE_GROUP
 from cluster.models import AppliedObject, Cluster
-from devcluster.api import Api
-from portal.due import DONE, Deadline, Outcome, TryLater, owner_label
-from tenants import reconcile
+from devcluster.client.kube import Api
+from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile
 from tests import golden_files, make
 from tests.waiting import wait_until
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("clean_cluster")
 def pool(a100: GpuClass, kube_worker: Kube) -> Pool:
     """The catalog is in the cluster: one flavor, and the cohort."""
     row = Pool.objects.create(cluster=a100.cluster)
-    reconcile.pool(row, Deadline(), kube=kube_worker)
+    reconcile.reconcile_pool(row, Deadline(), kube=kube_worker)
     return row
 
 
@@ -46,7 +46,7 @@ def pool(a100: GpuClass, kube_worker: Kube) -> Pool:
 def provision(pool: Pool, namespace_a: Namespace, kube_worker: Kube) -> Iterator[Any]:
     def look() -> Outcome:
         namespace_a.refresh_from_db()
-        return reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+        return reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
 
     return look
 
@@ -188,7 +188,7 @@ def test_units_end_in_the_cluster_when_the_grant_ends(
     assert hard(admin, namespace_a)["requests.nvidia.com/gpu"] == "8"
     grant.period = type(grant.period)(grant.period.lower, timezone.now())
     grant.save()
-    assert provision().again_in_s == reconcile.SOON_S
+    assert provision().again_in_s == reconcile.RETRY_SOON_S
     assert nominal(admin, namespace_a) == {"nvidia.com/gpu": ["0"]}
     provision()
     assert nominal(admin, namespace_a) == {}
@@ -210,7 +210,7 @@ def test_a_class_whose_flavor_is_not_made_yet_waits_outside_the_queue(
 ) -> None:
     """A queue that names a flavor that does not exist admits nothing at all."""
     make.grant(team_a, a100, units=2)
-    outcome = reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+    outcome = reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert not outcome.is_applied
     assert outcome.again_in_s is not None
     assert outcome.again_in_s >= 30, "the flavor's maker wakes it; one that cannot be made must not keep all busy"
@@ -234,7 +234,7 @@ def test_closing_takes_the_queue_then_the_namespace_and_then_rests(
     make.grant(team_a, a100, units=2)
     provision()
     make.close(namespace_a.name)
-    assert provision().again_in_s == reconcile.SOON_S
+    assert provision().again_in_s == reconcile.RETRY_SOON_S
     assert stop_policy(admin, namespace_a) == "Hold"
     wait_until(lambda: provision() == DONE)
     assert admin.find(KINDS["ClusterQueue"], namespace_a.name) is None
@@ -282,7 +282,7 @@ def nominal(admin: Api, namespace: Namespace) -> dict[str, list[str]]:
     return {
         group["coveredResources"][0]: [flavor["resources"][0]["nominalQuota"] for flavor in group["flavors"]]
         for group in groups
-        if group != PLAIN_GROUP
+        if group != PLAIN_RESOURCE_GROUP
     }
 
 

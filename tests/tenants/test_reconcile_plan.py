@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
+from catalog.classes.queries import flavor_name
 from catalog.models import GpuClass, Pool
-from catalog.queries import flavor_name
-from cluster.kube import Kube
-from devcluster.api import Api
-from portal.due import DONE, Deadline
-from tenants import actions, reconcile
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api
+from portal.core.due import DONE, Deadline
 from tenants.models import Namespace, Plan, QuotaRequest, Tenant
-from tenants.policy import Asked
+from tenants.provisioning import reconcile as provisioning_reconcile
+from tenants.provisioning.dry_run import reconcile
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
@@ -26,14 +28,14 @@ pytestmark = pytest.mark.usefixtures("clean_cluster")
 @pytest.fixture
 def request_of_4(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaRequest:
     now = timezone.now()
-    line = Asked(gpu_class=a100.slug, units=4, starts=now, ends=now + timedelta(days=9))
+    line = RequestedLine(gpu_class=a100.slug, units=4, starts=now, ends=now + timedelta(days=9))
     return actions.file_request("team-a", lines=[line], justification="Two trainings.", by=Actor(alice, "page"))
 
 
 def plan(request: QuotaRequest, kube: Kube) -> dict[tuple[str, str], dict[str, Any]]:
     """By (kind, name), as stored."""
     row = Plan.objects.select_related("request__tenant").get(request=request)
-    reconcile.plan(row, Deadline(), kube=kube)
+    reconcile.reconcile_plan(row, Deadline(), kube=kube)
     row.refresh_from_db()
     assert row.made_at is not None
     return {(one["kind"], one["name"]): one for one in row.objects_planned}
@@ -66,9 +68,9 @@ def test_the_namespace_for_trying_is_ours_and_stays_empty(
 def test_for_a_team_that_runs_only_what_differs_is_a_change(
     request_of_4: QuotaRequest, team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, admin: Api
 ) -> None:
-    reconcile.pool(Pool.objects.create(cluster=a100.cluster), Deadline(), kube=kube_worker)
+    provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=a100.cluster), Deadline(), kube=kube_worker)
     make.grant(team_a, a100, units=2)
-    reconcile.namespace(namespace_a, Deadline(), kube=kube_worker)
+    provisioning_reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
     planned = plan(request_of_4, kube_worker)
     changed = {key: one["difference"] for key, one in planned.items() if one["change"] != "same"}
     path = f"spec.resourceGroups[0].flavors[{flavor_name(a100)}].resources[nvidia.com/gpu].nominalQuota"
@@ -89,7 +91,7 @@ def test_what_the_cluster_would_refuse_is_said_before_anybody_decides(
 
 
 def test_a_plan_rests_when_nothing_is_pending(request_of_4: QuotaRequest, alice: User, kube_worker: Kube) -> None:
-    actions.withdraw(request_of_4.pk, by=Actor(alice, "page"))
+    actions.withdraw_request(request_of_4.pk, by=Actor(alice, "page"))
     row = Plan.objects.get(request=request_of_4)
-    assert reconcile.plan(row, Deadline(), kube=kube_worker) == DONE
+    assert reconcile.reconcile_plan(row, Deadline(), kube=kube_worker) == DONE
     assert row.made_at is None

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.actor import system
-from catalog import actions, queries
+from accounts.core.actor import system_actor
+from catalog.classes import actions, queries
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorWorkload
-from devcluster.api import Api
-from portal.due import Deadline, Outcome
-from tenants import reconcile
+from devcluster.client.kube import Api
+from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile
 from tests import make, mirrored
 from tests.waiting import wait_until
 
@@ -32,7 +32,7 @@ def pool(a100: GpuClass) -> Pool:
 
 def look(pool: Pool, kube: Kube) -> Outcome:
     pool.refresh_from_db()
-    return reconcile.pool(pool, Deadline(), kube=kube)
+    return reconcile.reconcile_pool(pool, Deadline(), kube=kube)
 
 
 def lent(admin: Api, cluster: Cluster) -> dict[str, str]:
@@ -103,7 +103,9 @@ def test_relabelled_nodes_are_a_new_flavor_and_the_old_one_stays_while_it_is_use
     before = queries.flavor_name(a100)
     mirrored.hardware_seen(a100.cluster, Workload=[admitted("one", flavor=before)])
     look(pool, kube_worker)
-    actions.edit_class(a100.pk, node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}, by=system("test"))
+    actions.edit_class(
+        a100.pk, node_labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}, by=system_actor("test")
+    )
     a100.refresh_from_db()
     after = queries.flavor_name(a100)
     assert look(pool, kube_worker).again_in_s is not None
@@ -138,7 +140,7 @@ def test_new_flavors_and_edited_classes_wake_the_queues(
     namespace_a.refresh_from_db()
     assert namespace_a.due_at is None
 
-    actions.edit_class(a100.pk, borrowing_limit=2, by=system("test"))
+    actions.edit_class(a100.pk, borrowing_limit=2, by=system_actor("test"))
     look(pool, kube_worker)
     namespace_a.refresh_from_db()
     assert namespace_a.due_at is not None

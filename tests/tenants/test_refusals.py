@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import Delivery, Event, User
-from cluster.apply import Converged
+from cluster.apply.types import ConvergeResult
 from cluster.models import AppliedObject
-from portal.due import owner_label
-from tenants import refusals
+from portal.core.due import owner_label
 from tenants.models import Namespace
+from tenants.provisioning.alerts import actions as alert_actions
 
 pytestmark = pytest.mark.usefixtures("olga", "bob")
 
@@ -30,8 +30,8 @@ def look(row: Namespace, **refused: str) -> list[str]:
             text=text,
         )
     keys = tuple((kind, row.name, "gpu-portal") for kind in refused)
-    refusals.tell_new(row, Converged((), (), keys, (), ()))
-    # What the worker then keeps on the row (portal.due.fail, finish).
+    alert_actions.alert_new_refusals(row, ConvergeResult((), (), keys, (), ()))
+    # What the worker then keeps on the row (portal.core.due.fail, finish).
     row.error_code = "refused" if refused else ""
     return sorted(sent.user.name for sent in Delivery.objects.exclude(pk__in=before) if sent.user)
 

@@ -8,14 +8,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, rules
+from portal.core.errors import Refused
+from tenants.grants.promises import Promise
 from tenants.models import Grant, QuotaRequest, Rule, Tenant
-from tenants.policy import Asked
-from tenants.promises import Promise
+from tenants.requests import actions
+from tenants.requests.rules import actions as rule_actions
+from tenants.requests.rules import policy as rule_policy
+from tenants.requests.types import RequestedLine
 from tests import make
 
 NOW = timezone.now()
@@ -41,7 +43,7 @@ def granted(team_a: Tenant, a100: GpuClass) -> Grant:
     return make.grant(team_a, a100, units=4, since=days(-1), until=days(30))
 
 
-def file(by: User, *lines: Asked) -> QuotaRequest:
+def file(by: User, *lines: RequestedLine) -> QuotaRequest:
     return actions.file_request("team-a", lines=lines, justification="We need less.", by=page(by))
 
 
@@ -63,7 +65,7 @@ def in_force(team: Tenant) -> list[int]:
 def test_what_is_nowhere_more_is_taken_back_at_once(
     granted: Grant, team_a: Tenant, alice: User, dana: User, units: int, until: float, kind: str, expected: bool
 ) -> None:
-    filed = file(alice, Asked(granted.gpu_class.slug, units, NOW, days(until), kind))
+    filed = file(alice, RequestedLine(granted.gpu_class.slug, units, NOW, days(until), kind))
     line = filed.lines.get()
     assert (line.state, line.rule) == (("approved", "decrease") if expected else ("pending", ""))
     assert in_force(team_a) == ([units] if expected and units else [] if expected else [4])
@@ -75,7 +77,7 @@ def test_only_the_lines_that_give_back_are_decided(
     granted: Grant, team_a: Tenant, a100: GpuClass, alice: User, dana: User
 ) -> None:
     mig = make.gpu_class(a100.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb", promise_limit=7)
-    filed = file(alice, Asked(a100.slug, 1, NOW, days(30)), Asked("mig", 3, NOW, days(30)))
+    filed = file(alice, RequestedLine(a100.slug, 1, NOW, days(30)), RequestedLine("mig", 3, NOW, days(30)))
     assert {line.gpu_class: line.state for line in filed.lines.all()} == {a100: "approved", mig: "pending"}
     assert Delivery.objects.filter(user=dana).count() == 1
     client = Client()
@@ -85,11 +87,11 @@ def test_only_the_lines_that_give_back_are_decided(
 
 def test_staff_turn_a_rule_off(granted: Grant, alice: User, olga: User) -> None:
     with pytest.raises(Refused, match="Only operators"):
-        rules.change("decrease", is_on=False, by=page(alice))
-    rules.change("decrease", is_on=False, by=page(olga))
-    rules.change("decrease", is_on=False, by=page(olga))
+        rule_actions.change_rule("decrease", is_on=False, by=page(alice))
+    rule_actions.change_rule("decrease", is_on=False, by=page(olga))
+    rule_actions.change_rule("decrease", is_on=False, by=page(olga))
     assert Event.objects.get(verb="rule.changed").after == {"is_on": False}
-    filed = file(alice, Asked(granted.gpu_class.slug, 2, NOW, days(30)))
+    filed = file(alice, RequestedLine(granted.gpu_class.slug, 2, NOW, days(30)))
     assert filed.lines.get().state == "pending"
 
 
@@ -115,4 +117,4 @@ def test_the_admin_turns_it_off_through_the_action(rule: Rule, olga: User) -> No
 )
 def test_nowhere_more(after: list[tuple[int, float, float]], expected: bool) -> None:
     before = [Promise(4, days(0), days(10))]
-    assert rules.is_nowhere_more(before, [Promise(units, days(a), days(b)) for units, a, b in after]) is expected
+    assert rule_policy.is_nowhere_more(before, [Promise(units, days(a), days(b)) for units, a, b in after]) is expected

@@ -10,10 +10,13 @@ from django.test import Client
 
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, founding
-from tenants.decisions import Decision
+from portal.core.errors import Refused
 from tenants.models import Bundle, Grant, Plan, QuotaRequest, Rule, TeamRequest, Tenant
+from tenants.onboarding.bundles import actions as bundle_actions
+from tenants.onboarding.team_requests import actions as team_request_actions
+from tenants.onboarding.trials import actions as trial_actions
+from tenants.requests.decisions import actions
+from tenants.requests.decisions.types import Decision
 from tests.tenants.test_founding import ask, page
 
 
@@ -36,27 +39,27 @@ def limited(a100: GpuClass) -> GpuClass:
 
 @pytest.fixture
 def asked(limited: GpuClass, olga: User, dana: User, charlie: User, unique: str) -> TeamRequest:
-    founding.put_bundle(name="Training", days=60, lines=[(limited.slug, 2)], by=page(olga))
+    bundle_actions.put_bundle(name="Training", days=60, lines=[(limited.slug, 2)], by=page(olga))
     return ask(charlie, slug=f"robots-{unique}")
 
 
 def test_no_trial_while_the_rule_is_off(limited: GpuClass, charlie: User) -> None:
     turn("starter", is_on=False)
     with pytest.raises(Refused, match="Trials are switched off at the moment") as refused:
-        founding.try_portal(by=page(charlie))
+        trial_actions.begin_trial(by=page(charlie))
     assert (refused.value.code, refused.value.refusal.status) == ("no_trial_now", 409)
     assert not Tenant.objects.exists()
     assert "Trials are switched off at the moment" in as_(charlie).get("/start").text
     answer: Any = as_(charlie).post("/api/v1/trials", "{}", content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (409, "no_trial_now")
     turn("starter", is_on=True)
-    founding.try_portal(by=page(charlie))
+    trial_actions.begin_trial(by=page(charlie))
     assert Grant.objects.get().line is not None
 
 
 def test_a_bundle_is_granted_with_its_team_and_keeps_which_rule_it_was(asked: TeamRequest, dana: User) -> None:
     turn("bundle", is_on=True)
-    founding.decide_team(asked.pk, approve=True, by=page(dana))
+    team_request_actions.decide_team(asked.pk, approve=True, by=page(dana))
     line = QuotaRequest.objects.get().lines.get()
     assert (line.state, line.decided_by) == ("approved", dana)
     assert line.facts["rule"] == {"name": "bundle", "bundle": "Training", "units": 2}
@@ -65,7 +68,7 @@ def test_a_bundle_is_granted_with_its_team_and_keeps_which_rule_it_was(asked: Te
 def test_while_the_rule_is_off_its_lines_wait_for_the_approvers(asked: TeamRequest, dana: User, charlie: User) -> None:
     turn("bundle", is_on=False)
     Delivery.objects.all().delete()
-    founding.decide_team(asked.pk, approve=True, reason="Welcome.", by=page(dana))
+    team_request_actions.decide_team(asked.pk, approve=True, reason="Welcome.", by=page(dana))
     asked.refresh_from_db()
     request = QuotaRequest.objects.get()
     line = request.lines.get()
@@ -78,7 +81,7 @@ def test_while_the_rule_is_off_its_lines_wait_for_the_approvers(asked: TeamReque
     assert "waits for the approvers" in Delivery.objects.get().body
     assert Bundle.objects.get().name in Event.objects.get(verb="team.decided").after["bundle"]
     # As any other request.
-    actions.decide(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
+    actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
     assert Grant.objects.get().units == 2
 
 

@@ -16,19 +16,22 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from desk.queries.facts import measured
-from portal.errors import Refused
-from tenants import actions, grants, rules
+from desk.inbox.evidence import usage_evidence
+from portal.core.errors import Refused
 from tenants.models import Grant, QuotaLine, Rule, Tenant
-from tenants.policy import Asked
-from tenants.rule_models import BOUNDS
-from tenants.rule_policy import SHIPPED, Bounds
+from tenants.requests import actions
+from tenants.requests.renewals import actions as renewal_actions
+from tenants.requests.rules import actions as rule_actions
+from tenants.requests.rules.models import BOUNDS
+from tenants.requests.rules.policy import RULE_DEFAULTS, IncreaseBounds
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.workloads import running
-from workloads.models import Run, UsageHour, UsageSample
+from workloads.models import Run
+from workloads.usage.models import UsageHour, UsageSample
 
 
 def page(user: User) -> Actor:
@@ -42,7 +45,7 @@ def days(count: float) -> datetime:
 @pytest.fixture(autouse=True)
 def rule(db: None) -> Rule:
     """On; a test that commits may have emptied the table."""
-    return Rule.objects.update_or_create(name="increase", defaults={"is_on": True, **asdict(Bounds())})[0]
+    return Rule.objects.update_or_create(name="increase", defaults={"is_on": True, **asdict(IncreaseBounds())})[0]
 
 
 @pytest.fixture
@@ -68,9 +71,9 @@ def used(held: Grant, team_a: Tenant, a100: GpuClass, alice: User) -> Grant:
 
 
 def file(by: User, slug: str, *, units: int = 6, until: float = 30, kind: str = "base", **more: Any) -> QuotaLine:
-    asked = Asked(slug, units, timezone.now(), days(until), kind)
+    asked = RequestedLine(slug, units, timezone.now(), days(until), kind)
     filed = actions.file_request(
-        "team-a", lines=[asked], justification="We need more.", by=page(by), **{"measure": measured, **more}
+        "team-a", lines=[asked], justification="We need more.", by=page(by), **{"measure": usage_evidence, **more}
     )
     return filed.lines.get()
 
@@ -80,7 +83,7 @@ def test_more_is_granted_at_once_and_says_on_what(used: Grant, team_a: Tenant, a
     assert (line.state, line.rule, line.decided_by, line.decided_units) == ("approved", "increase", None, 6)
     assert line.reason.startswith("Of 4 held, 4 were in use at the peak of the last 30 days and 4 in the mean, 100 %")
     kept = line.facts["rule"]
-    assert kept["bounds"] == asdict(Bounds())
+    assert kept["bounds"] == asdict(IncreaseBounds())
     assert {name: kept["facts"][name] for name in ("held", "base", "asked", "peak", "waited_share")} == {
         "held": 4,
         "base": 4,
@@ -97,7 +100,7 @@ def test_more_is_granted_at_once_and_says_on_what(used: Grant, team_a: Tenant, a
 
 def test_what_is_recorded_stays_when_staff_change_the_bounds(used: Grant, alice: User, olga: User) -> None:
     line = file(alice, used.gpu_class.slug)
-    rules.change("increase", is_on=True, bounds=Bounds(growth_percent_max=10), by=page(olga))
+    rule_actions.change_rule("increase", is_on=True, bounds=IncreaseBounds(growth_percent_max=10), by=page(olga))
     line.refresh_from_db()
     assert line.facts["rule"]["bounds"]["growth_percent_max"] == 50
 
@@ -131,7 +134,7 @@ def test_a_limit_that_nobody_knows_is_no_limit_kept(used: Grant, alice: User) ->
 
 
 def test_off_it_decides_nothing(used: Grant, alice: User, olga: User) -> None:
-    rules.change("increase", is_on=False, by=page(olga))
+    rule_actions.change_rule("increase", is_on=False, by=page(olga))
     assert file(alice, used.gpu_class.slug).state == "pending"
 
 
@@ -143,8 +146,8 @@ def test_a_decrease_is_no_increase_when_that_rule_is_off(used: Grant, alice: Use
 def test_lines_are_decided_one_by_one(used: Grant, team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> None:
     mig = make.gpu_class(a100.cluster, slug="mig", resource="nvidia.com/mig-1g.10gb", promise_limit=7)
     now = timezone.now()
-    lines = [Asked("mig", 1, now, days(30)), Asked(a100.slug, 5, now, days(30))]
-    filed = actions.file_request("team-a", lines=lines, justification="Both.", by=page(alice), measure=measured)
+    lines = [RequestedLine("mig", 1, now, days(30)), RequestedLine(a100.slug, 5, now, days(30))]
+    filed = actions.file_request("team-a", lines=lines, justification="Both.", by=page(alice), measure=usage_evidence)
     assert {line.gpu_class: line.rule for line in filed.lines.all()} == {mig: "", a100: "increase"}
     assert Delivery.objects.filter(user=dana).count() == 1
 
@@ -207,7 +210,7 @@ def test_every_door_lets_the_rule_decide(used: Grant, alice: User, door: Callabl
 
 
 def test_renewal_without_use_waits_for_people(held: Grant, alice: User) -> None:
-    filed = grants.renew("team-a", held.pk, by=page(alice), measure=measured)
+    filed = renewal_actions.renew_grant("team-a", held.pk, by=page(alice), measure=usage_evidence)
     assert filed.lines.get().state == "pending"
 
 
@@ -219,7 +222,7 @@ def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, ol
     make.administrator(client, olga)
     path = f"/admin/tenants/rule/{rule.pk}/change/"
     assert "so many percent more than the running one" in client.get(path).text
-    typed = {**asdict(Bounds()), "is_on": "on", "growth_percent_max": 25}
+    typed = {**asdict(IncreaseBounds()), "is_on": "on", "growth_percent_max": 25}
     bad = client.post(path, {**typed, "units_max": 0, "seen_percent_min": 101}).text
     assert "The largest total in units is a whole number from 1 to 100,000, not 0." in bad
     assert "looked at in percent is a whole number from 1 to 100, not 101." in bad
@@ -229,7 +232,7 @@ def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, ol
     event = Event.objects.get(verb="rule.changed")
     assert (event.before, event.after) == ({"growth_percent_max": 50}, {"growth_percent_max": 25})
     with pytest.raises(Refused, match="Only operators"):
-        rules.change("increase", is_on=False, by=page(dana))
+        rule_actions.change_rule("increase", is_on=False, by=page(dana))
 
 
 def test_other_rules_have_no_bounds(olga: User) -> None:
@@ -251,6 +254,6 @@ def test_the_database_knows_possible_bounds(name: str, values: dict[str, Any]) -
 
 def test_what_is_shipped_is_what_the_code_says() -> None:
     shipped = importlib.import_module("tenants.migrations.0009_deputies").INCREASE
-    assert shipped == asdict(Bounds())
+    assert shipped == asdict(IncreaseBounds())
     assert tuple(shipped) == BOUNDS
-    assert not SHIPPED["increase"]
+    assert not RULE_DEFAULTS["increase"]

@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 
-from tenants.rule_policy import RANGES, Bounds, IncreaseFacts, bounds_refusals, increase_refusal, justification
+from tenants.requests.rules.policy import (
+    BOUND_RANGES,
+    IncreaseBounds,
+    IncreaseFacts,
+    bounds_refusals,
+    increase_justification,
+    increase_refusal,
+)
 
-BOUNDS = Bounds()
+BOUNDS = IncreaseBounds()
 USED = IncreaseFacts("A100", held=4, base=4, asked=6, days=30, peak=4, mean=3.2, seen_share=0.99, waited_share=0.25)
 
 
 def test_what_was_used_and_waited_for_justifies_more() -> None:
     assert increase_refusal(USED, BOUNDS) is None
-    assert justification(USED) == (
+    assert increase_justification(USED) == (
         "Of 4 held, 4 were in use at the peak of the last 30 days and 3.2 in the mean, 25 % of the runs waited."
     )
 
@@ -74,12 +81,12 @@ def test_a_bound_of_nothing_asks_for_nothing() -> None:
 
 def test_what_is_shipped_is_possible() -> None:
     assert bounds_refusals(asdict(BOUNDS)) == {}
-    assert set(RANGES) == set(asdict(BOUNDS))
+    assert set(BOUND_RANGES) == set(asdict(BOUNDS))
 
 
-@pytest.mark.parametrize("field", list(RANGES))
+@pytest.mark.parametrize("field", list(BOUND_RANGES))
 def test_each_bound_has_its_range(field: str) -> None:
-    least, most, words = RANGES[field]
+    least, most, words = BOUND_RANGES[field]
     for value in (least - 1, most + 1, None, True, "5"):
         found = bounds_refusals(asdict(BOUNDS) | {field: value})
         assert list(found) == [field]

@@ -13,22 +13,33 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, User
 from catalog.models import GpuClass
-from cluster.apply import create_once
-from cluster.kube import Kube
+from cluster.apply.reconcile import create_once
+from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
+from cluster.manifests.run_spec import ClaimSpec
 from cluster.models import AppliedObject
-from cluster.run_spec import ClaimSpec
-from devcluster.api import Api
-from portal.due import Outcome
-from portal.errors import Refused
-from tenants import actions, letters, policy, queries, reclaims, reminders
-from tenants.decisions import Decision, OverPromise
+from cluster.reads import cluster_queue
+from devcluster.client.kube import Api
+from portal.core.due import Outcome
+from portal.core.errors import Refused
+from tenants.grants import queries
+from tenants.grants import types as grant_types
+from tenants.grants.reminders import actions as reminder_actions
+from tenants.grants.reminders import mails as reminder_mails
+from tenants.grants.timeline import queries as timeline_queries
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
-from tenants.policy import Asked
-from tenants.queries import last_days
+from tenants.provisioning import queries as provisioning_queries
+from tenants.requests import actions, policy
+from tenants.requests import types as request_types
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions import queries as decision_queries
+from tenants.requests.decisions.types import Decision, OverPromise
+from tenants.requests.reclaims import actions as reclaim_actions
+from tenants.requests.reclaims import mails
+from tenants.requests.types import RequestedLine
 from tests import make, mirrored
 from tests.calling import caller
 from tests.queued import look as look
@@ -64,15 +75,17 @@ def storage(a100: GpuClass) -> GpuClass:
     return make.storage(a100.cluster)
 
 
-def asked(gpu_class: GpuClass, units: int, *, kind: str = "base", days: int = 30) -> Asked:
+def asked(gpu_class: GpuClass, units: int, *, kind: str = "base", days: int = 30) -> RequestedLine:
     now = timezone.now()
-    return Asked(gpu_class=gpu_class.slug, units=units, starts=now, ends=now + days * DAY, kind=kind)
+    return RequestedLine(gpu_class=gpu_class.slug, units=units, starts=now, ends=now + days * DAY, kind=kind)
 
 
 def quota_of(namespace: Namespace) -> Any:
     in_force = queries.units_in_force(namespace.tenant_id, timezone.now())
-    shares = queries.shares(namespace, in_force)
-    return queries.namespace_spec(namespace, shares, queries.LiveQueue(is_open=True, cells={}), is_held=False).quota
+    shares = provisioning_queries.class_shares(namespace, in_force)
+    return provisioning_queries.namespace_spec(
+        namespace, shares, cluster_queue.LiveClusterQueue(is_open=True, cells={}), is_held=False
+    ).quota
 
 
 # ---- one request of both -----------------------------------------------------------------------------------------
@@ -85,7 +98,7 @@ def test_a_request_of_both_is_decided_line_by_line_and_ends(
         team_a.slug, lines=[asked(a100, 2), asked(storage, 200)], justification="Data.", by=page(alice)
     )
     cards, gib = filed.lines.order_by("pk")
-    actions.decide(
+    decision_actions.decide_request(
         filed.pk,
         [Decision(cards.pk, approve=True), Decision(gib.pk, approve=True, units=150, reason="As much as is left.")],
         by=page(dana),
@@ -101,7 +114,9 @@ def test_a_request_of_both_is_decided_line_by_line_and_ends(
     more = actions.file_request(
         team_a.slug, lines=[asked(storage, 50, kind="boost", days=2)], justification="A copy.", by=page(alice)
     )
-    actions.decide(more.pk, [Decision(line.pk, approve=True) for line in more.lines.all()], by=page(dana))
+    decision_actions.decide_request(
+        more.pk, [Decision(line.pk, approve=True) for line in more.lines.all()], by=page(dana)
+    )
     assert quota_of(namespace_a).storage_gib == 200
     assert queries.units_in_force(team_a.pk, timezone.now() + 3 * DAY)[storage.pk] == 150
 
@@ -116,28 +131,32 @@ def test_more_than_staff_said_needs_the_tick(
     filed = actions.file_request(team_a.slug, lines=[asked(storage, 1001)], justification="Data.", by=page(alice))
     decisions = [Decision(line.pk, approve=True) for line in filed.lines.all()]
     with pytest.raises(Refused, match="promises 1 of Team storage more than the 1000"):
-        actions.decide(filed.pk, decisions, by=page(dana))
+        decision_actions.decide_request(filed.pk, decisions, by=page(dana))
     GpuClass.objects.filter(pk=storage.pk).update(promise_limit=None)
     with pytest.raises(Refused, match="no limit set") as refused:
-        actions.decide(filed.pk, decisions, by=page(dana))
+        decision_actions.decide_request(filed.pk, decisions, by=page(dana))
     assert refused.value.code == "over_promised"
-    actions.decide(filed.pk, decisions, by=page(dana), over_promise=OverPromise(True, "The array grows."))
+    decision_actions.decide_request(
+        filed.pk, decisions, by=page(dana), over_promise=OverPromise(True, "The array grows.")
+    )
     assert queries.units_in_force(team_a.pk, timezone.now()) == {storage.pk: 1001}
 
 
 def test_sentences_about_it_say_gib(storage: GpuClass) -> None:
-    facts = policy.ClassFacts("storage", "Team storage", "active", unit="GiB")
+    facts = grant_types.ClassFacts("storage", "Team storage", "active", unit="GiB")
     now = timezone.now()
-    zero = policy.line_refusal(Asked("storage", 0, now, now + DAY, "boost"), facts, now=now)
+    zero = policy.line_refusal(RequestedLine("storage", 0, now, now + DAY, "boost"), facts, now=now)
     assert zero is not None
     assert zero.message == "A boost adds at least 1 GiB."
-    many = policy.line_refusal(Asked("storage", 200_000, now, now + DAY), facts, now=now)
+    many = policy.line_refusal(RequestedLine("storage", 200_000, now, now + DAY), facts, now=now)
     assert many is not None
     assert many.message == "Say a whole number of GiB from 0 to 100,000."
-    taken = letters.taken("Team storage", 200, policy.Taken("storage", 100, now + 8 * DAY), now, unit="GiB")
+    taken = mails.reclaim_text(
+        "Team storage", 200, request_types.ReclaimLine("storage", 100, now + 8 * DAY), now, unit="GiB"
+    )
     assert taken.startswith("Team storage: from 200 to 100 GiB from ")
     assert taken.endswith("Volumes stay; while they ask for more than that, new ones are refused.")
-    ending = letters.end(now, unit="GiB", is_over=False)
+    ending = reminder_mails.grant_end_text(now, unit="GiB", is_over=False)
     assert ending.startswith("Volumes and what is on them stay.")
     assert "runs" not in ending
 
@@ -147,16 +166,19 @@ def test_letters_of_taking_back_and_of_the_end_say_gib(
 ) -> None:
     now = timezone.now()
     grant = make.grant(team_a, storage, units=50, until=now + 10 * DAY)
-    reclaims.reclaim(
-        team_a.slug, lines=[policy.Taken(storage.slug, 20, now + 8 * DAY)], justification="Full.", by=page(dana)
+    reclaim_actions.file_reclaim(
+        team_a.slug,
+        lines=[request_types.ReclaimLine(storage.slug, 20, now + 8 * DAY)],
+        justification="Full.",
+        by=page(dana),
     )
     told = Delivery.objects.get(user=alice)
     assert told.subject == "GiB of Team A may be taken back"
     assert "Team storage: from 50 to 20 GiB from" in told.body
 
-    reminders.send_due(namespace_a, [grant], now + 4 * DAY)
+    reminder_actions.send_due_reminders(namespace_a, [grant], now + 4 * DAY)
     assert "The grant of 50 GiB of Team storage ends on" in Delivery.objects.filter(user=alice).latest("pk").body
-    reminders.tell_ends(namespace_a, [grant])
+    reminder_actions.notify_ended_grants(namespace_a, [grant])
     ended = Delivery.objects.filter(user=alice).latest("pk").body
     assert "The grant of 50 GiB of Team storage ended on" in ended
     assert "While they ask for more than the team holds, new ones are refused." in ended
@@ -170,7 +192,7 @@ def test_used_is_what_the_claims_of_the_namespace_ask_for(
     team_a: Tenant, namespace_a: Namespace, a100: GpuClass, storage: GpuClass
 ) -> None:
     at = timezone.now()
-    assert queries.figures(team_a, [storage], at=at)[storage.pk].used is None
+    assert decision_queries.class_figures(team_a, [storage], at=at)[storage.pk].used is None
     make.grant(team_a, storage, units=50)
     half = claim("half", namespace_a.name, 1)
     half["spec"]["resources"]["requests"]["storage"] = "512Mi"
@@ -178,7 +200,7 @@ def test_used_is_what_the_claims_of_the_namespace_ask_for(
         a100.cluster,
         PersistentVolumeClaim=[claim("data", namespace_a.name, 20), half, claim("theirs", "elsewhere", 7)],
     )
-    found = queries.figures(team_a, [a100, storage], at=at)[storage.pk]
+    found = decision_queries.class_figures(team_a, [a100, storage], at=at)[storage.pk]
     assert (found.held, found.used, found.limit, found.promised) == (50, 21, 1000, 50)
     assert (found.allocatable, found.free, found.in_use) == (None, None, None)
 
@@ -217,7 +239,7 @@ def test_home_says_that_it_does_not_know_rather_than_0(
 
 def test_the_last_day_of_storage_is_of_volumes(team_a: Tenant, namespace_a: Namespace, storage: GpuClass) -> None:
     make.grant(team_a, storage, units=50)
-    [row] = last_days.grant_rows(team_a, at=timezone.now())
+    [row] = timeline_queries.grant_rows(team_a, at=timezone.now())
     assert (row.is_storage, row.unit) == (True, "GiB")
 
 

@@ -17,12 +17,12 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, Role, Scope, User
-from catalog.banners import put_banner
+from catalog.banner.actions import put_banner
 from catalog.models import GpuClass, Image
-from tenants import actions, team_tokens
+from tenants.members.tokens import actions as token_actions
 from tenants.models import (
     ApproverFor,
     Bundle,
@@ -36,13 +36,15 @@ from tenants.models import (
     TeamRequest,
     Tenant,
 )
-from tenants.policy import Asked
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.contract import query_of
 from tests.test_shape import all_routes, filled
 from tests.visits import rows_of, undone
 from tests.workloads import running
-from workloads.models import RegistryCredential, TeamSecret, Volume
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.models import RegistryCredential, Volume
 
 # In all that the token must not show; in nothing that is sent.
 CANARY = "kanari"
@@ -106,7 +108,7 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
     RegistryCredential.objects.create(namespace=team_b, registry="registry.example.org", sealed=b"1", created_by=bird)
     by_charlie, far = Actor(charlie, "page"), now + timedelta(days=9)
     make.member(team_b.tenant, charlie, Membership.Role.OWNER)
-    lines = [Asked("named", 5, now, far)]
+    lines = [RequestedLine("named", 5, now, far)]
     filed = actions.file_request("team-b", lines=lines, justification=CANARY, by=by_charlie)
     house = make.tenant(cluster, slug="team-c")
     Tenant.objects.filter(pk=house.pk).update(name=f"House of {CANARY}")
@@ -131,8 +133,10 @@ def ids(team_b: Namespace, a100: GpuClass, nora: User, charlie: User) -> dict[st
     deputy = make.deputy(nora, of=make.approver("Kanarina"))
     ApproverFor.objects.create(user=deputy.approver, gpu_class=named)
     by_nora = Actor(nora, "page")
-    personal, _text = accounts.create_token(name=CANARY, scopes=["read"], expires_in_days=3, by=by_nora)
-    other, _text = team_tokens.create("team-b", name=CANARY, scopes=["read"], expires_in_days=3, by=by_nora)
+    personal, _text = api_token_actions.create_token(name=CANARY, scopes=["read"], expires_in_days=3, by=by_nora)
+    other, _text = token_actions.create_team_token(
+        "team-b", name=CANARY, scopes=["read"], expires_in_days=3, by=by_nora
+    )
     return {
         "api-invitation-accept": str(invited.pk),
         "api-invitation-decline": str(invited.pk),
@@ -225,8 +229,8 @@ def test_a_teams_token_meets_nothing_outside_of_its_team(
     make.tenant(namespace_a.cluster, slug="team-d")
     by = Actor(nora, "page")
     scopes = [scope for scope in Scope.values if scope != Scope.DECIDE]
-    _token, text = team_tokens.create("team-a", name="ci", scopes=scopes, expires_in_days=9, by=by)
-    _token, own = accounts.create_token(name="own", scopes=list(Scope), expires_in_days=9, by=by)
+    _token, text = token_actions.create_team_token("team-a", name="ci", scopes=scopes, expires_in_days=9, by=by)
+    _token, own = api_token_actions.create_token(name="own", scopes=list(Scope), expires_in_days=9, by=by)
     # Not written with the next calls.
     ApiToken.objects.update(last_used_at=timezone.now() + timedelta(days=1), scopes=list(Scope.values))
     ci, person = (Client(headers={"Authorization": f"Bearer {one}"}) for one in (text, own))

@@ -14,14 +14,16 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts import policy as accounts_policy
 from accounts import tasks
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.api_tokens import policy as api_token_policy
+from accounts.core.actor import Actor
+from accounts.events import actions as accounts
 from accounts.models import ApiToken, Delivery, Event, Scope, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import members, team_tokens
+from portal.core.errors import Refused
+from tenants.members import actions as member_actions
+from tenants.members.tokens import actions as token_actions
 from tenants.models import Membership, QuotaRequest, Tenant
 from tests import make
 from tests.workloads import running
@@ -37,12 +39,16 @@ def make_token(
     user: User, *scopes: str, days: int = 30, name: str = "ci", team: str = "team-a"
 ) -> tuple[ApiToken, Client]:
     """Of the team, with all scopes unless told otherwise, and a script that has it."""
-    token, text = team_tokens.create(team, name=name, scopes=scopes or SCOPES, expires_in_days=days, by=page(user))
+    token, text = token_actions.create_team_token(
+        team, name=name, scopes=scopes or SCOPES, expires_in_days=days, by=page(user)
+    )
     return token, Client(headers={"Authorization": f"Bearer {text}"})
 
 
 def personal(user: User, *scopes: str, name: str = "own") -> Client:
-    _token, text = accounts.create_token(name=name, scopes=scopes or list(Scope), expires_in_days=30, by=page(user))
+    _token, text = api_token_actions.create_token(
+        name=name, scopes=scopes or list(Scope), expires_in_days=30, by=page(user)
+    )
     return Client(headers={"Authorization": f"Bearer {text}"})
 
 
@@ -166,7 +172,7 @@ def test_names_are_the_teams_own_and_their_number_has_an_end(
     personal(alice, name="ci")
     with pytest.raises(Exception, match="team_token_name_once"), accounts.transaction.atomic():
         make_token(mona, name="ci")
-    monkeypatch.setattr(accounts_policy, "TOKENS_MAX", 2)
+    monkeypatch.setattr(api_token_policy, "TOKENS_MAX", 2)
     make_token(mona, name="two")
     with pytest.raises(Refused, match="The team has 2 tokens, at most 2 possible"):
         make_token(alice, name="three")
@@ -203,7 +209,7 @@ def test_the_action_itself_lets_it_out_of_no_team(team_a: Tenant, alice: User) -
     by = Actor(alice, "token abcd1234", confined_to="team-a")
     for tenant in ("", "team-b"):
         with pytest.raises(Refused) as refused:
-            accounts.create_token(name="out", scopes=["read"], expires_in_days=3, tenant=tenant, by=by)
+            api_token_actions.create_token(name="out", scopes=["read"], expires_in_days=3, tenant=tenant, by=by)
         assert refused.value.code == "team_token"
     assert ApiToken.objects.count() == 0
 
@@ -226,7 +232,7 @@ def test_it_ends_when_its_maker_leaves_and_stays_so(team_a: Tenant, alice: User,
     token, ci = make_token(mona)
     own = personal(mona)
     _other, of_alice = make_token(alice, name="of alice")
-    members.remove_member("team-a", user_id=mona.pk, by=page(mona if leaves else alice))
+    member_actions.remove_member("team-a", user_id=mona.pk, by=page(mona if leaves else alice))
     assert told(ci.get("/api/v1/me")) == (401, "token_revoked")
     make.member(team_a, mona, Membership.Role.MANAGER)
     assert told(ci.get("/api/v1/me")) == (401, "token_revoked")
@@ -313,7 +319,7 @@ def test_its_maker_is_told_a_week_before_it_ends(team_a: Tenant, alice: User) ->
 def test_of_a_token_of_ones_own_as_well_but_not_of_a_short_life(alice: User) -> None:
     personal(alice)
     assert "/tokens" in Delivery.objects.get().body
-    accounts.create_token(name="short", scopes=["read"], expires_in_days=7, by=page(alice))
+    api_token_actions.create_token(name="short", scopes=["read"], expires_in_days=7, by=page(alice))
     assert Delivery.objects.count() == 1
 
 
@@ -321,9 +327,9 @@ def test_of_a_token_of_ones_own_as_well_but_not_of_a_short_life(alice: User) -> 
 def test_of_a_token_that_ended_before_nobody_is_reminded(team_a: Tenant, alice: User, mona: User, way: str) -> None:
     token, _ci = make_token(mona)
     if way == "left":
-        members.remove_member("team-a", user_id=mona.pk, by=page(alice))
+        member_actions.remove_member("team-a", user_id=mona.pk, by=page(alice))
     else:
-        accounts.revoke_token(token.prefix, by=page(mona))
+        api_token_actions.revoke_token(token.prefix, by=page(mona))
     if way == "replaced":
         token, _ci = make_token(mona)
     kept = [] if way != "replaced" else [f"accounts.apitoken.{token.pk}"]

@@ -9,14 +9,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, thread
+from portal.core.errors import Refused
 from tenants.models import QuotaRequest, Tenant
-from tenants.policy import Asked
-from tenants.queries import requests
+from tenants.requests import actions
+from tenants.requests import queries as request_queries
+from tenants.requests.comments import actions as comment_actions
+from tenants.requests.comments import queries as comment_queries
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions import types as decision_types
+from tenants.requests.types import RequestedLine
 from tests import make
 
 
@@ -38,38 +42,40 @@ def text(response: Any) -> str:
 def filed(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> QuotaRequest:
     GpuClass.objects.update(promise_limit=8)
     now = timezone.now()
-    line = Asked(a100.slug, 2, now, now + timedelta(days=30))
+    line = RequestedLine(a100.slug, 2, now, now + timedelta(days=30))
     request = actions.file_request("team-a", lines=[line], justification="Two trainings.", by=page(alice))
     Delivery.objects.all().delete()
     return request
 
 
 def is_asked_back(filed: QuotaRequest, by: User) -> bool:
-    return requests.request_rows([filed], by=page(by))[0].is_asked_back
+    return request_queries.request_rows([filed], by=page(by))[0].is_asked_back
 
 
 def test_an_approver_asks_back_until_the_team_answers(filed: QuotaRequest, alice: User, bob: User, dana: User) -> None:
-    actions.comment_request(filed.pk, text=" For how long? ", asks_back=True, by=page(dana))
+    comment_actions.comment_request(filed.pk, text=" For how long? ", asks_back=True, by=page(dana))
     assert is_asked_back(filed, alice)
     assert {delivery.user for delivery in Delivery.objects.all()} == {alice}
     assert "For how long?" in Delivery.objects.get().body
     assert "Pending, asked back" in text(as_(bob).get("/teams/team-a/requests"))
     Delivery.objects.all().delete()
-    actions.comment_request(filed.pk, text="Two weeks.", by=page(bob))
+    comment_actions.comment_request(filed.pk, text="Two weeks.", by=page(bob))
     assert not is_asked_back(filed, alice)
     assert {delivery.user for delivery in Delivery.objects.all()} == {alice, dana}
-    assert [(one.who, one.asks_back) for one in thread.comments(filed)] == [("Dana", True), ("Bob", False)]
+    assert [(one.who, one.asks_back) for one in comment_queries.comment_rows(filed)] == [("Dana", True), ("Bob", False)]
     assert Event.objects.filter(verb="request.asked_back").count() == 1
 
 
 def test_a_decision_ends_the_question(filed: QuotaRequest, dana: User) -> None:
-    actions.comment_request(filed.pk, text="For how long?", asks_back=True, by=page(dana))
-    actions.decide(filed.pk, [actions.Decision(filed.lines.get().pk, approve=True)], by=page(dana))
+    comment_actions.comment_request(filed.pk, text="For how long?", asks_back=True, by=page(dana))
+    decision_actions.decide_request(
+        filed.pk, [decision_types.Decision(filed.lines.get().pk, approve=True)], by=page(dana)
+    )
     assert not is_asked_back(filed, dana)
     with pytest.raises(Refused) as refused:
-        actions.comment_request(filed.pk, text="Why?", asks_back=True, by=page(dana))
+        comment_actions.comment_request(filed.pk, text="Why?", asks_back=True, by=page(dana))
     assert refused.value.code == "already_decided"
-    actions.comment_request(filed.pk, text="All set.", by=page(dana))
+    comment_actions.comment_request(filed.pk, text="All set.", by=page(dana))
 
 
 @pytest.mark.parametrize(
@@ -99,18 +105,18 @@ def test_who_may_say_something(
     else:
         user = request.getfixturevalue(who)
     try:
-        actions.comment_request(filed.pk, text="Hm.", asks_back=asks_back, by=page(user))
+        comment_actions.comment_request(filed.pk, text="Hm.", asks_back=asks_back, by=page(user))
         code = ""
     except Refused as refused:
         code = refused.code
     assert code == expected
-    assert len(thread.comments(filed)) == (0 if expected else 1)
+    assert len(comment_queries.comment_rows(filed)) == (0 if expected else 1)
 
 
 @pytest.mark.parametrize("said", ["", "   ", "x" * 2001])
 def test_a_comment_says_something_in_bounds(filed: QuotaRequest, alice: User, said: str) -> None:
     with pytest.raises(Refused) as refused:
-        actions.comment_request(filed.pk, text=said, by=page(alice))
+        comment_actions.comment_request(filed.pk, text=said, by=page(alice))
     assert (refused.value.code, refused.value.refusal.field) == ("bad_comment", "text")
     assert as_(alice).post(f"/requests/{filed.pk}/comment", {"text": said}).status_code == 422
 

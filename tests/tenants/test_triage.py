@@ -7,31 +7,31 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.errors import Refusal
-from tenants.joint import Rivals
-from tenants.policy import Excess
-from tenants.rule_policy import Bounds, IncreaseFacts
-from tenants.triage import Group, LineFacts, PlanFacts, RequestFacts, triage
+from portal.core.errors import Refusal
+from tenants.grants.combined_promises import Conflict
+from tenants.grants.types import Overcommit
+from tenants.requests.decisions.triage import TriageGroup, TriageLine, TriagePlan, TriageRequest, triage
+from tenants.requests.rules.policy import IncreaseBounds, IncreaseFacts
 
 USE = IncreaseFacts("A100", held=4, base=4, asked=6, days=30, peak=4, mean=3.5, seen_share=1.0, waited_share=0.25)
-INCREASE = LineFacts("A100", "card", "base", asked=6, base=4, increase=USE)
-RENEWAL = LineFacts("H100", "card", "base", asked=8, base=8)
-PLAN = PlanFacts(is_ready=True, changed=3)
-CLEAR = RequestFacts(12, (INCREASE, RENEWAL), PLAN)
+INCREASE = TriageLine("A100", "card", "base", asked=6, base=4, increase=USE)
+RENEWAL = TriageLine("H100", "card", "base", asked=8, base=8)
+PLAN = TriagePlan(is_ready=True, changed=3)
+CLEAR = TriageRequest(12, (INCREASE, RENEWAL), PLAN)
 
 
-def of(request: RequestFacts = CLEAR, **changes: object) -> tuple[Group, tuple[str, ...]]:
-    found = triage(replace(request, **changes), Bounds())  # type: ignore[arg-type]
+def of(request: TriageRequest = CLEAR, **changes: object) -> tuple[TriageGroup, tuple[str, ...]]:
+    found = triage(replace(request, **changes), IncreaseBounds())  # type: ignore[arg-type]
     return found.group, found.reasons
 
 
-def with_line(**changes: object) -> RequestFacts:
-    return RequestFacts(12, (replace(INCREASE, **changes), RENEWAL), PLAN)  # type: ignore[arg-type]
+def with_line(**changes: object) -> TriageRequest:
+    return TriageRequest(12, (replace(INCREASE, **changes), RENEWAL), PLAN)  # type: ignore[arg-type]
 
 
 def test_one_click_says_what_speaks_for_it() -> None:
     assert of() == (
-        Group.ONE_CLICK,
+        TriageGroup.ONE_CLICK,
         (
             "A100, 4 to 6: of 4 held, 4 were in use at the peak of the last 30 days and 3.5 in the mean, 25 % of the "
             "runs waited.",
@@ -43,8 +43,8 @@ def test_one_click_says_what_speaks_for_it() -> None:
 
 
 def test_less_than_now_needs_no_use() -> None:
-    group, reasons = of(RequestFacts(12, (replace(RENEWAL, asked=2),), PlanFacts(is_ready=True)))
-    assert group == Group.ONE_CLICK
+    group, reasons = of(TriageRequest(12, (replace(RENEWAL, asked=2),), TriagePlan(is_ready=True)))
+    assert group == TriageGroup.ONE_CLICK
     assert reasons[0] == "H100: less than now, 2 instead of 8."
     assert reasons[-1] == "Plan clean: nothing would change."
 
@@ -53,25 +53,25 @@ def test_less_than_now_needs_no_use() -> None:
     ("changes", "reason"),
     [
         (
-            {"excess": Excess("A100", 3, 16)},
+            {"excess": Overcommit("A100", 3, 16)},
             "A100 would be promised 3 more than the 16 it can give at that time.",
         ),
         (
-            {"rivals": Rivals((12, 14), 2, datetime(2026, 11, 23, tzinfo=UTC))},
+            {"rivals": Conflict((12, 14), 2, datetime(2026, 11, 23, tzinfo=UTC))},
             "A100 fits alone; with #14 it is 2 too many from 23 Nov 2026 on.",
         ),
         (
-            {"rivals": Rivals((3, 7, 12), 2, datetime(2026, 11, 23, tzinfo=UTC))},
+            {"rivals": Conflict((3, 7, 12), 2, datetime(2026, 11, 23, tzinfo=UTC))},
             "A100 fits alone; with #3 and #7 it is 2 too many from 23 Nov 2026 on.",
         ),
         (
-            {"rivals": Rivals((1, 2, 3, 4, 5, 6, 7, 12), 2, datetime(2026, 11, 23, tzinfo=UTC))},
+            {"rivals": Conflict((1, 2, 3, 4, 5, 6, 7, 12), 2, datetime(2026, 11, 23, tzinfo=UTC))},
             "A100 fits alone; with #1, #2, #3, #4, #5 and 2 more it is 2 too many from 23 Nov 2026 on.",
         ),
     ],
 )
 def test_a_line_that_promises_too_much_is_a_conflict(changes: dict[str, object], reason: str) -> None:
-    assert of(with_line(**changes)) == (Group.CONFLICT, (reason,))
+    assert of(with_line(**changes)) == (TriageGroup.CONFLICT, (reason,))
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_a_line_that_promises_too_much_is_a_conflict(changes: dict[str, object],
         (replace(PLAN, foreign=1), "1 planned object cannot be made: somebody else's has the name."),
     ],
 )
-def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: PlanFacts, reason: str) -> None:
-    assert of(plan=plan) == (Group.CONFLICT, (reason,))
+def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: TriagePlan, reason: str) -> None:
+    assert of(plan=plan) == (TriageGroup.CONFLICT, (reason,))
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"excess": Excess("A100", 6, None)}, "What A100 can give is not known at the moment"),
+        ({"excess": Overcommit("A100", 6, None)}, "What A100 can give is not known at the moment"),
         ({"refusal": Refusal("not_your_class", "A100 is decided by other approvers.")}, "A100 is decided by other"),
         ({"obstacle": "The period is over."}, "The period is over."),
         ({"obstacle": "The period is over.", "kind": "boost"}, "The period is over."),
@@ -104,7 +104,7 @@ def test_a_plan_that_the_cluster_does_not_take_is_a_conflict(plan: PlanFacts, re
 )
 def test_what_is_unknown_or_outside_the_bounds_wants_a_look(changes: dict[str, object], reason: str) -> None:
     group, reasons = of(with_line(**changes))
-    assert group == Group.LOOK
+    assert group == TriageGroup.LOOK
     assert len(reasons) == 1
     assert reason in reasons[0]
 
@@ -113,7 +113,7 @@ def test_what_is_unknown_or_outside_the_bounds_wants_a_look(changes: dict[str, o
     ("changes", "reason"),
     [
         ({"is_asked_back": True}, "Asked back: the team has not answered yet."),
-        ({"plan": PlanFacts(is_ready=False)}, "The plan is not ready yet."),
+        ({"plan": TriagePlan(is_ready=False)}, "The plan is not ready yet."),
         (
             {"plan": replace(PLAN, error="The cluster did not answer.")},
             "The plan could not be made: The cluster did not answer.",
@@ -122,15 +122,15 @@ def test_what_is_unknown_or_outside_the_bounds_wants_a_look(changes: dict[str, o
     ],
 )
 def test_a_request_that_is_not_ripe_wants_a_look(changes: dict[str, object], reason: str) -> None:
-    assert of(**changes) == (Group.LOOK, (reason,))
+    assert of(**changes) == (TriageGroup.LOOK, (reason,))
 
 
 def test_a_conflict_tells_what_else_is_open() -> None:
-    found = triage(replace(with_line(excess=Excess("A100", 3, 16)), is_asked_back=True), Bounds())
-    assert found.group == Group.CONFLICT
+    found = triage(replace(with_line(excess=Overcommit("A100", 3, 16)), is_asked_back=True), IncreaseBounds())
+    assert found.group == TriageGroup.CONFLICT
     assert [reason[:10] for reason in found.reasons] == ["A100 would"]
     assert found.besides == ("Asked back: the team has not answered yet.",)
 
 
 def test_narrower_bounds_make_a_look_of_it() -> None:
-    assert triage(CLEAR, Bounds(units_max=5)).group == Group.LOOK
+    assert triage(CLEAR, IncreaseBounds(units_max=5)).group == TriageGroup.LOOK

@@ -11,10 +11,13 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from portal.due import Deadline
-from tenants import founding, idle, queries, reconcile
+from cluster.client.kube import Kube
+from portal.core.due import Deadline
+from tenants.core import queries
+from tenants.lifecycle.trial_expiry import actions as trial_expiry_actions
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
+from tenants.onboarding.trials import actions as trial_actions
+from tenants.provisioning import reconcile
 from tests import make
 from tests.tenants.test_founding import page
 from workloads.models import Run, Workload
@@ -26,22 +29,22 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 def trial(a100: GpuClass, charlie: User) -> Namespace:
     """Charlie's, begun now; his mails about its beginning are away."""
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=1, starter=True)
-    row = founding.try_portal(by=page(charlie)).namespaces.get()
+    row = trial_actions.begin_trial(by=page(charlie)).namespaces.get()
     Delivery.objects.all().delete()
     return row
 
 
 def idle_since(row: Namespace, days: float) -> None:
     """Its grant ended so many days ago."""
-    end = queries.now() - days * DAY
+    end = queries.database_now() - days * DAY
     Grant.objects.filter(tenant=row.tenant).update(period=DateTimeTZRange(end - 8 * HOUR, end))
 
 
 def look(row: Namespace, *, in_days: float = 0) -> float | None:
     """In how many days after that look to look again."""
     row.refresh_from_db()
-    at = queries.now() + in_days * DAY
-    then = idle.look(row, at)
+    at = queries.database_now() + in_days * DAY
+    then = trial_expiry_actions.check_idle(row, at)
     return None if then is None else round((then - at) / DAY, 2)
 
 
@@ -66,7 +69,7 @@ def run(row: Namespace, gpu_class: GpuClass, *, ended: float | None = None) -> N
         created_by=person,
         due_at=None,
     )
-    done = {} if ended is None else {"ended_at": queries.now() - ended * DAY, "outcome": "succeeded"}
+    done = {} if ended is None else {"ended_at": queries.database_now() - ended * DAY, "outcome": "succeeded"}
     Run.objects.create(workload=of, number=1, spec={}, requested_by=person, **done)
 
 
@@ -102,7 +105,7 @@ def test_a_word_three_days_before_and_one_after(trial: Namespace, charlie: User)
         == "Trial of Charlie is being closed: everything of it in the cluster goes"
     )
     assert trial.closes_at is not None
-    assert trial.closes_at <= queries.now()
+    assert trial.closes_at <= queries.database_now()
     assert trial.volumes_until == trial.closes_at + 30 * DAY
     assert look(trial, in_days=4) is None
     assert Delivery.objects.count() == 2
@@ -130,7 +133,7 @@ def test_one_that_is_used_after_the_warning_is_not_closed(trial: Namespace, a100
     assert look(trial) == 3
     run(trial, a100)
     assert look(trial, in_days=3.01) == 1
-    Run.objects.update(ended_at=queries.now(), outcome="succeeded")
+    Run.objects.update(ended_at=queries.database_now(), outcome="succeeded")
     assert look(trial, in_days=4) is not None
     assert wanted(trial) == "active"
     # Idle again: a new word, and three more days.
@@ -146,7 +149,7 @@ def test_who_waits_for_quota_or_has_some_keeps_it(trial: Namespace, a100: GpuCla
     waits.update(state="pending")
     assert look(trial) == 1
     waits.update(state="denied")
-    grant = make.grant(trial.tenant, a100, units=1, since=queries.now() - 5 * HOUR)
+    grant = make.grant(trial.tenant, a100, units=1, since=queries.database_now() - 5 * HOUR)
     assert look(trial) == 1
     grant.delete()
     assert look(trial) == 3
@@ -155,9 +158,9 @@ def test_who_waits_for_quota_or_has_some_keeps_it(trial: Namespace, a100: GpuCla
 def test_no_other_team_is_closed_by_it_and_none_pays_for_it(
     team_a: Tenant, namespace_a: Namespace, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    later = queries.now() + 100 * DAY
+    later = queries.database_now() + 100 * DAY
     with django_assert_num_queries(0):
-        assert idle.look(namespace_a, later) is None
+        assert trial_expiry_actions.check_idle(namespace_a, later) is None
 
 
 @pytest.mark.usefixtures("clean_cluster")
@@ -165,9 +168,9 @@ def test_the_namespaces_own_clock_brings_it_there(trial: Namespace, kube_worker:
     Namespace.objects.filter(pk=trial.pk).update(name=f"try-{unique}")
     idle_since(trial, 2)
     trial.refresh_from_db()
-    clock = reconcile.namespace(trial, Deadline(), kube=kube_worker).clock
+    clock = reconcile.reconcile_namespace(trial, Deadline(), kube=kube_worker).clock
     assert clock is not None
-    assert round((clock - queries.now()) / DAY, 2) == 9
+    assert round((clock - queries.database_now()) / DAY, 2) == 9
     idle_since(trial, 12)
-    reconcile.namespace(trial, Deadline(), kube=kube_worker)
+    reconcile.reconcile_namespace(trial, Deadline(), kube=kube_worker)
     assert Event.objects.filter(verb="trial.reminded").count() == 1

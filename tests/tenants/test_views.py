@@ -15,8 +15,9 @@ from django.utils import timezone
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import AppliedObject
-from portal.due import owner_label
-from tenants import queries
+from portal.core.due import owner_label
+from tenants.core import queries as core_queries
+from tenants.grants import queries
 from tenants.models import Membership, Namespace, Plan, QuotaLine, QuotaRequest, Tenant
 from tests import make, mirrored
 
@@ -238,7 +239,7 @@ def test_an_approver_finds_it_looks_and_approves(filed: QuotaRequest, dana: User
     assert "no class goes over its promise limit" in page.text
     done = client.post(f"/requests/{filed.pk}/decide", answer(filed), follow=True)
     assert done.redirect_chain
-    assert list(queries.units_in_force(team_a.pk, queries.now()).values()) == [2]
+    assert list(queries.units_in_force(team_a.pk, core_queries.database_now()).values()) == [2]
     assert client.get("/inbox").context["rows"] == []
 
 

@@ -8,16 +8,19 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import Event, Role, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import actions, queries
+from portal.core.errors import Refused
+from tenants.class_access import actions as class_access_actions
+from tenants.class_access import queries
 from tenants.models import ClassAccess, Namespace, QuotaLine, Tenant
-from tenants.policy import Asked
+from tenants.provisioning import queries as provisioning_queries
+from tenants.requests import actions
+from tenants.requests.types import RequestedLine
 from tests import make
 
-SYSTEM = system("test")
+SYSTEM = system_actor("test")
 
 
 def by(user: User) -> Actor:
@@ -63,7 +66,7 @@ def test_a_team_uses_what_is_for_everyone_and_what_it_was_named_for(
     a100: GpuClass, secret: GpuClass, team_a: Tenant, team_b: Tenant
 ) -> None:
     ClassAccess.objects.create(tenant=team_a, gpu_class=secret)
-    assert [queries.may_use(team.pk, one) for team in (team_a, team_b) for one in (a100, secret)] == [
+    assert [queries.may_use_class(team.pk, one) for team in (team_a, team_b) for one in (a100, secret)] == [
         True,
         True,
         True,
@@ -82,7 +85,7 @@ def team_b(a100: GpuClass, charlie: User, unique: str) -> Tenant:
 
 def ask(team: Tenant, slug: str, who: User, units: int = 1) -> None:
     now = timezone.now()
-    lines = [Asked(slug, units, now, now + timedelta(days=1))]
+    lines = [RequestedLine(slug, units, now, now + timedelta(days=1))]
     actions.file_request(team.slug, lines=lines, justification="To try it.", by=by(who))
 
 
@@ -96,7 +99,7 @@ def test_a_team_that_may_not_know_of_it_is_told_what_an_unknown_class_is_told(
         told.append((refused.value.code, refused.value.refusal.status, str(refused.value).replace(slug, "…")))
     assert told[0] == told[1] == ("unknown_class", 422, "There is no class '…'; see the catalog.")
 
-    actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
     ask(team_a, secret.slug, alice)
     assert QuotaLine.objects.get().gpu_class == secret
 
@@ -108,11 +111,11 @@ def test_the_form_for_requests_leaves_out_what_the_team_may_not_use(
     client = Client()
     client.force_login(alice)
     make.member(team_b, alice)
-    actions.allow_team(secret.pk, tenant=team_b.slug, by=SYSTEM)
+    class_access_actions.allow_team(secret.pk, tenant=team_b.slug, by=SYSTEM)
     page = client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
     assert a100.name in page
     assert secret.name not in page
-    actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
     assert secret.name in client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
 
 
@@ -120,13 +123,13 @@ def test_access_that_ends_takes_back_borrowing_and_not_what_was_granted(secret: 
     namespace = team_a.namespaces.get()
 
     def share() -> tuple[int, int]:
-        found = {one.slug: one for one in queries.shares(namespace, {secret.pk: 3})}[secret.slug]
+        found = {one.slug: one for one in provisioning_queries.class_shares(namespace, {secret.pk: 3})}[secret.slug]
         return found.in_force, found.borrowing_limit
 
     assert share() == (3, 0)
-    actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
     assert share() == (3, 2)
-    actions.disallow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
+    class_access_actions.disallow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
     assert share() == (3, 0)
 
 
@@ -135,8 +138,8 @@ def test_who_may_use_a_class_is_said_once_in_one_event_each_and_wakes_the_queue(
 ) -> None:
     before = Namespace.objects.get(tenant=team_a).generation
     for _ in range(2):
-        actions.allow_team(secret.pk, tenant=team_a.slug, by=by(olga))
-    actions.disallow_team(secret.pk, tenant=team_a.slug, by=by(olga))
+        class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=by(olga))
+    class_access_actions.disallow_team(secret.pk, tenant=team_a.slug, by=by(olga))
     assert Namespace.objects.get(tenant=team_a).generation == before + 2
     events = Event.objects.filter(verb__startswith="access.").order_by("pk")
     assert [(one.verb, one.tenant, one.name) for one in events] == [
@@ -144,13 +147,13 @@ def test_who_may_use_a_class_is_said_once_in_one_event_each_and_wakes_the_queue(
         ("access.ended", team_a.slug, secret.name),
     ]
     with pytest.raises(Refused) as refused:
-        actions.disallow_team(secret.pk, tenant=team_a.slug, by=by(olga))
+        class_access_actions.disallow_team(secret.pk, tenant=team_a.slug, by=by(olga))
     assert refused.value.code == "not_found"
 
 
 def test_only_operators_say_who_may_use_a_class(secret: GpuClass, team_a: Tenant, alice: User, dana: User) -> None:
     for who in (alice, dana):
-        for verb in (actions.allow_team, actions.disallow_team):
+        for verb in (class_access_actions.allow_team, class_access_actions.disallow_team):
             with pytest.raises(Refused) as refused:
                 verb(secret.pk, tenant=team_a.slug, by=by(who))
             assert refused.value.code == "not_allowed"

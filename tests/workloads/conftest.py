@@ -12,26 +12,27 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image, Pool
-from cluster import queries as mirror
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorKind, MirrorWorkload
-from devcluster.processes import free_port
-from portal import due
-from portal.due import Deadline, TryLater
-from tenants import reconcile as tenants
+from cluster.reads import queries as mirror
+from devcluster.processes.ports import free_port
+from portal.core import due
+from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile as tenants
 from tests import make
 from tests.plugin import process_environment
 from tests.preloaded import watch
 from tests.waiting import wait_until
 from tests.workloads.doors_process import IN_DATABASE, NOTEBOOKS, Doors
-from workloads import queries
-from workloads.following import reconcile
+from workloads.core import workload_sql
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
+from workloads.runs.restart import reconcile_and_restart
+from workloads.status import queries
 
 ROOT = Path(__file__).parent.parent.parent
 Worker = Callable[..., None]
@@ -62,13 +63,13 @@ def by_charlie(charlie: User) -> Actor:
 
 
 @pytest.fixture
-def notebook(a100: GpuClass, images: list[Image]) -> Wanted:
-    return Wanted(name="one", kind="notebook", gpu_class=a100.slug, units=1, image="minimal")
+def notebook(a100: GpuClass, images: list[Image]) -> LaunchSpec:
+    return LaunchSpec(name="one", kind="notebook", gpu_class=a100.slug, units=1, image="minimal")
 
 
 @pytest.fixture
-def job(a100: GpuClass, images: list[Image]) -> Wanted:
-    return Wanted(
+def job(a100: GpuClass, images: list[Image]) -> LaunchSpec:
+    return LaunchSpec(
         name="train", kind="job", gpu_class=a100.slug, units=1, image="python", command=("python", "train.py")
     )
 
@@ -89,12 +90,12 @@ def provisioned(granted: Tenant, namespace_a: Namespace, kube_worker: Kube, clea
 
 def provision(namespace: Namespace, kube: Kube) -> None:
     """What workers do for a new team, until its queue is open."""
-    tenants.pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
+    tenants.reconcile_pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
 
     def is_open() -> bool:
         namespace.refresh_from_db()
         try:
-            tenants.namespace(namespace, Deadline(), kube=kube)
+            tenants.reconcile_namespace(namespace, Deadline(), kube=kube)
         except TryLater:
             # A worker goes on where it was.
             return False
@@ -191,7 +192,7 @@ def worker(kube_worker: Kube, tmp_path: Path) -> Worker:
 
     def drain() -> None:
         while (claimed := due.claim(Workload)) is not None:
-            due.run_claimed(claimed, partial(reconcile, kube=kube_worker))
+            due.run_claimed(claimed, partial(reconcile_and_restart, kube=kube_worker))
 
     def work(until: Callable[[], object], *, within_s: float = 60) -> None:
         def step() -> bool:
@@ -207,7 +208,7 @@ def _told(watcher_log: Path) -> str:
     """What the portal says of every workload, and the watcher of itself: the reason why a test waited in vain."""
     lines, ours = [], list(Namespace.objects.all())
     for namespace in ours:
-        for row in queries.rows(queries.with_names(Workload.objects.filter(namespace=namespace))):
+        for row in queries.workload_rows(workload_sql.with_related(Workload.objects.filter(namespace=namespace))):
             workload = row.workload
             lines.append(
                 f"{workload.name}: due {workload.due_at}; {workload.error_code} {workload.error_text}; {row.status}"

@@ -11,32 +11,33 @@ from dataclasses import dataclass, replace
 from tests.workloads.problems import PROBLEMS
 from tests.workloads.test_phase import ADMITTED, AGO, NEEDED, NOW, OVER, SUSPENDED, WISH, job, pending
 from tests.workloads.test_problems import told
-from workloads.next_facts import Facts, Option, Other
-from workloads.outlook import Figures
-from workloads.phase import Status, Wish, status
-from workloads.seen import Seen
+from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
+from workloads.core.observation import Observation
+from workloads.forecast.availability import AvailabilityFigures
+from workloads.status.phase import DesiredRun, status_of
+from workloads.status.types import Status
 
 NOT_YET, NEVER, STUCK, OVER_ALREADY = "not_yet", "never", "stuck", "over"
 
 # Four cards granted and all in use, one node with eight of them, none free; nothing else that the team could use.
-FIGURES = Figures(unit="card", granted=4, used=4, borrowing_limit=0, on_one_node=0)
-A100 = Option("a100", "A100", FIGURES, most_units=8, allocatable=16)
-SLICE = Option("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
-H100 = Option("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
-BUSY = Other("train", "Bob", {"n1": 2}, AGO, may_stop=True)
-IDLE = Other("notes", "Alice", {"n1": 2}, AGO, may_stop=True, idle_since=AGO)
-FULL = Facts(name="one", kind="notebook", each=2, own=A100, may_change=True, may_request=True)
+FIGURES = AvailabilityFigures(unit="card", granted=4, used=4, borrowing_limit=0, on_one_node=0)
+A100 = ClassOption("a100", "A100", FIGURES, most_units=8, allocatable=16)
+SLICE = ClassOption("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
+H100 = ClassOption("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
+BUSY = OtherRun("train", "Bob", {"n1": 2}, AGO, may_stop=True)
+IDLE = OtherRun("notes", "Alice", {"n1": 2}, AGO, may_stop=True, idle_since=AGO)
+FULL = AdviceFacts(name="one", kind="notebook", each=2, own=A100, may_change=True, may_request=True)
 
 
 def problem(name: str) -> Status:
     return told(next(one for one in PROBLEMS if one.name == name))
 
 
-def in_queue(message: str, wish: Wish = WISH) -> Status:
-    return status(wish, Seen(SUSPENDED, pending(message)), now=NOW)
+def in_queue(message: str, wish: DesiredRun = WISH) -> Status:
+    return status_of(wish, Observation(SUSPENDED, pending(message)), now=NOW)
 
 
-def with_own(facts: Facts, **figures: object) -> Facts:
+def with_own(facts: AdviceFacts, **figures: object) -> AdviceFacts:
     assert facts.own is not None
     return replace(facts, own=replace(facts.own, figures=replace(facts.own.figures, **figures)))  # type: ignore[arg-type]
 
@@ -48,8 +49,8 @@ HELD = in_queue(NEEDED, replace(WISH, hold=HELD_UNTIL))
 NOBODY = in_queue("ClusterQueue team-a is inactive")
 NO_QUEUE = in_queue("LocalQueue gpu-portal doesn't exist")
 UNHEARD = in_queue("couldn't assign flavors to pod set main: something new")
-IGNORED = status(WISH, Seen(replace(SUSPENDED, created_at=AGO)), now=NOW)
-NO_MIRROR = status(WISH, None, now=NOW)
+IGNORED = status_of(WISH, Observation(replace(SUSPENDED, created_at=AGO)), now=NOW)
+NO_MIRROR = status_of(WISH, None, now=NOW)
 GANG_QUEUED = in_queue('topology "gpu-portal" allows to fit only 2 out of 4 pod(s)')
 GANG = replace(FULL, kind="job", each=2, workers=4)
 POD_REFUSED = problem("no card free")
@@ -62,7 +63,7 @@ class Case:
     name: str
     neighbour: str
     told: Status
-    facts: Facts
+    facts: AdviceFacts
     verdict: str
     verb: str
     to: str
@@ -291,4 +292,7 @@ CASES = [
 ]  # fmt: skip
 
 # Nothing stands in its way: no words are needed.
-NOTHING = [status(WISH, Seen(job(), ADMITTED), now=NOW), status(replace(WISH, sent=""), Seen(), now=NOW)]
+NOTHING = [
+    status_of(WISH, Observation(job(), ADMITTED), now=NOW),
+    status_of(replace(WISH, sent=""), Observation(), now=NOW),
+]

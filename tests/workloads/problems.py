@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from cluster.observed import Container, Pod
+from cluster.reads.observed import Container, Pod
 from tests.workloads.test_phase import (
     ADMITTED,
     AGO,
@@ -26,8 +26,8 @@ from tests.workloads.test_phase import (
     queue,
     warning,
 )
-from workloads.explain import Sealed
-from workloads.seen import ImageSeen, NodeTrouble, Seen
+from workloads.core.observation import ImagePresence, NodeTrouble, Observation
+from workloads.status.explain.container_start import UnreadableSecrets
 
 STOP, CHANGE, LOG, START, DELETE = "stop", "change", "log", "start", "delete"
 TELL = "Tell the operators"
@@ -39,7 +39,7 @@ class Problem:
 
     name: str
     neighbour: str
-    seen: Seen
+    seen: Observation
     phase: str
     reason: str
     sentence: str
@@ -48,14 +48,14 @@ class Problem:
     facts: dict[str, Any] = field(default_factory=dict)
     raw: str = ""
     has_volume: bool = False
-    sealed: Sealed | None = None
+    sealed: UnreadableSecrets | None = None
 
 
 # ---- the pod is refused: event FailedCreate of the Job ---------------------------------------------------------------
 
 
-def refused(text: str) -> Seen:
-    return Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", f"Error creating: {text}"),))
+def refused(text: str) -> Observation:
+    return Observation(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", f"Error creating: {text}"),))
 
 
 FORBIDDEN = 'pods "one-1-x7k2p" is forbidden: '
@@ -182,8 +182,8 @@ REFUSED_PODS = [
 # ---- unschedulable ---------------------------------------------------------------------------------------------------
 
 
-def unplaced(text: str) -> Seen:
-    return Seen(job(), ADMITTED, (pod(replace(UNSCHEDULABLE, message=text)),))
+def unplaced(text: str) -> Observation:
+    return Observation(job(), ADMITTED, (pod(replace(UNSCHEDULABLE, message=text)),))
 
 
 PREEMPTION = (
@@ -280,8 +280,10 @@ UNSCHEDULABLE_PODS = [
 # ---- on its node: image, volume, settings ----------------------------------------------------------------------------
 
 
-def at_node(reason: str, message: str = "", **more: Any) -> Seen:
-    return Seen(job(), ADMITTED, (pod(BOUND, state="waiting", reason=reason, message=message, node="a100-1", **more),))
+def at_node(reason: str, message: str = "", **more: Any) -> Observation:
+    return Observation(
+        job(), ADMITTED, (pod(BOUND, state="waiting", reason=reason, message=message, node="a100-1", **more),)
+    )
 
 
 def cloning(state: str, **container: Any) -> Pod:
@@ -294,7 +296,7 @@ def cloning(state: str, **container: Any) -> Pod:
     return replace(waits, init_containers=(Container(**values | container),))
 
 
-def pulled_in_vain(error: str) -> Seen:
+def pulled_in_vain(error: str) -> Observation:
     text = f'Back-off pulling image "minimal:1": ErrImagePull: failed to pull and unpack image "x": {error}'
     return at_node("ImagePullBackOff", text)
 
@@ -306,7 +308,7 @@ IN_CLUSTER_SANDBOX = condition("PodReadyToStartContainers", since=NOW - timedelt
 SANDBOX_NOW = condition("PodReadyToStartContainers", since=NOW - timedelta(minutes=2))
 
 
-def told_of(kind: str, text: str) -> Seen:
+def told_of(kind: str, text: str) -> Observation:
     seen = at_node("ContainerCreating")
     return replace(seen, warnings=(warning("Pod", kind, text),))
 
@@ -377,7 +379,7 @@ STARTING = [
     ),
     Problem(
         "image for long", "image for a while",
-        Seen(
+        Observation(
             job(), ADMITTED,
             (pod(BOUND, IN_CLUSTER_SANDBOX, state="waiting", reason="ContainerCreating", node="a100-1"),),
         ),
@@ -387,10 +389,10 @@ STARTING = [
     ),
     Problem(
         "image for long that others have", "image for a while",
-        Seen(
+        Observation(
             job(), ADMITTED,
             (pod(BOUND, IN_CLUSTER_SANDBOX, state="waiting", reason="ContainerCreating", node="a100-1"),),
-            image=ImageSeen(4300, frozenset({"a100-2", "a100-3", "a100-4"})),
+            image=ImagePresence(4300, frozenset({"a100-2", "a100-3", "a100-4"})),
         ),
         "preparing", "image_slow",
         "On a100-1: fetching its image (4.2 GiB) since 21 Nov 2026, 11:53, for more than 5 minutes now; 3 other nodes "
@@ -399,7 +401,7 @@ STARTING = [
     ),
     Problem(
         "image for a while", "image for long",
-        Seen(
+        Observation(
             job(), ADMITTED, (pod(BOUND, SANDBOX_NOW, state="waiting", reason="ContainerCreating", node="a100-1"),)
         ),
         "preparing", "pulling", "On a100-1: fetching its image.", "", (STOP,), NODE,
@@ -464,7 +466,7 @@ STARTING = [
         "The portal cannot open all of the 2 secrets that it was launched with: its worker has no key.",
         "Tell the operators; nothing that you chose is wrong. It starts by itself when the worker has its key.",
         facts={**NODE, "secrets": 2}, raw="The worker has no SECRETS_PRIVATE_KEY.",
-        sealed=Sealed("no_worker_key", "The worker has no SECRETS_PRIVATE_KEY.", 2),
+        sealed=UnreadableSecrets("no_worker_key", "The worker has no SECRETS_PRIVATE_KEY.", 2),
     ),
     Problem(
         "worker with another key", "secret missing", at_node("CreateContainerConfigError", NO_SECRET),
@@ -472,7 +474,7 @@ STARTING = [
         "The portal cannot open the secret that it was launched with: its worker has another key than sealed it.",
         "Put it again on your team's page Secrets, or tell the operators. Then it starts by itself.",
         facts={**NODE, "secrets": 1}, raw="It does not open MINE.",
-        sealed=Sealed("sealed_for_another_key", "It does not open MINE.", 1),
+        sealed=UnreadableSecrets("sealed_for_another_key", "It does not open MINE.", 1),
     ),
     Problem(
         "key missing", "secret missing",
@@ -486,12 +488,12 @@ STARTING = [
         (STOP,), NODE,
     ),
     Problem(
-        "cloning", "clone failed", Seen(job(), ADMITTED, (cloning("running"),)),
+        "cloning", "clone failed", Observation(job(), ADMITTED, (cloning("running"),)),
         "preparing", "cloning", "On a100-1: cloning its repository.", "", (STOP, LOG), NODE,
     ),
     Problem(
         "image of the clone not found", "clone failed",
-        Seen(job(), ADMITTED, (cloning("waiting", reason="ErrImagePull", message="x: not found"),)),
+        Observation(job(), ADMITTED, (cloning("waiting", reason="ErrImagePull", message="x: not found"),)),
         "blocked", "image_not_found", "There is no image minimal:1 in its registry; the node a100-1 tries again.",
         "Check its name and tag", (STOP, CHANGE), NODE,
     ),
@@ -502,30 +504,30 @@ STARTING = [
 MEMORY = {"memory": 16 * 2**30, "nvidia.com/gpu": 2}
 
 
-def ended(exit_code: int, reason: str = "Error", message: str = "", **more: Any) -> Seen:
+def ended(exit_code: int, reason: str = "Error", message: str = "", **more: Any) -> Observation:
     over = pod(
         BOUND, state="terminated", reason=reason, message=message, exit_code=exit_code, phase="Failed", node="a100-1",
         requests=MEMORY,
     )  # fmt: skip
-    return Seen(job(), ADMITTED, (replace(over, **more),))
+    return Observation(job(), ADMITTED, (replace(over, **more),))
 
 
-def rejected(reason: str, message: str) -> Seen:
-    return Seen(
+def rejected(reason: str, message: str) -> Observation:
+    return Observation(
         job(), ADMITTED, (pod(BOUND, phase="Failed", node="a100-1", pod_reason=reason, pod_message=message),)
     )  # fmt: skip
 
 
-def disrupted(why: str, message: str, *, pod_reason: str = "") -> Seen:
+def disrupted(why: str, message: str, *, pod_reason: str = "") -> Observation:
     over = ended(137).pods[0]
     target = condition("DisruptionTarget", reason=why, message=message)
     changed = replace(over, conditions=(*over.conditions, target), reason=pod_reason, message=message)
-    return Seen(job(), ADMITTED, (changed,))
+    return Observation(job(), ADMITTED, (changed,))
 
 
-def failed_clone(exit_code: int, message: str = "") -> Seen:
+def failed_clone(exit_code: int, message: str = "") -> Observation:
     over = replace(cloning("terminated", reason="Error", exit_code=exit_code, message=message), phase="Failed")
-    return Seen(job(), ADMITTED, (over,))
+    return Observation(job(), ADMITTED, (over,))
 
 
 AGAIN = "Kubernetes starts it again by itself."
@@ -722,7 +724,7 @@ ENDINGS = [
     ),
     Problem(
         "clone out of memory", "host memory",
-        Seen(
+        Observation(
             job(), ADMITTED,
             (replace(cloning("terminated", reason="OOMKilled", exit_code=137), phase="Failed", requests=MEMORY),),
         ),
@@ -735,10 +737,10 @@ ENDINGS = [
 # ---- in the queue, and nodes that are silent -------------------------------------------------------------------------
 
 
-def preempted(why: str) -> Seen:
+def preempted(why: str) -> Observation:
     text = f"Preempted to accommodate a workload (UID: 1, JobUID: 2) due to {why}; preemptor path: /gpu-portal/team-b; "
     text += "preemptee path: /gpu-portal/team-a"
-    return Seen(
+    return Observation(
         SUSPENDED,
         queue(
             condition("QuotaReserved", true=False, message=""),
@@ -767,7 +769,7 @@ OTHERS = [
     ),
     Problem(
         "limits seen by Kueue", "preempted in the queue",
-        Seen(
+        Observation(
             SUSPENDED,
             pending(
                 "resources didn't satisfy LimitRange constraints: podSets[0].template.spec.containers[0]: Invalid "
@@ -780,14 +782,14 @@ OTHERS = [
     ),
     Problem(
         "node silent", "node not ready",
-        Seen(job(), ADMITTED, (RUNNING_POD,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")),
+        Observation(job(), ADMITTED, (RUNNING_POD,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")),
         "unknown", "node_lost",
         "Its node a100-1 is not heard of any more; how it does there is not known.",
         "answers again or is taken out of the cluster", (STOP,), NODE, raw="NodeStatusUnknown: Kubelet stopped",
     ),
     Problem(
         "node not ready", "node silent",
-        Seen(
+        Observation(
             job(), ADMITTED, (RUNNING_POD,),
             lost=NodeTrouble("a100-1", AGO, "KubeletNotReady", "container runtime is down"),
         ),
@@ -797,7 +799,7 @@ OTHERS = [
     ),
     Problem(
         "node given up", "node silent",
-        Seen(
+        Observation(
             job(), ADMITTED,
             (
                 replace(

@@ -7,11 +7,11 @@ from typing import Any
 from django.utils import timezone
 
 from catalog.models import GpuClass
+from cluster.manifests.names import run_name
 from cluster.models import MirrorEpoch, MirrorJob, MirrorKind, MirrorPod
-from cluster.names import run_name
-from portal.due import owner_label
+from portal.core.due import owner_label
 from tenants.models import Namespace
-from workloads import actions
+from workloads.launch import spec as launch_spec
 from workloads.models import Run, Workload
 
 IP = "10.1.2.3"
@@ -39,7 +39,7 @@ def workload(namespace: Namespace, gpu_class: GpuClass, *, name: str = "one", by
         due_at=None,
         **values,
     )
-    spec = actions.frozen_spec(found, 1).to_json()
+    spec = launch_spec.frozen_spec(found, 1).to_json()
     Run.objects.create(workload=found, number=1, spec=spec, requested_by=by)
     return found
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workloads.next_steps_shown import Helps
-from workloads.phase import Status
+from workloads.advice.shown import AdviceView
+from workloads.status.types import Status
 
 NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
 
@@ -37,7 +37,7 @@ class Situation:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def as_written(written: Situation, told: Status, help_: Helps | None) -> None:
+def as_written(written: Situation, told: Status, help_: AdviceView | None) -> None:
     """Fails where what is told is not what was written."""
     assert (str(told.phase), told.reason) == (written.phase, written.reason), told
     assert re.fullmatch(written.sentence, told.sentence), told.sentence

@@ -7,12 +7,13 @@ from html.parser import HTMLParser
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
-from workloads import queries
+from workloads.advice.queries import advice_by_workload
+from workloads.advice.shown import AdviceView, advice_view
+from workloads.core import queries, workload_sql
 from workloads.models import Workload
-from workloads.next_steps_shown import Helps, helps
-from workloads.queries.helping import advices
+from workloads.status import queries as status_queries
 
 
 @pytest.fixture
@@ -21,10 +22,10 @@ def by_hand(client: Client, alice: User) -> Client:
     return client
 
 
-def help_of(by: Actor, name: str, tenant: str = "team-a") -> Helps:
+def help_of(by: Actor, name: str, tenant: str = "team-a") -> AdviceView:
     namespace, team = queries.team(by, tenant)
-    rows = queries.rows(queries.with_names(Workload.objects.filter(name=name)))
-    return helps(name, advices(by, namespace, team, rows)[name], tenant)
+    rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name=name)))
+    return advice_view(name, advice_by_workload(by, namespace, team, rows)[name], tenant)
 
 
 def follow(client: Client, href: str, **typed: str) -> None:

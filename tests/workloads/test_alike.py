@@ -8,18 +8,19 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorWorkload
-from desk.queries.queue import Filter, queue
+from desk.queue.queries import QueueFilter, read_queue
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads import running
 from tests.workloads.test_next_steps_read import NEEDED, house, slices, told, waits
-from workloads import queries
+from workloads.core import workload_sql
 from workloads.models import Workload
-from workloads.phase import Status
+from workloads.status import queries
+from workloads.status.types import Status
 
 __all__ = ["house", "slices"]
 pytestmark = pytest.mark.django_db
@@ -35,7 +36,7 @@ def first(house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) ->
 
 def status_of(name: str) -> Status:
     """As its own page reads it: it alone."""
-    [row] = queries.rows(queries.with_names(Workload.objects.filter(name=name)))
+    [row] = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name=name)))
     return row.status
 
 
@@ -53,7 +54,7 @@ def test_who_asks_for_the_same_waits_for_the_same_and_is_helped_by_the_same(
     smaller, wait, *_ = told(by_alice)["third"].steps
     assert (smaller.verb, wait.verb) == ("smaller_slice", "wait")
     assert wait.why.startswith("2 of your team's go first.")
-    rows = {row.workload: (row.place, row.status.reason) for row in queue(cluster, Filter()).rows}
+    rows = {row.workload: (row.place, row.status.reason) for row in read_queue(cluster, QueueFilter()).rows}
     assert rows == {name: (n, "waiting_for_quota") for n, name in enumerate(("first", "second", "third"), start=1)}
 
 
@@ -104,7 +105,7 @@ def test_it_costs_one_question_and_none_where_all_were_told(
         with CaptureQueriesContext(
             connection,
         ) as found:
-            queries.rows(queries.with_names(Workload.objects.all()))
+            queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
         return len(found)
 
     all_told = asked()

@@ -14,7 +14,7 @@ from tenants.models import Namespace, Tenant
 from tests import make
 from tests.calling import bearer
 from tests.workloads import running
-from workloads import policy
+from workloads.core import policy
 from workloads.models import Run, Workload
 
 pytestmark = pytest.mark.django_db

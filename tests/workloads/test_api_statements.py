@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tests.perf._api_ground import Ground
 from tests.perf._recorded import recorded
 from tests.workloads import running
-from workloads import queries
+from workloads.core import queries
 from workloads.models import Workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,8 +48,8 @@ def test_the_short_way_to_a_list_shows_what_the_long_one_does(
     actors = [
         Actor(user, via="api", confined_to=team) for user in (alice, charlie, olga) for team in ("", "team-a", "b")
     ]
-    for by in [*actors, system("rule")]:
-        found = [one.pk for one in queries.newest(by, "team-a", None, 9)]
-        assert found == list(queries.of_tenant(by, "team-a").order_by("-pk").values_list("pk", flat=True)), by
-        assert queries.newest(by, "team-a", (found or [0])[-1], 9) == []
-        assert [one.pk for one in queries.newest(by, "team-a", None, 1)] == found[:1]
+    for by in [*actors, system_actor("rule")]:
+        found = [one.pk for one in queries.newest_workloads(by, "team-a", None, 9)]
+        assert found == list(queries.visible_workloads(by, "team-a").order_by("-pk").values_list("pk", flat=True)), by
+        assert queries.newest_workloads(by, "team-a", (found or [0])[-1], 9) == []
+        assert [one.pk for one in queries.newest_workloads(by, "team-a", None, 1)] == found[:1]

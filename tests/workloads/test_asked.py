@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workloads.doors import Asked
+from workloads.gateway.asgi import EdgeRequest
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from workloads.doors import Asked
 )
 def test_a_cookie_is_found_beside_any_other(before: str) -> None:
     """Other cookies of a notebook's origin are anybody's: they must not lock people out of their own notebook."""
-    asked = Asked(path="/lab", query={}, headers={"cookie": f"{before}notebook=abc-_1"})
+    asked = EdgeRequest(path="/lab", query={}, headers={"cookie": f"{before}notebook=abc-_1"})
 
     assert asked.cookie("notebook") == "abc-_1"
     assert asked.cookie("session") == ""
@@ -23,7 +23,7 @@ def test_a_cookie_is_found_beside_any_other(before: str) -> None:
 def test_all_cookies_of_a_name_are_told() -> None:
     """In their order, which is the browser's; also those that a page of another host set for the domain of both."""
     sent = "notebook=evil; __Host-notebook=not this; a=1;notebook=second ; mynotebook=no; notebook=a=b; notebook"
-    asked = Asked(path="/lab", query={}, headers={"cookie": sent})
+    asked = EdgeRequest(path="/lab", query={}, headers={"cookie": sent})
 
     assert asked.cookies("notebook") == ("evil", "second", "a=b", "")
     assert asked.cookies("session") == ()

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import Namespace
 from tests import churn, churn_processes, moments
 from tests.churn_accounts import Accounts
-from workloads.policy import Wanted
+from workloads.launch.types import LaunchSpec
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("provisioned")
 def test_every_object_has_a_row_and_every_row_its_objects(
-    services: dict[str, Any], admin: Api, namespace_a: Namespace, job: Wanted, notebook: Wanted, by_alice: Actor,
+    services: dict[str, Any], admin: Api, namespace_a: Namespace, job: LaunchSpec, notebook: LaunchSpec, by_alice: Actor,
     a100: GpuClass, alice: User, tmp_path: Path,
 ) -> None:  # fmt: skip
     with churn_processes.started(services, tmp_path, namespace=namespace_a.name) as processes:

@@ -9,33 +9,33 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
-from catalog import actions as catalog
+from catalog.classes import actions as catalog
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
-from portal.due import Deadline
-from portal.errors import Refused
-from tenants import reconcile as tenants
+from cluster.client.kube import Kube
+from portal.core.due import Deadline
+from portal.core.errors import Refused
 from tenants.models import Tenant
+from tenants.provisioning import reconcile as tenants
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_running, run_of, shown
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.phase import Phase
-from workloads.policy import Wanted
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
+from workloads.status.types import Phase
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
-BY = system("test")
+BY = system_actor("test")
 
 
 def test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when(
-    granted: Tenant, a100: GpuClass, job: Wanted, alice: User, by_alice: Actor, worker: Worker, kube_worker: Kube
+    granted: Tenant, a100: GpuClass, job: LaunchSpec, alice: User, by_alice: Actor, worker: Worker, kube_worker: Kube
 ) -> None:
     until = timezone.now() + timedelta(days=2)
     catalog.hold_class(a100.pk, reason="a driver update", until=until, by=BY)
-    tenants.pool(Pool.objects.get(), Deadline(), kube=kube_worker)
+    tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: shown("train").status.reason == "class_held")
     status = shown("train").status
@@ -49,7 +49,7 @@ def test_who_waits_for_a_held_class_reads_since_when_for_what_and_until_when(
 
 
 def test_what_runs_on_a_retiring_class_goes_on_until_its_date_and_then_ends_with_its_reason(
-    granted: Tenant, a100: GpuClass, job: Wanted, alice: User, by_alice: Actor, worker: Worker, kube_worker: Kube
+    granted: Tenant, a100: GpuClass, job: LaunchSpec, alice: User, by_alice: Actor, worker: Worker, kube_worker: Kube
 ) -> None:
     actions.launch("team-a", replace(job, name="runs", units=2), by=by_alice)
     actions.launch("team-a", replace(job, name="waits"), by=by_alice)

@@ -8,19 +8,19 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from accounts.actor import Actor
-from cluster.kube import Kube
-from devcluster.api import Api
-from portal.due import Deadline
-from tenants import reconcile as tenants
+from accounts.core.actor import Actor
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api
+from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile as tenants
 from tests import make
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_running, run_of
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
     granted: Tenant,
     namespace_a: Namespace,
-    job: Wanted,
+    job: LaunchSpec,
     by_alice: Actor,
     worker: Worker,
     kube_worker: Kube,
@@ -52,7 +52,7 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
 
     def is_closed() -> bool:
         namespace_a.refresh_from_db()
-        tenants.namespace(namespace_a, Deadline(), kube=kube_worker)
+        tenants.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
         return admin.find("v1/namespaces", namespace_a.name) is None
 
     worker(is_closed, within_s=60)

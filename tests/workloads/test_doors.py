@@ -15,17 +15,17 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
 from catalog.models import GpuClass
-from portal import live
-from portal.hints import page_hint
+from portal.core.hints import page_hint
+from portal.live import broadcaster
 from tenants.models import Membership, Namespace, Tenant
 from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.doors_process import NOTEBOOKS, Doors
-from workloads.doors import REMEMBER_S
+from workloads.gateway.asgi import REMEMBER_S
 from workloads.models import Run, Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
@@ -100,7 +100,7 @@ def test_a_page_hears_of_a_change_at_once(
 
     running.make_ready(notebook)
     page_hint(namespace_a.name)
-    wait_until(lambda: stream.has("Ready"), within_s=live.VERSION_CHECK_S - 3)
+    wait_until(lambda: stream.has("Ready"), within_s=broadcaster.VERSION_CHECK_S - 3)
 
 
 def test_one_workload_has_a_stream_of_its_own(
@@ -128,7 +128,7 @@ def test_strangers_and_the_anonymous_get_no_stream(
 
 @pytest.fixture
 def token(bob: User) -> str:
-    _row, text = accounts.create_token(
+    _row, text = api_token_actions.create_token(
         name="ci", scopes=["read", "launch"], expires_in_days=1, by=Actor(user=bob, via="page")
     )
     return text
@@ -160,7 +160,7 @@ def test_a_waiting_call_ends_when_its_token_is_revoked(doors: Doors, notebook: W
     row = wait_until(lambda: ApiToken.objects.filter(last_used_at__isnull=False).first())
     assert row is not None
 
-    accounts.revoke_token(row.prefix, by=Actor(user=bob, via="page"))
+    api_token_actions.revoke_token(row.prefix, by=Actor(user=bob, via="page"))
 
     waiting.join(15)
     assert [status for status, _headers, _body in answers] == [401]
@@ -178,7 +178,7 @@ def test_it_is_exactly_what_web_answers(
 
 
 def test_a_waiting_call_that_may_not_know_is_told_so_at_once(doors: Doors, notebook: Workload, charlie: User) -> None:
-    _row, text = accounts.create_token(
+    _row, text = api_token_actions.create_token(
         name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=charlie, via="page")
     )
     path = "/api/v1/workloads/canary-a?tenant=team-a&wait=30"

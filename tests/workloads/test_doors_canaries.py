@@ -12,22 +12,22 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
+from cluster.manifests.run_spec import HOME
 from cluster.models import Cluster, MirrorPod, MirrorWarning
-from cluster.run_spec import HOME
-from portal.hints import page_hint
-from tenants import actions as quota
+from portal.core.hints import page_hint
 from tenants.models import JoinRequest, Membership, Namespace, Tenant
-from tenants.policy import Asked
+from tenants.requests import actions as quota
+from tenants.requests.types import RequestedLine
 from tests import make
 from tests.test_shape import all_routes, filled
 from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.doors_process import Doors
 from tests.workloads.test_doors import Stream, session_of
-from workloads import secrets
+from workloads.credentials.secrets import actions as secret_actions
 from workloads.models import Run, Volume, Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
@@ -68,9 +68,9 @@ def team(cluster: Cluster, a100: GpuClass, unique: str) -> Callable[[str], Team]
         JoinRequest.objects.create(tenant=tenant, user=asking, message=f"{mark}-message")
         make.grant(tenant, a100, units=4)
         by = Actor(owner, "page")
-        secrets.put(tenant.slug, f"{mark}_secret", f"{mark}-value", by=by)
+        secret_actions.put_secret(tenant.slug, f"{mark}_secret", f"{mark}-value", by=by)
         now = timezone.now()
-        line = Asked(a100.slug, 6, now, now + timedelta(days=30))
+        line = RequestedLine(a100.slug, 6, now, now + timedelta(days=30))
         filed = quota.file_request(tenant.slug, lines=[line], justification=f"{mark}-justification", by=by)
         return Team(mark, tenant, namespace, owner, viewer, filed.pk)
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Role, User
+from accounts.people import actions as people_actions
 from catalog.models import GpuClass
-from tenants import members
+from tenants.members import actions as member_actions
 from tenants.models import Membership, Namespace
 from tests import make
 from tests.waiting import wait_until
@@ -99,7 +100,9 @@ def test_every_stream_ends_with_the_right_to_it(
     for one in cast.values():
         make.member(team, one, Membership.Role.VIEWER)
     audra, nora = make.user("Audra", roles=[Role.AUDITOR]), make.user("Nora", roles=[Role.AUDITOR])
-    token, text = accounts.create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(cast["Fay"], "page"))
+    token, text = api_token_actions.create_token(
+        name="ci", scopes=["read"], expires_in_days=1, by=Actor(cast["Fay"], "page")
+    )
     leaving = Client()
     leaving.force_login(cast["Dan"])
 
@@ -109,24 +112,24 @@ def test_every_stream_ends_with_the_right_to_it(
 
     lost = {
         "removed": watch(
-            lambda: members.remove_member("team-a", user_id=bob.pk, by=by_alice), 404, session=session_of(bob)
+            lambda: member_actions.remove_member("team-a", user_id=bob.pk, by=by_alice), 404, session=session_of(bob)
         ),
         "left": watch(
-            lambda: members.remove_member("team-a", user_id=cast["Gus"].pk, by=Actor(cast["Gus"], "page")),
+            lambda: member_actions.remove_member("team-a", user_id=cast["Gus"].pk, by=Actor(cast["Gus"], "page")),
             404,
             session=session_of(cast["Gus"]),
         ),
         "suspended": watch(
-            lambda: accounts.suspend_user(cast["Cara"].pk, because="left", by=by_olga),
+            lambda: people_actions.suspend_user(cast["Cara"].pk, because="left", by=by_olga),
             401,
             session=session_of(cast["Cara"]),
         ),
         "signed out": watch(lambda: leaving.post("/logout"), 401, session=str(leaving.cookies["session"].value)),
         "new password": watch(changes_password, 401, session=session_of(cast["Eve"])),
         "token revoked": watch(
-            lambda: accounts.revoke_token(token.prefix, by=Actor(cast["Fay"], "page")), 401, bearer=text
+            lambda: api_token_actions.revoke_token(token.prefix, by=Actor(cast["Fay"], "page")), 401, bearer=text
         ),
-        "role taken": watch(lambda: accounts.set_roles(audra.pk, [], by=by_olga), 404, session=session_of(audra)),
+        "role taken": watch(lambda: people_actions.set_roles(audra.pk, [], by=by_olga), 404, session=session_of(audra)),
     }
     kept = [
         watch(lambda: None, 0, session=session_of(alice)),

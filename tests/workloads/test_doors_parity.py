@@ -14,14 +14,14 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
-from accounts.throttles import BUNDLE
+from accounts.rest.throttles import BUNDLE
 from catalog.models import GpuClass
-from portal import hints
-from portal.asgi import OPEN_LIMIT
-from portal.hints import page_hint
+from desk.streaming.application import OPEN_LIMIT
+from portal.core import hints
+from portal.core.hints import page_hint
 from tenants.models import Namespace
 from tests.waiting import wait_until
 from tests.workloads import running
@@ -45,7 +45,7 @@ def notebook(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 
 def token_of(person: User, name: str = "ci") -> str:
-    return accounts.create_token(name=name, scopes=["read"], expires_in_days=1, by=Actor(person, "page"))[1]
+    return api_token_actions.create_token(name=name, scopes=["read"], expires_in_days=1, by=Actor(person, "page"))[1]
 
 
 # ---- answers -----------------------------------------------------------------------------------------------------
@@ -110,10 +110,10 @@ def test_a_waiting_call_is_one_request(doors: Doors, notebook: Workload, bob: Us
     text = token_of(bob)
     minute = int(time.time() // 60)
     keys = [f"throttle:token:{ApiToken.objects.get().pk}:{minute + later}" for later in range(3)]
-    hints.connection().delete(*keys)
+    hints.redis_connection().delete(*keys)
     for _time in range(30):
         assert doors.get("/api/v1/workloads/one?wait=0", authorization=f"Bearer {text}")[0] == 200
-    told = sum(int(count or 0) for count in hints.connection().mget(keys))
+    told = sum(int(count or 0) for count in hints.redis_connection().mget(keys))
     # In bundles, and one may be open at the end of each of two minutes.
     assert 30 - 2 * (BUNDLE - 1) <= told <= 30
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
 from catalog.models import GpuClass
 from cluster.models import MirrorWorkload
-from portal.hints import page_hint
+from portal.core.hints import page_hint
 from tenants.models import Namespace, Tenant
 from tests import mirrored
 from tests.waiting import wait_until
@@ -23,8 +23,8 @@ from tests.workloads import running
 from tests.workloads.doors_process import Doors
 from tests.workloads.test_doors_parity import database_connections
 from tests.workloads.test_next_steps_read import mirror_wait
-from workloads import following
 from workloads.models import Run, Workload
+from workloads.runs import restart
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 NEVER = "insufficient quota for nvidia.com/gpu in flavor a100-1, request (9) > maximum capacity (4)"
@@ -43,7 +43,7 @@ class Waiting:
     """A call of Alice's script that waits in a thread of its own."""
 
     def __init__(self, doors: Doors, alice: User, path: str) -> None:
-        _row, token = accounts.create_token(
+        _row, token = api_token_actions.create_token(
             name=path, scopes=["read"], expires_in_days=1, by=Actor(user=alice, via="page")
         )
         self._call = lambda: doors.get(f"/api/v1/workloads/one{path}", authorization=f"Bearer {token}")
@@ -75,7 +75,7 @@ def end(number: int, namespace: Namespace, outcome: str) -> None:
 def test_who_waits_for_the_second_run_is_not_told_of_the_end_of_the_first(
     doors: Doors, one: Workload, namespace_a: Namespace, alice: User
 ) -> None:
-    following.restart("team-a", "one", by=Actor(alice, via="page"))
+    restart.restart("team-a", "one", by=Actor(alice, via="page"))
     first = Waiting(doors, alice, "/runs/1?wait=15&until=finished")
     second = Waiting(doors, alice, "/runs/2?wait=15&until=finished")
     first.asked()
@@ -83,7 +83,7 @@ def test_who_waits_for_the_second_run_is_not_told_of_the_end_of_the_first(
     end(1, namespace_a, "stopped")
     assert first.answer()["outcome"] == "stopped"
 
-    following.begin(one)
+    restart.start_pending(one)
     end(2, namespace_a, "succeeded")
     found = second.answer()
     assert (found["number"], found["outcome"], found["status"]["phase"]) == (2, "succeeded", "succeeded")

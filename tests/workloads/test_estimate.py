@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.estimate import FOLLOWED, Ahead, Basis, CannotTell, Estimate, Facts, Running, Wait, estimate
+from workloads.status.estimates.estimate import (
+    FOLLOWED,
+    Basis,
+    CannotTell,
+    Estimate,
+    EstimateFacts,
+    RunningUnits,
+    UnitsAhead,
+    WaitReason,
+    estimate,
+)
 
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 ASKED = NOW - timedelta(minutes=20)
@@ -26,14 +36,14 @@ def minutes(*values: int) -> tuple[timedelta, ...]:
 
 
 # Four cards granted and in use, by two runs that end at 10:54 and 11:25.
-FULL = Facts(
-    wait=Wait.UNITS,
+FULL = EstimateFacts(
+    wait=WaitReason.UNITS,
     units=1,
     since=ASKED,
     unit="card",
     position=1,
     granted=4,
-    running=(Running(2, at("10:54")), Running(2, at("11:25"))),
+    running=(RunningUnits(2, at("10:54")), RunningUnits(2, at("11:25"))),
 )
 FIVE = minutes(30, 40, 50, 60, 120)
 
@@ -43,7 +53,7 @@ class Case:
     """`told`: "10:54 to 10:59", or what is said where nobody can tell; `basis`: a part of the basis."""
 
     name: str
-    facts: Facts
+    facts: EstimateFacts
     told: str
     basis: str = ""
 
@@ -70,31 +80,38 @@ CASES = [
     Case(
         "one replaced by a larger one", replace(FULL, changes=((at("10:30"), -4), (at("10:30"), 5))), "10:30 to 10:35"
     ),
-    Case("one ahead takes the first end", replace(FULL, units=2, ahead=(Ahead(2, 600),)), "11:25 to 11:30"),
-    Case("one ahead is short", replace(FULL, units=2, ahead=(Ahead(2, 10),)), "10:54 to 11:14"),
-    Case("one ahead has no end and may be short", replace(FULL, units=2, ahead=(Ahead(2),)), "10:54 to 11:30"),
-    Case("a larger one ahead is passed over", replace(FULL, ahead=(Ahead(3, 600),)), "10:54 to 11:30"),
+    Case("one ahead takes the first end", replace(FULL, units=2, ahead=(UnitsAhead(2, 600),)), "11:25 to 11:30"),
+    Case("one ahead is short", replace(FULL, units=2, ahead=(UnitsAhead(2, 10),)), "10:54 to 11:14"),
+    Case("one ahead has no end and may be short", replace(FULL, units=2, ahead=(UnitsAhead(2),)), "10:54 to 11:30"),
+    Case("a larger one ahead is passed over", replace(FULL, ahead=(UnitsAhead(3, 600),)), "10:54 to 11:30"),
     Case("a smaller one behind may overtake", replace(FULL, units=2, behind=(1,)), "10:54 to 11:30"),
     Case("one as large behind does not", replace(FULL, units=2, behind=(2,)), "10:54 to 10:59"),
     Case(
         "no known end",
-        replace(FULL, running=(Running(2), Running(2))),
+        replace(FULL, running=(RunningUnits(2), RunningUnits(2))),
         "2 runs of your team before it have no known end; no start of the last 30 days waited as long as this one, "
         "5 are needed",
     ),
-    Case("one known end is enough", replace(FULL, running=(Running(2), Running(2, at("11:25")))), "10:00 to 11:30"),
+    Case(
+        "one known end is enough",
+        replace(FULL, running=(RunningUnits(2), RunningUnits(2, at("11:25")))),
+        "10:00 to 11:30",
+    ),
     Case(
         "no known end, and four recent starts",
-        replace(FULL, running=(Running(4),), starts=FIVE[:4]),
+        replace(FULL, running=(RunningUnits(4),), starts=FIVE[:4]),
         "1 run of your team before it has no known end; only 4 starts of the last 30 days waited as long as this one, "
         "5 are needed",
     ),
     Case(
-        "no known end, and five", replace(FULL, running=(Running(4),), starts=FIVE), "10:00 to 11:40", "from 5 starts"
+        "no known end, and five",
+        replace(FULL, running=(RunningUnits(4),), starts=FIVE),
+        "10:00 to 11:40",
+        "from 5 starts",
     ),
     Case(
         "shorter waits than its own say nothing",
-        replace(FULL, running=(Running(4),), starts=(*FIVE[1:], *minutes(1, 5, 20))),
+        replace(FULL, running=(RunningUnits(4),), starts=(*FIVE[1:], *minutes(1, 5, 20))),
         "1 run of your team before it has no known end; only 4 starts of the last 30 days waited as long as this one, "
         "5 are needed",
     ),
@@ -106,47 +123,55 @@ CASES = [
     ),
     Case(
         "too far back for run times",
-        replace(FULL, ahead=(Ahead(1, 10),) * (FOLLOWED + 1)),
+        replace(FULL, ahead=(UnitsAhead(1, 10),) * (FOLLOWED + 1)),
         "21 of your team are ahead of it; no start of the last 30 days waited as long as this one, 5 are needed",
     ),
     Case(
         "no node, whatever the team's own ends",
-        replace(FULL, wait=Wait.NODE, units=4),
+        replace(FULL, wait=WaitReason.NODE, units=4),
         "no single node has 4 cards free, and when others' work ends nobody knows; no start of the last 30 days "
         "waited as long as this one, 5 are needed",
     ),
-    Case("no node, with recent starts", replace(FULL, wait=Wait.NODE, units=4, starts=FIVE), "10:00 to 11:40"),
+    Case("no node, with recent starts", replace(FULL, wait=WaitReason.NODE, units=4, starts=FIVE), "10:00 to 11:40"),
     Case(
         "held, nobody says until when",
-        replace(FULL, wait=Wait.HELD),
+        replace(FULL, wait=WaitReason.HELD),
         "its class is held, and nobody has said until when",
     ),
     Case(
         "held until the ends are over",
-        replace(FULL, wait=Wait.HELD, held_until=at("12:00")),
+        replace(FULL, wait=WaitReason.HELD, held_until=at("12:00")),
         "12:00 to 12:05",
         "when its class opens as expected",
     ),
-    Case("held until before the first end", replace(FULL, wait=Wait.HELD, held_until=at("10:10")), "10:54 to 10:59"),
+    Case(
+        "held until before the first end", replace(FULL, wait=WaitReason.HELD, held_until=at("10:10")), "10:54 to 10:59"
+    ),
     Case(
         "held, nothing runs",
-        replace(FULL, wait=Wait.HELD, held_until=at("12:00"), running=()),
+        replace(FULL, wait=WaitReason.HELD, held_until=at("12:00"), running=()),
         "12:00 to 12:05",
         "nobody",
     ),
     Case(
         "held longer than was said",
-        replace(FULL, wait=Wait.HELD, held_until=at("09:00"), starts=FIVE),
+        replace(FULL, wait=WaitReason.HELD, held_until=at("09:00"), starts=FIVE),
         "its class is still held, later than was expected",
     ),
-    Case("never", replace(FULL, wait=Wait.NEVER, starts=FIVE), "it does not start as it is, however long it waits"),
-    Case("no queue", replace(FULL, wait=Wait.QUEUE, starts=FIVE), "your team's queue admits nothing at present"),
+    Case(
+        "never", replace(FULL, wait=WaitReason.NEVER, starts=FIVE), "it does not start as it is, however long it waits"
+    ),
+    Case("no queue", replace(FULL, wait=WaitReason.QUEUE, starts=FIVE), "your team's queue admits nothing at present"),
     Case(
         "no node of its kind",
-        replace(FULL, wait=Wait.NODES, starts=FIVE),
+        replace(FULL, wait=WaitReason.NODES, starts=FIVE),
         "it does not fit on the nodes as they are, and when it will nobody knows",
     ),
-    Case("not looked at", replace(FULL, wait=Wait.UNSEEN, starts=FIVE), "the queue has not said yet what it waits for"),
+    Case(
+        "not looked at",
+        replace(FULL, wait=WaitReason.UNSEEN, starts=FIVE),
+        "the queue has not said yet what it waits for",
+    ),
 ]
 
 
@@ -158,7 +183,7 @@ def test_what_is_told(case: Case) -> None:
         return
     assert f"{found.earliest:%H:%M} to {found.latest:%H:%M}" == case.told
     assert case.basis in found.basis
-    assert found.is_open == (found.earliest == NOW and case.facts.wait is not Wait.HELD)
+    assert found.is_open == (found.earliest == NOW and case.facts.wait is not WaitReason.HELD)
 
 
 def test_a_place_is_told_only_where_the_teams_own_units_decide() -> None:
@@ -171,7 +196,7 @@ def test_a_place_is_told_only_where_the_teams_own_units_decide() -> None:
 
 def test_moments_are_whole_minutes_outwards() -> None:
     end = at("10:54") + timedelta(seconds=20)
-    found = estimate(replace(FULL, running=(Running(4, end),)), now=NOW)
+    found = estimate(replace(FULL, running=(RunningUnits(4, end),)), now=NOW)
     assert isinstance(found, Estimate)
     assert (found.earliest, found.latest, found.code) == (at("10:54"), at("11:00"), Basis.ENDS)
 
@@ -180,10 +205,10 @@ def test_moments_are_whole_minutes_outwards() -> None:
 
 SIZES = st.integers(1, 4)
 MOMENTS = st.one_of(st.none(), st.integers(-30, 600).map(lambda value: NOW + timedelta(minutes=value)))
-AHEAD = st.builds(Ahead, SIZES, st.one_of(st.none(), st.integers(1, 600)))
+AHEAD = st.builds(UnitsAhead, SIZES, st.one_of(st.none(), st.integers(1, 600)))
 FACTS = st.builds(
-    Facts,
-    wait=st.sampled_from([Wait.UNITS, Wait.NODE, Wait.HELD]),
+    EstimateFacts,
+    wait=st.sampled_from([WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD]),
     units=SIZES,
     since=st.integers(0, 300).map(lambda value: NOW - timedelta(minutes=value)),
     unit=st.just("card"),
@@ -193,7 +218,7 @@ FACTS = st.builds(
     changes=st.lists(
         st.tuples(st.integers(1, 600).map(lambda value: NOW + timedelta(minutes=value)), st.integers(-4, 4)), max_size=3
     ).map(tuple),
-    running=st.lists(st.builds(Running, SIZES, MOMENTS), max_size=5).map(tuple),
+    running=st.lists(st.builds(RunningUnits, SIZES, MOMENTS), max_size=5).map(tuple),
     ahead=st.lists(AHEAD, max_size=5).map(tuple),
     behind=st.lists(SIZES, max_size=4).map(tuple),
     held_until=st.integers(1, 300).map(lambda value: NOW + timedelta(minutes=value)),
@@ -203,26 +228,26 @@ FACTS = st.builds(
 )
 
 
-def bounds(facts: Facts) -> tuple[datetime, datetime]:
+def bounds(facts: EstimateFacts) -> tuple[datetime, datetime]:
     """What nobody can tell may be never."""
     found = estimate(facts, now=NOW)
     return (NEVER, NEVER) if isinstance(found, CannotTell) else (found.earliest, found.latest)
 
 
-def is_no_later(one: Facts, other: Facts) -> bool:
+def is_no_later(one: EstimateFacts, other: EstimateFacts) -> bool:
     """In its latest; and in its earliest, where both are known."""
     (first, last), (first_of_other, last_of_other) = bounds(one), bounds(other)
     return last <= last_of_other and (NEVER in (first, first_of_other) or first <= first_of_other)
 
 
 @given(FACTS)
-def test_the_earliest_is_not_after_the_latest_and_nothing_is_over(facts: Facts) -> None:
+def test_the_earliest_is_not_after_the_latest_and_nothing_is_over(facts: EstimateFacts) -> None:
     earliest, latest = bounds(facts)
     assert NOW <= earliest <= latest
 
 
 @given(FACTS, st.integers(0, 600), st.data())
-def test_an_earlier_end_never_makes_it_later(facts: Facts, earlier: int, data: st.DataObject) -> None:
+def test_an_earlier_end_never_makes_it_later(facts: EstimateFacts, earlier: int, data: st.DataObject) -> None:
     if not facts.running:
         return
     place = data.draw(st.integers(0, len(facts.running) - 1))
@@ -240,19 +265,19 @@ def test_an_earlier_end_never_makes_it_later(facts: Facts, earlier: int, data: s
 
 
 @given(FACTS)
-def test_fewer_units_are_never_later(facts: Facts) -> None:
+def test_fewer_units_are_never_later(facts: EstimateFacts) -> None:
     if facts.units > 1:
         assert is_no_later(replace(facts, units=facts.units - 1), facts)
 
 
 @given(FACTS, AHEAD, st.data())
-def test_one_more_ahead_is_never_earlier(facts: Facts, one: Ahead, data: st.DataObject) -> None:
+def test_one_more_ahead_is_never_earlier(facts: EstimateFacts, one: UnitsAhead, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(facts.ahead)))
     longer = replace(facts, ahead=(*facts.ahead[:place], one, *facts.ahead[place:]))
     assert is_no_later(facts, longer)
 
 
 @given(FACTS)
-def test_no_range_from_fewer_than_five_starts_without_known_ends(facts: Facts) -> None:
-    unbounded = replace(facts, running=(Running(facts.granted + 1),), changes=(), starts=facts.starts[:4])
+def test_no_range_from_fewer_than_five_starts_without_known_ends(facts: EstimateFacts) -> None:
+    unbounded = replace(facts, running=(RunningUnits(facts.granted + 1),), changes=(), starts=facts.starts[:4])
     assert isinstance(estimate(unbounded, now=NOW), CannotTell)

@@ -14,17 +14,19 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Role, User
+from catalog.classes.queries import flavor_name
 from catalog.models import GpuClass
-from catalog.queries import flavor_name
 from cluster.models import Cluster, MirrorWorkload
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
 from tests.workloads.test_next_steps_read import NEEDED, mirror_wait
-from workloads import predicting, queries
-from workloads.estimate import CannotTell, Estimate
+from workloads.core import workload_sql
+from workloads.forecast import prediction_log
+from workloads.forecast.queries import EstimateAccuracy, estimate_accuracy
 from workloads.models import NotebookWatch, Run, StartPrediction, Workload
-from workloads.queries.estimates import Accuracy, Told, accuracy
+from workloads.status import queries
+from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOutcome
 
 pytestmark = pytest.mark.django_db
 TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
@@ -60,12 +62,15 @@ def ends(run: Run, minutes: int) -> None:
     Run.objects.filter(pk=run.pk).update(ends_at=timezone.now() + timedelta(minutes=minutes))
 
 
-def told(name: str = "waits") -> Told | None:
-    found = {row.workload.name: row for row in queries.rows(queries.with_names(Workload.objects.order_by("pk")))}
+def told(name: str = "waits") -> EstimateOutcome | None:
+    found = {
+        row.workload.name: row
+        for row in queries.workload_rows(workload_sql.with_related(Workload.objects.order_by("pk")))
+    }
     return found[name].estimate
 
 
-def minutes_until(found: Told | None) -> tuple[int, int]:
+def minutes_until(found: EstimateOutcome | None) -> tuple[int, int]:
     assert isinstance(found, Estimate)
     now = timezone.now()
     return round((found.earliest - now).total_seconds() / 60), round((found.latest - now).total_seconds() / 60)
@@ -207,7 +212,7 @@ def test_it_costs_one_query_whatever_waits_and_three_where_others_hold_units(
 ) -> None:
     def cost() -> int:
         with CaptureQueriesContext(connection) as seen:
-            queries.rows(queries.with_names(Workload.objects.all()))
+            queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
         return len(seen)
 
     ends(holds(namespace_a, a100, alice, units=4), 60)
@@ -261,52 +266,52 @@ def later(minutes: int) -> None:
 
 
 def test_one_row_a_changed_prediction_and_ten_minutes(waiting: Run) -> None:
-    assert predicting.predict_all() == 1
+    assert prediction_log.log_predictions() == 1
     kept = StartPrediction.objects.get()
     found = told()
     assert isinstance(found, Estimate)
     assert (kept.run, kept.earliest, kept.latest, kept.basis) == (waiting, found.earliest, found.latest, "ends")
     ends(Run.objects.get(workload__name="holds"), 300)
-    assert predicting.predict_all() == 0
+    assert prediction_log.log_predictions() == 0
     later(10)
-    assert predicting.predict_all() == 1
+    assert prediction_log.log_predictions() == 1
     assert StartPrediction.objects.count() == 2
     later(10)
-    assert predicting.predict_all() == 1
+    assert prediction_log.log_predictions() == 1
     assert StartPrediction.objects.count() == 2
-    assert predicting.predict_all() == 0
+    assert prediction_log.log_predictions() == 0
 
 
 def test_that_nobody_can_tell_is_kept_and_twenty_rows_are_all(waiting: Run) -> None:
     holder = Run.objects.get(workload__name="holds")
     Run.objects.filter(pk=holder.pk).update(ends_at=None)
-    predicting.predict_all()
+    prediction_log.log_predictions()
     assert StartPrediction.objects.values_list("earliest", "latest", "basis").get() == (None, None, "none")
     for number in range(25):
         ends(holder, 60 * (number + 1))
         later(10)
-        predicting.predict_all()
+        prediction_log.log_predictions()
     assert StartPrediction.objects.filter(run=waiting).count() == 20
 
 
 @pytest.mark.parametrize("change", ["admitted_at", "stop_requested_at"])
 def test_what_does_not_wait_for_its_first_start_is_left_alone(waiting: Run, change: str) -> None:
     Run.objects.filter(pk=waiting.pk).update(**{change: timezone.now()})
-    assert predicting.predict_all() == 0
+    assert prediction_log.log_predictions() == 0
 
 
 def test_old_ones_go(waiting: Run) -> None:
-    predicting.predict_all()
+    prediction_log.log_predictions()
     later(60 * 24 * 91)
     Run.objects.filter(pk=waiting.pk).update(admitted_at=timezone.now())
-    predicting.predict_all()
+    prediction_log.log_predictions()
     assert not StartPrediction.objects.exists()
 
 
 def test_a_start_is_compared_with_the_first_range_that_was_told(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
 ) -> None:
-    assert accuracy(a100).sentence == ""
+    assert estimate_accuracy(a100).sentence == ""
     started(namespace_a, a100, alice, 30, 40, 50, 60)
     at = timezone.now() - timedelta(hours=1)
     inside, before, after, untold = Run.objects.order_by("workload__name")
@@ -326,12 +331,12 @@ def test_a_start_is_compared_with_the_first_range_that_was_told(
     tell(after, -9, -5)
     tell(after, -5, 5, ago=-5)
     tell(untold, None, None)
-    assert accuracy(a100) == Accuracy(starts=3, inside=1, before=1)
-    assert accuracy(a100).sentence == (
+    assert estimate_accuracy(a100) == EstimateAccuracy(starts=3, inside=1, before=1)
+    assert estimate_accuracy(a100).sentence == (
         "1 of 3 starts of the last 30 days fell into the range that was told first; 1 came before it, 1 after it."
     )
     Run.objects.update(started_at=at - timedelta(days=31))
-    assert accuracy(a100).starts == 0
+    assert estimate_accuracy(a100).starts == 0
 
 
 def test_operators_see_it_on_the_class(waiting: Run, a100: GpuClass, alice: User, client: Client) -> None:

@@ -19,21 +19,22 @@ import pytest
 from django.db.models import F
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
-from cluster import queries as mirror
 from cluster.models import Cluster, MirrorEpoch
-from devcluster.api import Api, Json
-from devcluster.faults import ApiProxy
-from devcluster.kubelet import Kubelet
+from cluster.reads import queries as mirror
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace
 from tests.cluster.watchers import Watchers
 from tests.onlooker import Onlooker, Versions
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.doors_process import Doors
-from workloads import actions
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
@@ -50,7 +51,7 @@ class Scene:
     """A job on a node, its page in front of somebody, and a proxy between the watcher and the API server."""
 
     namespace: Namespace
-    kubelet: Kubelet
+    kubelet: ScriptedKubelet
     pod: Json
     proxy: ApiProxy
     watchers: Watchers
@@ -118,12 +119,12 @@ def watchers(cluster: Cluster, proxy: ApiProxy, tmp_path: Path) -> Iterator[Watc
 
 @pytest.fixture
 def scene(
-    provisioned: object, cluster: Cluster, namespace_a: Namespace, job: Wanted, by_alice: Actor, alice: User,
+    provisioned: object, cluster: Cluster, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, alice: User,
     worker: Worker, admin: Api, proxy: ApiProxy, watchers: Watchers, doors: Doors,
 ) -> Iterator[Scene]:  # fmt: skip
     watchers.start("--silence", "5")
     wait_until(lambda: mirror.is_known(cluster.pk, "Job", "Pod", "Workload", "Node"), within_s=90)
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     session = Client()
     session.force_login(alice)
     headers = {"Cookie": f"session={session.cookies['session'].value}"}

@@ -9,20 +9,21 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from cluster.models import MirrorPod
-from devcluster.api import Api
-from portal.errors import Refused
+from devcluster.client.kube import Api
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests.workloads import running
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_running, named, run_of, shown
-from workloads import actions, following
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Volume, Workload
-from workloads.phase import Phase
-from workloads.policy import Wanted
+from workloads.runs import restart
+from workloads.status.types import Phase
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,61 +45,61 @@ def end_it() -> None:
 
 
 def test_the_next_run_begins_once_and_as_declared_when_the_last_has_ended(one: Workload, by_alice: Actor) -> None:
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     assert (run_of("one").number, run_of("one").stop_requested_at is None) == (1, False)
     assert "Then it starts again, as it is declared now." in shown("one").status.sentence
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
 
     Workload.objects.update(units=2)
     end_it()
     one.refresh_from_db()
-    assert following.begin(one)
-    assert not following.begin(one)
+    assert restart.start_pending(one)
+    assert not restart.start_pending(one)
     run = run_of("one")
     assert (run.number, run.spec["units"], run.requested_by) == (2, 2, by_alice.user)
     assert verbs() == ["workload.restart_asked", "workload.started"]
     end_it()
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
 
 
 def test_asking_twice_is_asking_once_and_a_stop_takes_it_back(one: Workload, by_alice: Actor) -> None:
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     asked = run_of("one").stop_requested_at
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     assert verbs() == ["workload.restart_asked"]
     actions.stop("team-a", "one", by=by_alice)
     assert (run_of("one").stop_requested_at, run_of("one").next_wanted_by) == (asked, None)
     actions.stop("team-a", "one", by=by_alice)
     assert verbs() == ["workload.restart_asked", "workload.stopped"]
     end_it()
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
     assert run_of("one").number == 1
 
 
 def test_what_is_stopping_may_still_be_followed_and_what_ended_starts_at_once(one: Workload, by_alice: Actor) -> None:
     actions.stop("team-a", "one", by=by_alice)
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     end_it()
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     assert run_of("one").number == 2
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
 
 
 def test_what_is_deleted_is_not_followed(one: Workload, by_alice: Actor) -> None:
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     actions.delete("team-a", "one", by=by_alice)
     end_it()
     one.refresh_from_db()
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
     assert not Delivery.objects.exists()
 
 
 def test_what_is_in_the_way_by_then_is_said_once_to_its_people(one: Workload, by_alice: Actor) -> None:
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     GpuClass.objects.update(life_cycle="retiring")
     end_it()
-    assert not following.begin(one)
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
+    assert not restart.start_pending(one)
     assert run_of("one").number == 1
     said = "Stopped. It was not started again: A100 80GB whole card is retiring: nothing new starts on it."
     assert run_of("one").message.startswith(said)
@@ -109,13 +110,13 @@ def test_what_is_in_the_way_by_then_is_said_once_to_its_people(one: Workload, by
 
 @pytest.mark.parametrize("left", ["suspended", "viewer"])
 def test_nothing_starts_for_somebody_who_may_not_launch_any_more(left: str, one: Workload, by_alice: Actor) -> None:
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
     if left == "suspended":
         User.objects.filter(pk=by_alice.user_id).update(is_active=False)
     else:
         Membership.objects.filter(user=by_alice.person).update(role="viewer")
     end_it()
-    assert not following.begin(one)
+    assert not restart.start_pending(one)
     assert run_of("one").number == 1
     assert "It was not started again" in run_of("one").message
 
@@ -127,14 +128,14 @@ def test_what_is_known_to_be_in_the_way_is_refused_before_anything_stops(
     Workload.objects.update(volume=volume)
     other = running.workload(namespace_a, a100, name="other", by=alice, volume=volume)
     with pytest.raises(Refused) as refused:
-        following.restart("team-a", "one", by=by_alice)
+        restart.restart("team-a", "one", by=by_alice)
     assert refused.value.code == "volume_in_use"
     Run.objects.filter(workload=other).update(ended_at=timezone.now(), outcome="stopped")
     with pytest.raises(Refused) as refused:
-        following.restart("team-a", "one", by=Actor(bob, via="page"))
+        restart.restart("team-a", "one", by=Actor(bob, via="page"))
     assert (refused.value.code, refused.value.refusal.status) == ("not_allowed", 403)
     assert not Run.objects.exclude(stop_requested_at=None).exists()
-    following.restart("team-a", "one", by=by_alice)
+    restart.restart("team-a", "one", by=by_alice)
 
 
 def test_the_buttons_by_page_and_the_call(one: Workload, by_alice: Actor) -> None:
@@ -157,7 +158,7 @@ def test_the_buttons_by_page_and_the_call(one: Workload, by_alice: Actor) -> Non
 
 @pytest.mark.usefixtures("provisioned", "watcher")
 def test_a_change_of_size_takes_one_click(
-    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", replace(job, volume="data"), by=by_alice)
     worker(lambda: is_running("train"))

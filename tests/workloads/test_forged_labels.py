@@ -9,19 +9,22 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.jupyter import Activity, Unanswered
-from cluster.kube import Kube
+from cluster.client.jupyter import NotebookActivity, NotebookUnreachable
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, MirrorJob, MirrorPod
-from portal.due import Deadline, owner_label
+from portal.core.due import Deadline, owner_label
 from tenants.models import Namespace
 from tests.workloads import running
-from workloads import actions, idle, queries
-from workloads.gateway import Admitted, Denied, authorise
+from workloads.gateway import actions as gateway_actions
+from workloads.gateway import queries
+from workloads.gateway.authorization import GatewayDenial, NotebookUpstream, authorise
+from workloads.launch import actions
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Run, Workload
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 pytestmark = pytest.mark.django_db
 ELSEWHERE = "somebody-elses"
@@ -89,15 +92,15 @@ def test_nobody_elsewhere_is_told_a_notebooks_token(namespace_a: Namespace, note
     run = Run.objects.get()
     asked: list[str] = []
 
-    def ask(ip: str, _token: str) -> Activity:
+    def ask(ip: str, _token: str) -> NotebookActivity:
         asked.append(ip)
-        raise Unanswered("It does not answer.")
+        raise NotebookUnreachable("It does not answer.")
 
     watch = NotebookWatch.objects.create(run=run)
-    idle.look(watch, Deadline(), ask=ask)
+    idle_reconcile.check_idle(watch, Deadline(), ask=ask)
     assert asked == []
     MirrorPod.objects.update(namespace=namespace_a.name)
-    idle.look(watch, Deadline(), ask=ask)
+    idle_reconcile.check_idle(watch, Deadline(), ask=ask)
     assert asked == [running.IP]
 
 
@@ -107,11 +110,11 @@ def test_nobody_elsewhere_is_opened_as_a_notebook(namespace_a: Namespace, notebo
     MirrorPod.objects.update(namespace=namespace_a.name)
     MirrorJob.objects.update(namespace=namespace_a.name)
     address = browser.post("/teams/team-a/workloads/one/open")["Location"]
-    cookie = actions.redeem_ticket(parse_qs(urlsplit(address).query)["ticket"][0], origin=notebook.origin)
-    assert isinstance(authorise(notebook.origin, [cookie]), Admitted)
+    cookie = gateway_actions.redeem_ticket(parse_qs(urlsplit(address).query)["ticket"][0], origin=notebook.origin)
+    assert isinstance(authorise(notebook.origin, [cookie]), NotebookUpstream)
 
     MirrorPod.objects.update(namespace=ELSEWHERE)
-    assert authorise(notebook.origin, [cookie]) is Denied.NOT_READY
+    assert authorise(notebook.origin, [cookie]) is GatewayDenial.NOT_READY
 
 
 def test_a_log_elsewhere_is_not_a_runs(namespace_a: Namespace, notebook: Workload, by_alice: Actor) -> None:

@@ -11,13 +11,14 @@ from dataclasses import replace
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api, Json
-from devcluster.kubelet import Kubelet
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
@@ -25,10 +26,10 @@ from tests.workloads.situations import as_written
 from tests.workloads.situations_queue import IN_QUEUE
 from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_runs import named, run_of, shown
-from workloads import actions
-from workloads.options import Options
-from workloads.phase import Phase
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
+from workloads.status.types import Phase
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 # The fixture of others, by its name.
@@ -61,7 +62,7 @@ def team(pair: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Ku
 
 
 @pytest.fixture
-def gang(pair: GpuClass, job: Wanted) -> Wanted:
+def gang(pair: GpuClass, job: LaunchSpec) -> LaunchSpec:
     """Four workers with one card each: all that there are."""
     return replace(job, gpu_class=pair.slug, options=Options(workers=4))
 
@@ -72,7 +73,7 @@ def pods_of(admin: Api, namespace: Namespace, workload: str = "train") -> dict[i
     return {int(pod["metadata"]["labels"][INDEX]): pod for pod in found if pod["spec"].get("nodeName")}
 
 
-def worker_of(kubelet: Kubelet, namespace: Namespace, index: int) -> Json:
+def worker_of(kubelet: ScriptedKubelet, namespace: Namespace, index: int) -> Json:
     return kubelet.bound(namespace.name, labels=f"gpu-portal/workload=train,{INDEX}={index}")
 
 
@@ -81,9 +82,9 @@ def said(name: str = "train") -> str:
 
 
 def test_workers_find_each_other_and_are_ready_one_by_one(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", gang, by=by_alice)
         worker(lambda: len(pods_of(admin, namespace_a)) == 4 and run_of("train").admitted_at)
@@ -126,7 +127,7 @@ def test_workers_find_each_other_and_are_ready_one_by_one(
 
 
 def test_a_gang_that_fits_in_part_waits_and_starts_whole(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api
 ) -> None:
     """Its grant would do: one of four cards is taken, so three workers could start."""
     actions.launch("team-a", replace(gang, name="first", options=Options()), by=by_alice)
@@ -153,9 +154,9 @@ def test_a_gang_that_fits_in_part_waits_and_starts_whole(
 
 
 def test_a_worker_that_crashes_ends_all_of_them_and_is_named(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", gang, by=by_alice)
         worker(lambda: len(pods_of(admin, namespace_a)) == 4)
@@ -172,10 +173,10 @@ def test_a_worker_that_crashes_ends_all_of_them_and_is_named(
 
 
 def test_a_crash_is_tried_again_as_often_as_was_asked(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     """Of a gang: the worker that crashed, and nobody else; the second crash of the same one is its last."""
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", replace(gang, options=Options(workers=2, retries=1)), by=by_alice)
         worker(lambda: len(pods_of(admin, namespace_a)) == 2)
@@ -199,7 +200,7 @@ def test_a_crash_is_tried_again_as_often_as_was_asked(
 
 
 def test_production_work_goes_before_batch_work_of_the_same_team(
-    team: Tenant, namespace_a: Namespace, gang: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     """Four cards for a gang at work; production work of its team takes them, and the gang waits whole again."""
     actions.launch("team-a", gang, by=by_alice)

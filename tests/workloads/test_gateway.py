@@ -17,14 +17,21 @@ from django.utils import timezone
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import MirrorPod
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests.threads import in_threads
 from tests.workloads import running
-from workloads import actions
-from workloads.gateway import COOKIES_AT_MOST, Admitted, Denied, authorise, cookies_in, origin_of
+from workloads.credentials.notebook_token import notebook_token
+from workloads.gateway import actions
+from workloads.gateway.authorization import (
+    COOKIES_AT_MOST,
+    GatewayDenial,
+    NotebookUpstream,
+    authorise,
+    cookies_in,
+    origin_of,
+)
 from workloads.models import NotebookSession, Run, Ticket, Workload
-from workloads.notebook_token import notebook_token
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +76,7 @@ def cookie(notebook: Workload, bobs: Client) -> str:
 def test_a_member_is_let_through_with_the_runs_own_token(cookie: str, notebook: Workload, settings: Any) -> None:
     found = authorise(notebook.origin, [cookie])
     token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=notebook.pk, run_number=1)
-    assert found == Admitted(f"{running.IP}:8888", token, cookie)
+    assert found == NotebookUpstream(f"{running.IP}:8888", token, cookie)
 
 
 def test_it_costs_one_query(cookie: str, notebook: Workload, django_assert_num_queries: Any) -> None:
@@ -81,15 +88,15 @@ def test_it_costs_one_query(cookie: str, notebook: Workload, django_assert_num_q
 
 def test_what_cannot_be_ours_costs_none(notebook: Workload, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
-        assert authorise(notebook.origin, ["", "evil", UNKNOWN + "x", "é" * 43]) is Denied.SIGN_IN
-        assert authorise("", [UNKNOWN]) is Denied.SIGN_IN
+        assert authorise(notebook.origin, ["", "evil", UNKNOWN + "x", "é" * 43]) is GatewayDenial.SIGN_IN
+        assert authorise("", [UNKNOWN]) is GatewayDenial.SIGN_IN
 
 
 def test_a_cookie_of_the_same_name_shuts_nobody_out(cookie: str, notebook: Workload) -> None:
     """Without https a page of another notebook sets some for the domain of all; a browser may send those first."""
     for sent in ([*others(), "evil", cookie], [cookie, *others()], [UNKNOWN, cookie, UNKNOWN]):
         found = authorise(notebook.origin, sent)
-        assert isinstance(found, Admitted)
+        assert isinstance(found, NotebookUpstream)
         assert found.cookie == cookie
 
 
@@ -109,12 +116,12 @@ def test_a_cookie_that_lost_its_worth_spoils_no_other(
     lose_membership(notebook, bob)
     for sent in ([cookie, second], [second, cookie]):
         found = authorise(notebook.origin, sent)
-        assert isinstance(found, Admitted)
+        assert isinstance(found, NotebookUpstream)
         assert found.cookie == second
     stop_it(notebook, bob)
-    assert authorise(notebook.origin, [cookie, second]) is Denied.NOT_READY
-    assert authorise(notebook.origin, [second, cookie]) is Denied.NOT_READY
-    assert authorise(notebook.origin, [cookie, UNKNOWN]) is Denied.GONE
+    assert authorise(notebook.origin, [cookie, second]) is GatewayDenial.NOT_READY
+    assert authorise(notebook.origin, [second, cookie]) is GatewayDenial.NOT_READY
+    assert authorise(notebook.origin, [cookie, UNKNOWN]) is GatewayDenial.GONE
 
 
 def test_neither_pass_nor_cookie_is_kept_in_the_database(cookie: str, bobs: Client) -> None:
@@ -217,23 +224,23 @@ def delete_it(notebook: Workload, bob: User) -> None:
 @pytest.mark.parametrize(
     ("change", "answer"),
     [
-        (lose_membership, Denied.GONE),
-        (become_viewer, Denied.GONE),
-        (log_out, Denied.SIGN_IN),
-        (let_the_session_expire, Denied.SIGN_IN),
-        (change_password, Denied.SIGN_IN),
-        (be_suspended, Denied.SIGN_IN),
-        (let_the_cookie_expire, Denied.SIGN_IN),
-        (delete_it, Denied.SIGN_IN),
-        (stop_it, Denied.NOT_READY),
-        (end_it, Denied.NOT_READY),
-        (lose_the_pod, Denied.NOT_READY),
-        (delete_the_pod, Denied.NOT_READY),
-        (have_an_older_runs_pod, Denied.NOT_READY),
+        (lose_membership, GatewayDenial.GONE),
+        (become_viewer, GatewayDenial.GONE),
+        (log_out, GatewayDenial.SIGN_IN),
+        (let_the_session_expire, GatewayDenial.SIGN_IN),
+        (change_password, GatewayDenial.SIGN_IN),
+        (be_suspended, GatewayDenial.SIGN_IN),
+        (let_the_cookie_expire, GatewayDenial.SIGN_IN),
+        (delete_it, GatewayDenial.SIGN_IN),
+        (stop_it, GatewayDenial.NOT_READY),
+        (end_it, GatewayDenial.NOT_READY),
+        (lose_the_pod, GatewayDenial.NOT_READY),
+        (delete_the_pod, GatewayDenial.NOT_READY),
+        (have_an_older_runs_pod, GatewayDenial.NOT_READY),
     ],
 )
 def test_the_cookie_is_worth_what_stands_behind_it_now(
-    cookie: str, notebook: Workload, bob: User, change: Callable[[Workload, User], None], answer: Denied
+    cookie: str, notebook: Workload, bob: User, change: Callable[[Workload, User], None], answer: GatewayDenial
 ) -> None:
     change(notebook, bob)
     assert authorise(notebook.origin, [cookie]) is answer
@@ -244,7 +251,7 @@ def test_the_cookie_of_one_notebook_opens_no_other(
 ) -> None:
     other = running.workload(namespace_a, a100, name="two", by=alice)
     running.make_ready(other)
-    assert authorise(other.origin, [cookie]) is Denied.SIGN_IN
+    assert authorise(other.origin, [cookie]) is GatewayDenial.SIGN_IN
 
 
 @pytest.mark.parametrize(

@@ -16,24 +16,25 @@ from django.conf import settings
 from django.utils import timezone
 from websockets.sync.client import ClientConnection, connect
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event
 from catalog.models import GpuClass
-from cluster import jupyter
+from cluster.client import jupyter
 from cluster.manifests.namespace import NOTEBOOK_PORT
-from devcluster.api import Api
-from devcluster.notebook_client import request_of
-from portal.due import DONE, Deadline
+from devcluster.client.kube import Api
+from devcluster.demo.notebook_client import request_of
+from portal.core.due import DONE, Deadline
 from tenants.models import Namespace, Tenant
 from tests.devcluster.test_notebooks import processes_of
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_ready, named, run_of
-from workloads import actions, idle
-from workloads.idle_policy import Step, Watched, judge
+from workloads.credentials.notebook_token import notebook_token
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
+from workloads.lifetime.idle import reconcile as idle_reconcile
+from workloads.lifetime.idle.policy import IdleFacts, IdleStep, judge
 from workloads.models import NotebookWatch
-from workloads.notebook_token import notebook_token
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 FOR_EVER = "import time\nwhile True: time.sleep(0.1)"
@@ -69,8 +70,8 @@ class Lab:
     def states(self) -> list[str]:
         return [kernel.state for kernel in self.asked().kernels]
 
-    def asked(self) -> jupyter.Activity:
-        return jupyter.ask(self.ip, self.token)
+    def asked(self) -> jupyter.NotebookActivity:
+        return jupyter.read_activity(self.ip, self.token)
 
     def servers(self) -> list[int]:
         return processes_of(self.pod["metadata"]["uid"])
@@ -79,7 +80,7 @@ class Lab:
 def look(at: datetime) -> NotebookWatch:
     """What the worker does, as if it were then."""
     watch = NotebookWatch.objects.get()
-    idle.look(watch, Deadline(), at=at)
+    idle_reconcile.check_idle(watch, Deadline(), at=at)
     watch.refresh_from_db()
     return watch
 
@@ -93,7 +94,7 @@ def lab(
     granted: Tenant,
     namespace_a: Namespace,
     a100: GpuClass,
-    notebook: Wanted,
+    notebook: LaunchSpec,
     by_alice: Actor,
     worker: Worker,
     admin: Api,
@@ -138,7 +139,7 @@ def test_a_real_jupyterlab_is_stopped_when_idle_and_neither_while_it_computes_no
     assert "1 kernel idle; asked at" in run.message
     assert Event.objects.get(verb="notebook.idle_stopped").after["run"] == 1
     wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], what="its units are free")
-    assert idle.look(NotebookWatch.objects.get(), Deadline()) == DONE
+    assert idle_reconcile.check_idle(NotebookWatch.objects.get(), Deadline()) == DONE
 
 
 def test_being_asked_is_no_use(lab: Lab) -> None:
@@ -162,7 +163,7 @@ def test_an_open_tab_alone_is_no_use_but_is_shown(lab: Lab) -> None:
         assert polled.last_activity > found.last_activity
         assert polled.connections == 1
         later = found.kernels[0].last_activity + timedelta(minutes=55)
-        assert judge(polled, Watched(timedelta(hours=1)), now=later).step is Step.WARN
+        assert judge(polled, IdleFacts(timedelta(hours=1)), now=later).step is IdleStep.WARN
         assert look(later).evidence["connections"] == 1
 
 

@@ -11,13 +11,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
 from tenants.models import Namespace
 from tests.workloads import running
-from workloads import idle
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Run, Workload
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def runs(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
     found = running.workload(namespace_a, a100, by=alice, options={"run_hours": 8})
     running.make_ready(found)
     Run.objects.update(ends_at=timezone.now() + timedelta(hours=7))
-    idle.begin(found.runs.get())
+    idle_reconcile.start_watch(found.runs.get())
     NotebookWatch.objects.update(
         asked_at=NOW,
         answered_at=NOW,
@@ -131,7 +131,7 @@ def test_strangers_get_nothing(runs: Workload, charlie: User, client: Client) ->
 def call(client: Client, who: User, method: str, path: str, body: Any = None, scopes: str = "read launch") -> Any:
     by = Actor(user=who, via="page")
     name = f"t{Event.objects.count()}"
-    _, token = accounts.create_token(name=name, scopes=scopes.split(), expires_in_days=1, by=by)
+    _, token = api_token_actions.create_token(name=name, scopes=scopes.split(), expires_in_days=1, by=by)
     headers = {"Authorization": f"Bearer {token}"}
     answer = client.generic(method, f"/api/v1/workloads/one{path}", body or "", "application/json", headers=headers)
     return answer.status_code, answer.json()

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from cluster.observed import AsOf, Workload
+from cluster.reads.observed import AsOf, KueueWorkload
 from tests.workloads.next_steps_cases import FULL, with_own
 from tests.workloads.test_phase import (
     ADMITTED,
@@ -26,13 +26,14 @@ from tests.workloads.test_phase import (
     queue,
     warning,
 )
-from workloads.explain.said import FACTS
-from workloads.next_steps import NEVER, NOT_YET, STUCK, advice
-from workloads.phase import Status, status
-from workloads.queries.estimates import wait_of
-from workloads.queries.places import is_hopeless
-from workloads.seen import QueueSeen, Seen
-from workloads.unheard import is_unheard
+from workloads.advice.advice import NEVER, NOT_YET, STUCK, advice
+from workloads.core.observation import LocalQueueState, Observation
+from workloads.status.estimates.queries import wait_reason
+from workloads.status.explain.types import FACTS
+from workloads.status.explain.unexplained import is_unexplained
+from workloads.status.observations.positions import is_hopeless
+from workloads.status.phase import status_of
+from workloads.status.types import Status
 
 RESERVED = condition("QuotaReserved")
 LATER = NOW + timedelta(seconds=70)
@@ -44,8 +45,8 @@ TWO_FLAVORS = (
 )
 
 
-def of(found: Workload, at: QueueSeen | None = None, position: int | None = None) -> Status:
-    return status(WISH, Seen(SUSPENDED, found, position=position, at=at), now=NOW)
+def of(found: KueueWorkload, at: LocalQueueState | None = None, position: int | None = None) -> Status:
+    return status_of(WISH, Observation(SUSPENDED, found, position=position, at=at), now=NOW)
 
 
 CASES = {
@@ -87,19 +88,22 @@ CASES = {
         (NEVER, "tell_operators", "deactivated"),
     ),
     "the team's queue is held": (
-        of(pending("ClusterQueue team-a is inactive"), QueueSeen({}, "Can't admit new workloads: is stopped.", True)),
+        of(
+            pending("ClusterQueue team-a is inactive"),
+            LocalQueueState({}, "Can't admit new workloads: is stopped.", True),
+        ),
         "queue_held",
         "Your team's queue is held: nothing new starts, what runs goes on.",
         (STUCK, "tell_operators", "queue_held"),
     ),
     "somebody held the local queue alone": (
-        of(pending("LocalQueue gpu-portal is inactive"), QueueSeen({}, BROKEN)),
+        of(pending("LocalQueue gpu-portal is inactive"), LocalQueueState({}, BROKEN)),
         "queue_held",
         "Your team's queue is held: nothing new starts, what runs goes on.",
         (STUCK, "tell_operators", "queue_held"),
     ),
     "the team's queue names what is not there": (
-        of(pending("ClusterQueue team-a is inactive"), QueueSeen({}, BROKEN)),
+        of(pending("ClusterQueue team-a is inactive"), LocalQueueState({}, BROKEN)),
         "queue_inactive",
         "Your team's queue cannot admit anything: it references missing AdmissionCheck(s): budget.",
         (STUCK, "tell_operators", "queue_inactive"),
@@ -147,11 +151,11 @@ def test_the_time_of_the_next_try_is_told_as_a_fact() -> None:
 
 def test_of_what_waits_for_others_units_no_place_is_told() -> None:
     """Two units asked; of its own the team has one, or two."""
-    borrowed = of(pending(NEEDED), QueueSeen({"a100": 1}), position=0)
-    own = of(pending(NEEDED), QueueSeen({"a100": 2}), position=0)
+    borrowed = of(pending(NEEDED), LocalQueueState({"a100": 1}), position=0)
+    own = of(pending(NEEDED), LocalQueueState({"a100": 2}), position=0)
     assert (borrowed.reason, own.reason) == ("waiting_for_quota", "waiting_for_quota")
     assert ("position" in borrowed.facts, own.facts.get("position")) == (False, 1)
-    assert of(pending(NEEDED), QueueSeen({"h100": 0}), position=0).facts["position"] == 1
+    assert of(pending(NEEDED), LocalQueueState({"h100": 0}), position=0).facts["position"] == 1
 
 
 # ---- before there is a Job, and when nobody looks any more -----------------------------------------------------------
@@ -196,7 +200,7 @@ SAVED = "Your notebook is saved and starts by itself when it can."
     ],
 )
 def test_why_there_is_no_job_yet(code: str, text: str, reason: str, sentence: str, verb: str) -> None:
-    told = status(replace(WISH, sent="", problem=code, problem_text=text), Seen(), now=NOW)
+    told = status_of(replace(WISH, sent="", problem=code, problem_text=text), Observation(), now=NOW)
     saved = "" if reason in ("requested", "cluster_unavailable") else f" {SAVED}"
     assert (told.phase, told.reason, told.sentence) == ("queued", reason, sentence + saved)
     found = advice(told, FULL)
@@ -208,7 +212,7 @@ STALE = AsOf(AGO, False, "The watcher is not running.")
 
 
 def test_a_mirror_that_is_older_than_the_job_does_not_say_that_it_is_gone() -> None:
-    told = status(WISH, Seen(), now=NOW, as_of=STALE)
+    told = status_of(WISH, Observation(), now=NOW, as_of=STALE)
     assert (told.phase, told.reason, told.since) == ("unknown", "mirror_stale", AGO)
     assert told.sentence == (
         "The portal has not heard of the cluster since 21 Nov 2026, 11:58, so it cannot say how this is doing."
@@ -217,31 +221,31 @@ def test_a_mirror_that_is_older_than_the_job_does_not_say_that_it_is_gone() -> N
     found = advice(told, FULL)
     assert found is not None
     assert (found.verdict, found.steps[0].verb) == (STUCK, "tell_operators")
-    assert status(WISH, Seen(), now=NOW, as_of=AsOf(NOW, True)).reason == "job_gone"
-    assert status(WISH, None, now=NOW, as_of=AsOf(None, False)).reason == "cluster_not_read"
+    assert status_of(WISH, Observation(), now=NOW, as_of=AsOf(NOW, True)).reason == "job_gone"
+    assert status_of(WISH, None, now=NOW, as_of=AsOf(None, False)).reason == "cluster_not_read"
 
 
 def test_what_was_missing_a_moment_before_the_mirror_stopped_is_not_missed_since() -> None:
     """Its Job was three seconds old then; minutes later Kueue has long made a Workload of it."""
-    young = Seen(replace(SUSPENDED, created_at=AGO - timedelta(seconds=3)))
-    assert status(WISH, young, now=NOW, as_of=STALE).reason == "queued"
-    assert status(WISH, young, now=NOW, as_of=AsOf(NOW, True)).reason == "not_in_queue"
+    young = Observation(replace(SUSPENDED, created_at=AGO - timedelta(seconds=3)))
+    assert status_of(WISH, young, now=NOW, as_of=STALE).reason == "queued"
+    assert status_of(WISH, young, now=NOW, as_of=AsOf(NOW, True)).reason == "not_in_queue"
 
 
 def test_units_that_nothing_comes_of_are_found() -> None:
     """A refusal is told by an event; without one, nobody makes the pod."""
     since = NOW - timedelta(minutes=3)
     admitted = queue(condition("QuotaReserved"), condition("Admitted", since=since))
-    told = status(WISH, Seen(job(), admitted), now=NOW)
+    told = status_of(WISH, Observation(job(), admitted), now=NOW)
     assert (told.phase, told.reason) == ("blocked", "no_pod")
     assert told.sentence == "Units were assigned at 21 Nov 2026, 11:57, and its pod has not been made since."
     found = advice(told, FULL)
     assert found is not None
     assert (found.verdict, found.steps[0].verb) == (STUCK, "tell_operators")
     younger = replace(admitted, conditions=(condition("Admitted", since=since + timedelta(seconds=1)),))
-    assert status(WISH, Seen(job(), younger), now=NOW).reason == "creating_pod"
+    assert status_of(WISH, Observation(job(), younger), now=NOW).reason == "creating_pod"
     refused = warning("Job", "FailedCreate", EXCEEDED, last_at=since)
-    assert status(WISH, Seen(job(), admitted, warnings=(refused,)), now=NOW).reason == "quota_full"
+    assert status_of(WISH, Observation(job(), admitted, warnings=(refused,)), now=NOW).reason == "quota_full"
 
 
 # ---- a class that changed, and limits --------------------------------------------------------------------------------
@@ -287,7 +291,7 @@ def test_limits_are_told_with_what_was_asked_and_what_is_the_most() -> None:
     asked = replace(WISH, asked={"cpu": "12", "memory": "64Gi"})
 
     def told(**limits: str) -> Status:
-        return status(asked, Seen(SUSPENDED, pending(ABOVE), at=QueueSeen({}, limits=limits)), now=NOW)
+        return status_of(asked, Observation(SUSPENDED, pending(ABOVE), at=LocalQueueState({}, limits=limits)), now=NOW)
 
     assert told(cpu="10", memory="100Gi").sentence == (
         "The namespace's limits refuse its pod: cpu per container: 12 cores asked, 10 at most."
@@ -321,20 +325,20 @@ def test_fewer_units_are_no_way_out_of_a_quota_of_cores_that_is_too_small() -> N
 def refused(resource: str, asked: int, most: int) -> Status:
     text = f"exceeded quota: tight, requested: {resource}={asked}, used: {resource}=0, limited: {resource}={most}"
     found = (warning("Job", "FailedCreate", f'Error creating: pods "one-1-x" is forbidden: {text}'),)
-    return status(WISH, Seen(job(), ADMITTED, warnings=found), now=NOW)
+    return status_of(WISH, Observation(job(), ADMITTED, warnings=found), now=NOW)
 
 
 # ---- the rest of what is told ----------------------------------------------------------------------------------------
 
 
 def test_a_closed_queue_has_no_time_to_tell_and_a_later_try_has_told_it() -> None:
-    assert {str(wait_of(CASES[name][0])) for name in CASES if "queue" in name} == {"queue"}
-    assert {wait_of(CASES[name][0]) for name in ("put back by a check", "every check agreed")} == {None}
+    assert {str(wait_reason(CASES[name][0])) for name in CASES if "queue" in name} == {"queue"}
+    assert {wait_reason(CASES[name][0]) for name in ("put back by a check", "every check agreed")} == {None}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_has_words_of_its_own(name: str) -> None:
     told = CASES[name][0]
     assert told.explained is not None
-    assert not is_unheard(told.explained)
+    assert not is_unexplained(told.explained)
     assert told.since == AGO

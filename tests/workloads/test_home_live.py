@@ -7,24 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from desk import queries as desk
-from desk.queries import HomeState
-from desk.queries.lending import NOTHING, Lent
-from devcluster import hardware
-from devcluster.api import Api
-from devcluster.kubelet import Kubelet
+from desk.capacity.lending import NONE_LENT, LentUnits
+from desk.home import queries as desk
+from desk.home.queries import HomeState
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests import make, queued
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_problems_shared_live import is_open, play
-from workloads import actions
-from workloads.options import Options
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -45,17 +45,17 @@ def six(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
 
 
 def home(namespace: Namespace) -> HomeState:
-    found = desk.namespace_named(namespace.name)
+    found = desk.namespace_by_name(namespace.name)
     assert found is not None
-    return desk.home(found)
+    return desk.home_state(found)
 
 
-def lent(namespace: Namespace) -> Lent | None:
+def lent(namespace: Namespace) -> LentUnits | None:
     return home(namespace).holdings[0].lent
 
 
 def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
-    six: GpuClass, job: Wanted, team_a: Tenant, namespace_a: Namespace, unique: str, kube_worker: Kube,
+    six: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, unique: str, kube_worker: Kube,
     clean_cluster: None, by_alice: Actor, worker: Worker, admin: Api,
 ) -> None:  # fmt: skip
     team_b = make.tenant(six.cluster, slug="team-b", namespace=f"team-b-{unique}")
@@ -64,8 +64,8 @@ def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
     make.grant(team_b, six, units=4)
     provision(namespace_a, kube_worker)
     wait_until(lambda: is_open(namespace_b, kube_worker))
-    assert lent(namespace_b) == NOTHING
-    kubelet = Kubelet(admin)
+    assert lent(namespace_b) == NONE_LENT
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name), kubelet.claim(namespace_b.name):
         confirmed = Options(checkpoints=True)
         borrows = replace(job, name="borrows", gpu_class=six.slug, units=4, options=confirmed)
@@ -78,9 +78,9 @@ def test_what_is_borrowed_here_is_lent_there_and_a_strangers_pod_is_called_one(
 
         worker(is_told)
         # All six are promised, so that these two cannot be anybody else's.
-        wait_until(lambda: lent(namespace_b) == Lent(2, 2))
+        wait_until(lambda: lent(namespace_b) == LentUnits(2, 2))
         mine = home(namespace_a)
-        assert [(one.used, one.borrowed, one.lent) for one in mine.holdings] == [(4, 2, NOTHING)]
+        assert [(one.used, one.borrowed, one.lent) for one in mine.holdings] == [(4, 2, NONE_LENT)]
         assert mine.running_groups[0].text == "4 cards in use, 2 of them borrowed"
 
         queued.launch(kube_worker, six, namespace_b, name="by-hand", units=1)

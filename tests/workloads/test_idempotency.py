@@ -13,8 +13,8 @@ from django.test import Client
 from django.urls import get_resolver
 from django.utils import timezone
 
-from accounts import idempotency
 from accounts.models import Event, KeptAnswer, User
+from accounts.rest import idempotency
 from catalog.models import GpuClass, Image
 from tenants.models import Membership, QuotaRequest, Tenant
 from tests import make

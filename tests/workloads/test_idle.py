@@ -11,24 +11,27 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from cluster.jupyter import Activity, Kernel, Unanswered
-from cluster.kube import Kube
+from cluster.client.jupyter import Kernel, NotebookActivity, NotebookUnreachable
+from cluster.client.kube import Kube
 from cluster.models import MirrorEpoch, MirrorPod
-from portal import due
-from portal.due import DONE, Deadline, Outcome
-from portal.errors import Refused
+from portal.core import due
+from portal.core.due import DONE, Deadline, Outcome
+from portal.core.errors import Refused
 from tenants.models import Namespace
 from tests.workloads import running
-from workloads import actions, idle
+from workloads.credentials.notebook_token import notebook_token
+from workloads.launch import actions
+from workloads.lifetime.idle import actions as idle_actions
+from workloads.lifetime.idle import queries as idle_queries
+from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Run, Workload
-from workloads.notebook_token import notebook_token
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 pytestmark = pytest.mark.django_db
-Asked = Callable[[str, str], Activity]
+Asked = Callable[[str, str], NotebookActivity]
 
 
 @pytest.fixture
@@ -38,22 +41,22 @@ def watched(namespace_a: Namespace, a100: GpuClass, alice: User) -> NotebookWatc
     a100.refresh_from_db()
     found = running.workload(namespace_a, a100, by=alice)
     running.make_ready(found)
-    idle.begin(Run.objects.get(workload=found))
+    idle_reconcile.start_watch(Run.objects.get(workload=found))
     return NotebookWatch.objects.get()
 
 
 def activity(used: datetime, *states: str) -> Asked:
     """A server that was used last at this moment, with a kernel in each of these states."""
-    found = Activity(used, 0, tuple(Kernel(state, used, 0) for state in states))
+    found = NotebookActivity(used, 0, tuple(Kernel(state, used, 0) for state in states))
     return lambda _ip, _token: found
 
 
-def silent(_ip: str, _token: str) -> Activity:
-    raise Unanswered("It does not answer.")
+def silent(_ip: str, _token: str) -> NotebookActivity:
+    raise NotebookUnreachable("It does not answer.")
 
 
 def look(ask: Asked, at: datetime | None = None) -> Outcome:
-    return idle.look(NotebookWatch.objects.get(), Deadline(), ask=ask, at=at)
+    return idle_reconcile.check_idle(NotebookWatch.objects.get(), Deadline(), ask=ask, at=at)
 
 
 def is_stopped() -> bool:
@@ -70,21 +73,21 @@ def test_the_row_is_there_when_the_run_is_ready_and_only_with_a_rule(
     free = running.workload(namespace_a, a100, by=alice, name="free")
     run = free.runs.get()
     with django_assert_num_queries(0):
-        idle.begin(run)
+        idle_reconcile.start_watch(run)
     GpuClass.objects.filter(pk=a100.pk).update(idle_stop_minutes=60)
     a100.refresh_from_db()
     job = running.workload(namespace_a, a100, by=alice, name="train", kind="job")
     assert job.runs.get().spec["idle_stop_minutes"] is None
     found = running.workload(namespace_a, a100, by=alice)
-    idle.begin(found.runs.get())
-    idle.begin(found.runs.get())
+    idle_reconcile.start_watch(found.runs.get())
+    idle_reconcile.start_watch(found.runs.get())
     assert [watch.run.workload for watch in NotebookWatch.objects.all()] == [found]
 
 
 def test_only_its_own_pod_is_asked_with_its_own_token(watched: NotebookWatch) -> None:
     asked: list[tuple[str, str]] = []
 
-    def ask(ip: str, token: str) -> Activity:
+    def ask(ip: str, token: str) -> NotebookActivity:
         asked.append((ip, token))
         return activity(NOW)(ip, token)
 
@@ -118,7 +121,10 @@ def test_people_are_told_once_and_then_it_is_stopped_with_its_evidence(watched: 
     assert "It has no volume: its files go with the run" in over.body
     assert "Start it again" in over.body
     [event] = Event.objects.filter(verb="notebook.idle_stopped")
-    assert (event.actor, event.after["evidence"]) == ("system rule idle notebooks", idle.evidence(watched_now()))
+    assert (event.actor, event.after["evidence"]) == (
+        "system rule idle notebooks",
+        idle_queries.evidence_text(watched_now()),
+    )
     assert Workload.objects.get().due_at is not None, "the worker takes its Job away"
     assert outcome.clock is not None
     assert look(activity(USED), NOW + timedelta(minutes=12)) == DONE
@@ -178,7 +184,7 @@ def test_use_takes_the_threat_back_and_the_next_one_is_told_anew(watched: Notebo
 def test_what_ended_or_was_asked_to_stop_is_not_asked_any_more(watched: NotebookWatch, alice: User) -> None:
     actions.stop("team-a", "one", by=Actor(user=alice, via="page"))
 
-    def never(_ip: str, _token: str) -> Activity:
+    def never(_ip: str, _token: str) -> NotebookActivity:
         raise AssertionError("asked")
 
     assert look(never) == DONE
@@ -188,7 +194,7 @@ def test_the_row_rests_until_the_rule_could_fire(watched: NotebookWatch) -> None
     """By the table's own machinery: one look, and then minutes of nothing."""
     claimed = due.claim(NotebookWatch)
     assert claimed is not None
-    due.run_claimed(claimed, partial(idle.look, ask=activity(timezone.now())))
+    due.run_claimed(claimed, partial(idle_reconcile.check_idle, ask=activity(timezone.now())))
     assert due.claim(NotebookWatch) is None
     left = NotebookWatch.objects.get().due_at
     assert left is not None
@@ -199,14 +205,14 @@ def test_a_look_costs_as_much_as_one_notebook(watched: NotebookWatch, django_ass
     watch = NotebookWatch.objects.get()
     # run; mirror: known, pods; savepoint, watch, run, what was seen, its release
     with django_assert_num_queries(8):
-        idle.look(watch, Deadline(), ask=activity(NOW), at=NOW)
+        idle_reconcile.check_idle(watch, Deadline(), ask=activity(NOW), at=NOW)
 
 
 # ---- keep ------------------------------------------------------------------------------------------------------------
 
 
 def keep(by: User, hours: int = 2, reason: str = "waits for a colleague") -> NotebookWatch:
-    return idle.keep("team-a", "one", hours=hours, reason=reason, by=Actor(user=by, via="page"))
+    return idle_actions.keep_notebook("team-a", "one", hours=hours, reason=reason, by=Actor(user=by, via="page"))
 
 
 def test_what_is_kept_stays_for_its_hours_and_is_told_of_again(watched: NotebookWatch, alice: User) -> None:
@@ -229,7 +235,7 @@ def test_what_is_kept_stays_for_its_hours_and_is_told_of_again(watched: Notebook
 def test_keeping_while_its_server_is_asked_is_heard(watched: NotebookWatch, alice: User) -> None:
     look(activity(USED), NOW)
 
-    def meanwhile(ip: str, token: str) -> Activity:
+    def meanwhile(ip: str, token: str) -> NotebookActivity:
         keep(alice)
         return activity(USED)(ip, token)
 

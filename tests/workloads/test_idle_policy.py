@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cluster.jupyter import Activity, Kernel
-from workloads import idle_policy
-from workloads.idle_policy import Step, Watched
-from workloads.policy import RunFacts
+from cluster.client.jupyter import Kernel, NotebookActivity
+from workloads.core.policy import RunFacts
+from workloads.lifetime.idle import policy as idle_policy
+from workloads.lifetime.idle.policy import IdleFacts, IdleStep
 
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 ALIVE = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=False, created_by=1)
-HOUR = Watched(timedelta(minutes=60))
+HOUR = IdleFacts(timedelta(minutes=60))
 
 
 def ago(minutes: float) -> datetime:
@@ -30,58 +30,58 @@ def answer(
     kernels: tuple[tuple[str, float], ...] = (),
     terminals: tuple[float, ...] = (),
     tabs: int = 0,
-) -> Activity:
+) -> NotebookActivity:
     """Minutes since the last activity: of the server, of each kernel with its state, of each terminal."""
     found = tuple(
         Kernel(state, ago(minutes), tabs if index == 0 else 0) for index, (state, minutes) in enumerate(kernels)
     )
-    return Activity(ago(server), tabs if found else 0, found, tuple(ago(minutes) for minutes in terminals))
+    return NotebookActivity(ago(server), tabs if found else 0, found, tuple(ago(minutes) for minutes in terminals))
 
 
 @pytest.mark.parametrize(
     ("activity", "watched", "step"),
     [
         # no answer: whatever was before, nothing is stopped
-        (None, HOUR, Step.UNKNOWN),
-        (None, WARNED, Step.UNKNOWN),
-        (None, replace(WARNED, stops_at=ago(5)), Step.UNKNOWN),
+        (None, HOUR, IdleStep.UNKNOWN),
+        (None, WARNED, IdleStep.UNKNOWN),
+        (None, replace(WARNED, stops_at=ago(5)), IdleStep.UNKNOWN),
         # a kernel that computes, however long it has been silent
-        (answer(kernels=(("busy", 299),)), HOUR, Step.IN_USE),
-        (answer(kernels=(("busy", 299),)), WARNED, Step.IN_USE),
-        (answer(kernels=(("idle", 299), ("busy", 299))), WARNED, Step.IN_USE),
-        (answer(kernels=(("unknown", 299),)), WARNED, Step.IN_USE),
+        (answer(kernels=(("busy", 299),)), HOUR, IdleStep.IN_USE),
+        (answer(kernels=(("busy", 299),)), WARNED, IdleStep.IN_USE),
+        (answer(kernels=(("idle", 299), ("busy", 299))), WARNED, IdleStep.IN_USE),
+        (answer(kernels=(("unknown", 299),)), WARNED, IdleStep.IN_USE),
         # used a moment ago, or not for long enough
-        (answer(49), HOUR, Step.IDLE),
-        (answer(kernels=(("idle", 49),)), HOUR, Step.IDLE),
-        (answer(kernels=(("idle", 300), ("idle", 49))), HOUR, Step.IDLE),
-        (answer(terminals=(300, 49)), HOUR, Step.IDLE),
+        (answer(49), HOUR, IdleStep.IDLE),
+        (answer(kernels=(("idle", 49),)), HOUR, IdleStep.IDLE),
+        (answer(kernels=(("idle", 300), ("idle", 49))), HOUR, IdleStep.IDLE),
+        (answer(terminals=(300, 49)), HOUR, IdleStep.IDLE),
         # ten minutes before: told
-        (answer(50), HOUR, Step.WARN),
-        (answer(300), HOUR, Step.WARN),
-        (answer(kernels=(("idle", 50),)), HOUR, Step.WARN),
-        (answer(kernels=(("starting", 300), ("dead", 300))), HOUR, Step.WARN),
-        (answer(terminals=(50,)), HOUR, Step.WARN),
+        (answer(50), HOUR, IdleStep.WARN),
+        (answer(300), HOUR, IdleStep.WARN),
+        (answer(kernels=(("idle", 50),)), HOUR, IdleStep.WARN),
+        (answer(kernels=(("starting", 300), ("dead", 300))), HOUR, IdleStep.WARN),
+        (answer(terminals=(50,)), HOUR, IdleStep.WARN),
         # told, and its time has come, or not
-        (answer(60), WARNED, Step.STOP),
-        (answer(59), replace(WARNED, warned_at=ago(9), stops_at=NOW + timedelta(minutes=1)), Step.IDLE),
-        (answer(300), replace(WARNED, stops_at=NOW + timedelta(minutes=5)), Step.IDLE),
+        (answer(60), WARNED, IdleStep.STOP),
+        (answer(59), replace(WARNED, warned_at=ago(9), stops_at=NOW + timedelta(minutes=1)), IdleStep.IDLE),
+        (answer(300), replace(WARNED, stops_at=NOW + timedelta(minutes=5)), IdleStep.IDLE),
         # used since it was told
-        (answer(5), WARNED, Step.IDLE),
-        (answer(kernels=(("idle", 5),)), WARNED, Step.IDLE),
-        (answer(terminals=(5,)), WARNED, Step.IDLE),
+        (answer(5), WARNED, IdleStep.IDLE),
+        (answer(kernels=(("idle", 5),)), WARNED, IdleStep.IDLE),
+        (answer(terminals=(5,)), WARNED, IdleStep.IDLE),
         # an open tab asks the API all the time: that is no use; without a kernel nobody can tell it from work
-        (answer(0, kernels=(("idle", 300),), tabs=2), WARNED, Step.STOP),
-        (answer(0, kernels=(("idle", 300),)), WARNED, Step.IDLE),
-        (answer(0), WARNED, Step.IDLE),
+        (answer(0, kernels=(("idle", 300),), tabs=2), WARNED, IdleStep.STOP),
+        (answer(0, kernels=(("idle", 300),)), WARNED, IdleStep.IDLE),
+        (answer(0), WARNED, IdleStep.IDLE),
         # kept
-        (answer(300), replace(HOUR, kept_until=NOW + timedelta(minutes=1)), Step.IDLE),
-        (answer(300), replace(WARNED, kept_until=NOW + timedelta(minutes=1)), Step.IDLE),
-        (answer(300), replace(HOUR, kept_until=ago(1)), Step.WARN),
+        (answer(300), replace(HOUR, kept_until=NOW + timedelta(minutes=1)), IdleStep.IDLE),
+        (answer(300), replace(WARNED, kept_until=NOW + timedelta(minutes=1)), IdleStep.IDLE),
+        (answer(300), replace(HOUR, kept_until=ago(1)), IdleStep.WARN),
         # a clock that is ahead
-        (answer(-600), WARNED, Step.IDLE),
+        (answer(-600), WARNED, IdleStep.IDLE),
     ],
 )
-def test_what_follows(activity: Activity | None, watched: Watched, step: Step) -> None:
+def test_what_follows(activity: NotebookActivity | None, watched: IdleFacts, step: IdleStep) -> None:
     assert idle_policy.judge(activity, watched, now=NOW).step is step
 
 
@@ -102,7 +102,7 @@ def test_a_short_limit_warns_a_fifth_before(limit: int, lead: int) -> None:
         (answer(45), HOUR, 5),  # when the rule could fire
         (answer(0), HOUR, 10),
         (answer(kernels=(("busy", 0),)), HOUR, 10),
-        (answer(kernels=(("busy", 0),)), Watched(timedelta(minutes=5)), 4),
+        (answer(kernels=(("busy", 0),)), IdleFacts(timedelta(minutes=5)), 4),
         (answer(50), HOUR, 1),  # told: seen soon when it is used again
         (answer(55), replace(HOUR, warned_at=ago(5), stops_at=NOW + timedelta(minutes=5)), 1),
         (answer(59.5), replace(HOUR, warned_at=ago(9), stops_at=NOW + timedelta(minutes=0.5)), 0.5),
@@ -111,14 +111,14 @@ def test_a_short_limit_warns_a_fifth_before(limit: int, lead: int) -> None:
         (None, HOUR, 10),
     ],
 )
-def test_how_often_it_is_asked(activity: Activity | None, watched: Watched, again_minutes: float) -> None:
+def test_how_often_it_is_asked(activity: NotebookActivity | None, watched: IdleFacts, again_minutes: float) -> None:
     found = idle_policy.judge(activity, watched, now=NOW)
     assert found.again_at == NOW + timedelta(minutes=again_minutes)
 
 
 def test_a_look_that_came_a_moment_too_early_is_not_repeated_at_once() -> None:
     found = idle_policy.judge(answer(49.999), HOUR, now=NOW)
-    assert found.step is Step.IDLE
+    assert found.step is IdleStep.IDLE
     assert found.again_at == NOW + timedelta(seconds=5)
 
 
@@ -129,11 +129,11 @@ def test_silence_leaves_what_people_were_told() -> None:
 def test_the_evidence_in_words() -> None:
     found = idle_policy.evidence(answer(58, kernels=(("idle", 58), ("idle", 90)), terminals=(70,), tabs=1))
     assert found == {"computing": 0, "idle": 2, "terminals": 1, "connections": 1}
-    assert idle_policy.told(found, last_activity=ago(58), asked_at=NOW) == (
+    assert idle_policy.evidence_sentence(found, last_activity=ago(58), asked_at=NOW) == (
         "last activity 22 Nov 2026, 14:02; 2 kernels idle; 1 terminal; 1 connection of browsers; "
         "asked at 22 Nov 2026, 15:00"
     )
-    nothing = idle_policy.told(idle_policy.evidence(answer(58)), last_activity=None, asked_at=NOW)
+    nothing = idle_policy.evidence_sentence(idle_policy.evidence(answer(58)), last_activity=None, asked_at=NOW)
     assert nothing == "no kernel; asked at 22 Nov 2026, 15:00"
 
 

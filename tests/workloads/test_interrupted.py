@@ -9,28 +9,30 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
 from tests.waiting import wait_until
 from tests.workloads import running
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_ready, named, run_of, shown
-from workloads import actions, coming_back, ending
+from workloads.forecast.queries import run_units
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.options import Options
-from workloads.phase import Phase
-from workloads.policy import Wanted
-from workloads.queries.launching import units_of_runs
+from workloads.runs import requeue
+from workloads.status import outcome
+from workloads.status.types import Phase
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 
 
 def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
-    granted: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     """JupyterLab ends with 0 when it is asked to go: that is no sign that a person shut it down. Its time counts from
     when it starts again, and when that is over it is stopped.
@@ -47,13 +49,13 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     worker(lambda: run_of("one").put_back_at)
     assert run_of("one").ended_at is None
     one = notebook.gpu_class
-    assert units_of_runs(namespace_a) == ({one: 0}, {one: 1}), "its units are free again"
+    assert run_units(namespace_a) == ({one: 0}, {one: 1}), "its units are free again"
 
     admin.patch(QUEUES, namespace_a.name, {"spec": {"stopPolicy": "None"}})
     worker(lambda: shown("one").status.phase is Phase.READY and run_of("one").ends_at, within_s=60)
     assert named(admin, "batch/v1/jobs", namespace_a.name) == ["one-1"]
     worker(lambda: run_of("one").put_back_at is None)
-    assert units_of_runs(namespace_a) == ({one: 1}, {one: 0})
+    assert run_units(namespace_a) == ({one: 1}, {one: 0})
     again = run_of("one").ends_at
     assert again is not None
     assert again > first.ends_at
@@ -74,7 +76,7 @@ def evict(admin: Api, namespace: str) -> None:
 
 
 def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody_and_comes_back(
-    granted: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     """Its Job is complete: JupyterLab said 0. The portal makes another run of the same spec."""
     actions.launch("team-a", notebook, by=by_alice)
@@ -98,14 +100,14 @@ def test_what_is_taken_away_again_and_again_stays_ended(
     found = running.workload(namespace_a, a100, by=alice)
     run = found.runs.get()
     for number in (2, 3, 4):
-        assert coming_back.comes_back(run, "pod_removed")
+        assert requeue.may_requeue(run, "pod_removed")
         Run.objects.filter(pk=run.pk).update(ended_at=timezone.now(), outcome="stopped", reason="pod_removed")
         with transaction.atomic():
-            run = coming_back.start_again(run, ending.Ending("stopped", "pod_removed", ending.POD_REMOVED))
+            run = requeue.requeue(run, outcome.RunOutcome("stopped", "pod_removed", outcome.POD_REMOVED))
         assert run.number == number
-    assert not coming_back.comes_back(run, "pod_removed")
+    assert not requeue.may_requeue(run, "pod_removed")
     Run.objects.filter(number=2).update(reason="idle")
-    assert coming_back.comes_back(run, "pod_removed"), "only what was taken away three times in a row"
+    assert requeue.may_requeue(run, "pod_removed"), "only what was taken away three times in a row"
 
 
 @pytest.mark.parametrize("reason", ["suspended", "retiring"])
@@ -113,9 +115,9 @@ def test_what_may_not_start_does_not_come_back(
     granted: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, reason: str
 ) -> None:
     run = running.workload(namespace_a, a100, by=alice).runs.get()
-    assert coming_back.comes_back(run, "pod_removed")
+    assert requeue.may_requeue(run, "pod_removed")
     if reason == "suspended":
         Namespace.objects.update(wanted="suspended")
     else:
         GpuClass.objects.update(life_cycle="retiring")
-    assert not coming_back.comes_back(run, "pod_removed")
+    assert not requeue.may_requeue(run, "pod_removed")

@@ -6,41 +6,43 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cluster.observed import Condition
-from workloads.interruption import (
+from cluster.reads.observed import Condition
+from workloads.interruption.exposure import (
+    HeldUnits,
+    QuotaPosition,
+    Standing,
+    Threat,
+    exposure,
+    position_at_launch,
+    position_of_new_run,
+    quota_positions,
+)
+from workloads.interruption.loss import interruption_loss
+from workloads.interruption.preemption import (
     FAIR_SHARING,
     IN_TEAM,
     RECLAIM,
-    UNKNOWN,
+    UNKNOWN_CAUSE,
     WHILE_BORROWING,
-    Held,
-    Interrupted,
-    Place,
-    Standing,
-    Threat,
-    Who,
-    exposure,
-    loses,
-    place_at_launch,
-    place_of_new,
-    places,
-    rule_of,
-    told,
-    who,
-    why,
+    Interruption,
+    Preemptor,
+    interruption_from_condition,
+    preemption_cause,
+    preemption_rule,
+    preemptor_of,
 )
 
 NOW = datetime(2026, 11, 22, 7, 12, tzinfo=UTC)
 PRODUCTION, INTERACTIVE, BATCH = range(3)
-OWN, GRACE = Place(Standing.OWN), Place(Standing.IN_GRACE)
+OWN, GRACE = QuotaPosition(Standing.OWN), QuotaPosition(Standing.IN_GRACE)
 
 
-def held(key: str, units: int = 1, rank: int = BATCH, minutes_ago: int = 60) -> Held:
-    return Held(key, units, rank, NOW - timedelta(minutes=minutes_ago))
+def held(key: str, units: int = 1, rank: int = BATCH, minutes_ago: int = 60) -> HeldUnits:
+    return HeldUnits(key, units, rank, NOW - timedelta(minutes=minutes_ago))
 
 
-def borrowed(units: int) -> Place:
-    return Place(Standing.BORROWED, units)
+def borrowed(units: int) -> QuotaPosition:
+    return QuotaPosition(Standing.BORROWED, units)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +66,9 @@ def borrowed(units: int) -> Place:
     ],
 )
 def test_the_last_of_the_least_urgent_is_borrowed(
-    granted: int, keepable: int, runs: list[Held], expected: dict[str, Place]
+    granted: int, keepable: int, runs: list[HeldUnits], expected: dict[str, QuotaPosition]
 ) -> None:
-    assert places(runs, granted=granted, keepable=keepable) == expected
+    assert quota_positions(runs, granted=granted, keepable=keepable) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,21 +82,23 @@ def test_the_last_of_the_least_urgent_is_borrowed(
         (held("new", 2), 4, OWN),
     ],
 )
-def test_what_waits_is_placed_behind_what_runs(new: Held, keepable: int, expected: Place) -> None:
+def test_what_waits_is_placed_behind_what_runs(new: HeldUnits, keepable: int, expected: QuotaPosition) -> None:
     runs = [held("a"), held("b")]
-    assert place_of_new(runs, new, granted=3, keepable=keepable, borrowing_limit=4) == expected
-    assert place_of_new(runs, new, granted=3, keepable=keepable, borrowing_limit=0) == OWN, "it waits for its own"
+    assert position_of_new_run(runs, new, granted=3, keepable=keepable, borrowing_limit=4) == expected
+    assert position_of_new_run(runs, new, granted=3, keepable=keepable, borrowing_limit=0) == OWN, (
+        "it waits for its own"
+    )
 
 
 @pytest.mark.parametrize(
     ("units", "own", "limit", "expected"),
     [(2, 2, 4, OWN), (3, 2, 4, borrowed(1)), (3, 0, 4, borrowed(3)), (3, -1, 4, borrowed(3)), (3, 2, 0, OWN)],
 )
-def test_a_launch_takes_the_teams_own_units_first(units: int, own: int, limit: int, expected: Place) -> None:
-    assert place_at_launch(units, own=own, borrowing_limit=limit) == expected
+def test_a_launch_takes_the_teams_own_units_first(units: int, own: int, limit: int, expected: QuotaPosition) -> None:
+    assert position_at_launch(units, own=own, borrowing_limit=limit) == expected
 
 
-BY_OTHERS = Threat(Who.OTHER_TEAM, "InCohortReclamation")
+BY_OTHERS = Threat(Preemptor.OTHER_TEAM, "InCohortReclamation")
 
 
 @pytest.mark.parametrize(
@@ -102,12 +106,12 @@ BY_OTHERS = Threat(Who.OTHER_TEAM, "InCohortReclamation")
     [
         (OWN, 2, PRODUCTION, (),
          "It runs on what your team was granted: no other team takes it back. No work of your team takes its place."),
-        (OWN, 2, INTERACTIVE, (Threat(Who.OWN_TEAM, "InClusterQueue", ("production",)),),
+        (OWN, 2, INTERACTIVE, (Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production",)),),
          "It runs on what your team was granted: no other team takes it back. Production work of your team may take "
          "its place."),
         (borrowed(1), 1, PRODUCTION, (BY_OTHERS,),
          "It runs on a borrowed card: a team that was granted it takes it back as soon as it needs it."),
-        (borrowed(2), 2, BATCH, (BY_OTHERS, Threat(Who.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
+        (borrowed(2), 2, BATCH, (BY_OTHERS, Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
          "It runs on 2 borrowed cards: a team that was granted them takes them back as soon as it needs them. "
          "More urgent work of your team (production or interactive) may take its place too."),
         (borrowed(1), 2, PRODUCTION, (BY_OTHERS,),
@@ -116,11 +120,11 @@ BY_OTHERS = Threat(Who.OTHER_TEAM, "InCohortReclamation")
         (GRACE, 2, PRODUCTION, (),
          "It runs on units of a grant that has ended: no other team takes them before its grace ends. No work of your "
          "team takes its place."),
-        (Place(Standing.NO_QUEUE), 2, BATCH, (), "No queue counts what it uses: nothing of it is taken back."),
+        (QuotaPosition(Standing.NO_QUEUE), 2, BATCH, (), "No queue counts what it uses: nothing of it is taken back."),
     ],
 )  # fmt: skip
 def test_who_may_interrupt_it_and_by_which_rule(
-    place: Place, units: int, rank: int, threats: tuple[Threat, ...], sentence: str
+    place: QuotaPosition, units: int, rank: int, threats: tuple[Threat, ...], sentence: str
 ) -> None:
     found = exposure(place, units=units, rank=rank, unit="card")
     assert (found.threats, found.sentence) == (threats, sentence)
@@ -142,33 +146,33 @@ def test_before_it_has_its_units_it_is_told_as_what_would_be() -> None:
     ],
 )
 def test_what_is_lost(kind: str, checkpoints: bool, claim: str, path: str, words: tuple[str, str]) -> None:
-    found = loses(kind, checkpoints=checkpoints, claim=claim, mount_path=path)
+    found = interruption_loss(kind, checkpoints=checkpoints, claim=claim, mount_path=path)
     assert all(word in found for word in words)
 
 
 @pytest.mark.parametrize(
     ("reason", "message", "rule", "whose"),
     [
-        ("InCohortReclamation", "", RECLAIM, Who.OTHER_TEAM),
-        ("InClusterQueue", "", IN_TEAM, Who.OWN_TEAM),
-        ("InCohortReclaimWhileBorrowing", "", WHILE_BORROWING, Who.OTHER_TEAM),
-        ("InCohortFairSharing", "", FAIR_SHARING, Who.OTHER_TEAM),
+        ("InCohortReclamation", "", RECLAIM, Preemptor.OTHER_TEAM),
+        ("InClusterQueue", "", IN_TEAM, Preemptor.OWN_TEAM),
+        ("InCohortReclaimWhileBorrowing", "", WHILE_BORROWING, Preemptor.OTHER_TEAM),
+        ("InCohortFairSharing", "", FAIR_SHARING, Preemptor.OTHER_TEAM),
         # Once it was admitted again.
         ("QuotaReserved", "Previously: Preempted to accommodate a workload (UID: 1) due to reclamation within the "
-         "cohort; preemptor path: /all/team-b", RECLAIM, Who.OTHER_TEAM),
+         "cohort; preemptor path: /all/team-b", RECLAIM, Preemptor.OTHER_TEAM),
         ("QuotaReserved", "Previously: Preempted to accommodate a workload (UID: 1) due to prioritization in the "
-         "ClusterQueue", IN_TEAM, Who.OWN_TEAM),
+         "ClusterQueue", IN_TEAM, Preemptor.OWN_TEAM),
         ("SomethingNew", "of a later Kueue", "", None),
     ],
 )  # fmt: skip
-def test_the_rule_is_kueues_own_name_for_it(reason: str, message: str, rule: str, whose: Who | None) -> None:
-    assert (rule_of(reason, message), who(rule)) == (rule, whose)
+def test_the_rule_is_kueues_own_name_for_it(reason: str, message: str, rule: str, whose: Preemptor | None) -> None:
+    assert (preemption_rule(reason, message), preemptor_of(rule)) == (rule, whose)
 
 
 def test_what_is_not_known_is_not_told_as_known() -> None:
-    assert why("") == UNKNOWN
-    text = Interrupted(None, "", 1).sentence
-    assert text == f"Interrupted: {UNKNOWN}."
+    assert preemption_cause("") == UNKNOWN_CAUSE
+    text = Interruption(None, "", 1).sentence
+    assert text == f"Interrupted: {UNKNOWN_CAUSE}."
 
 
 def preempted(status: str) -> Condition:
@@ -176,16 +180,16 @@ def preempted(status: str) -> Condition:
 
 
 def test_the_time_of_a_condition_that_is_over_is_of_what_ended_it() -> None:
-    assert told(preempted("True"), 1) == Interrupted(NOW, RECLAIM, 1)
-    assert told(preempted("False"), 2) == Interrupted(None, RECLAIM, 2)
+    assert interruption_from_condition(preempted("True"), 1) == Interruption(NOW, RECLAIM, 1)
+    assert interruption_from_condition(preempted("False"), 2) == Interruption(None, RECLAIM, 2)
 
 
 def test_an_interruption_says_when_why_by_which_rule_and_how_often() -> None:
-    found = Interrupted(NOW, RECLAIM, 2, back_at=NOW + timedelta(minutes=3))
+    found = Interruption(NOW, RECLAIM, 2, back_at=NOW + timedelta(minutes=3))
     assert "the team that they belong to needed them (Kueue's rule InCohortReclamation)." in found.sentence
     assert "07:12" in found.sentence
     assert "This was the 2nd time. It is at work again since" in found.sentence
     assert found.brief.endswith("by Kueue's rule InCohortReclamation, for the 2nd time.")
     assert found.count.startswith("interrupted 2 times, last at")
-    removed = Interrupted(None, "", 1, cause="pod_removed")
+    removed = Interruption(None, "", 1, cause="pod_removed")
     assert removed.sentence == "Interrupted: its pod was taken off its node in the cluster."

@@ -15,23 +15,24 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api
-from devcluster.kubelet import Kubelet
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_problems_shared_live import is_open, of_team, play
-from workloads import actions, predicting
+from workloads.forecast import prediction_log
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run
-from workloads.options import Options
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 API = "/api/v1/workloads/borrows?tenant=team-a"
@@ -61,7 +62,7 @@ def team_b(cluster: Cluster, four: GpuClass, unique: str, charlie: User) -> Tena
 
 
 def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
-    four: GpuClass, job: Wanted, team_a: Tenant, namespace_a: Namespace, team_b: Tenant, kube_worker: Kube,
+    four: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, team_b: Tenant, kube_worker: Kube,
     clean_cluster: None, alice: User, charlie: User, olga: User, by_alice: Actor, by_charlie: Actor, worker: Worker,
     admin: Api, client: Client,
 ) -> None:  # fmt: skip
@@ -70,7 +71,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
     provision(namespace_a, kube_worker)
     wait_until(lambda: is_open(namespace_b, kube_worker))
     client.force_login(alice)
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     wanted = replace(job, gpu_class=four.slug, options=Options(checkpoints=True, run_hours=8))
     # By an exit code the Job might fail, as its controller happens to hear of it, and another run would follow.
     with kubelet.claim(namespace_a.name, is_silent=True), kubelet.claim(namespace_b.name, is_silent=True):
@@ -147,7 +148,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         assert f'<b>now to <time datetime="{latest:%Y-%m-%dT%H:%M}' in raw
         assert told["basis"] in html.unescape(raw)
         Run.objects.filter(workload__name="next").update(requested_at=timezone.now() - timedelta(minutes=2))
-        assert predicting.predict_all() >= 1
+        assert prediction_log.log_predictions() >= 1
 
         # Its neighbour: who is stopped by a person is told nothing.
         actions.stop("team-b", "unheard-of", by=by_charlie)

@@ -14,21 +14,24 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Delivery, Event, User
+from catalog.classes.queries import flavor_name
 from catalog.models import GpuClass
-from catalog.queries import flavor_name
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod, MirrorWorkload
-from portal.due import Deadline
+from portal.core.due import Deadline
 from tenants.models import Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
 from tests.workloads.test_next_steps_read import NEEDED, mirror_wait
-from workloads import coming_back, ending, interrupting, queries
+from workloads.core import queries, workload_sql
+from workloads.core.observation import Observation
 from workloads.models import Run, Workload
-from workloads.queries import WorkloadRow
-from workloads.queries.seeing import see
-from workloads.reconcile import reconcile
-from workloads.seen import Seen
+from workloads.runs import interruption_notices, requeue
+from workloads.runs.reconcile import reconcile
+from workloads.status import outcome
+from workloads.status import queries as status_queries
+from workloads.status.observations.queries import observe
+from workloads.status.workload_row import WorkloadRow
 
 pytestmark = pytest.mark.django_db
 TAKEN = "Preempted to accommodate a workload (UID: 5, JobUID: 6) due to reclamation within the cohort"
@@ -85,18 +88,18 @@ def back(run: Run, **more: Any) -> None:
     queue_says(run, *true, condition("Evicted", "False", **past), condition("Preempted", "False", **past), **more)
 
 
-def seen(run: Run) -> Seen:
+def seen(run: Run) -> Observation:
     workload = run.workload
-    return see(workload.namespace, {workload.pk: queries.job_name(workload, run)})[workload.pk]
+    return observe(workload.namespace, {workload.pk: queries.job_name(workload, run)})[workload.pk]
 
 
 def follow(run: Run) -> bool:
     """As a worker does that has just read the row."""
-    return interrupting.follow(Run.objects.get(pk=run.pk), seen(run))
+    return interruption_notices.record_preemptions(Run.objects.get(pk=run.pk), seen(run))
 
 
 def shown(run: Run) -> WorkloadRow:
-    return queries.rows(queries.with_names(Workload.objects.filter(pk=run.workload_id)))[0]
+    return status_queries.workload_rows(workload_sql.with_related(Workload.objects.filter(pk=run.workload_id)))[0]
 
 
 def told() -> list[dict[str, Any]]:
@@ -112,7 +115,7 @@ def test_one_event_and_one_mail_however_often_it_is_seen(
 
     assert follow(run)
     assert not follow(run), "it is the same one"
-    assert not interrupting.follow(stale, seen(run)), "another worker told it meanwhile"
+    assert not interruption_notices.record_preemptions(stale, seen(run)), "another worker told it meanwhile"
 
     (one,) = told()
     assert (one["verb"], one["run"], one["rule"]) == ("workload.interrupted", 1, "InCohortReclamation")
@@ -231,11 +234,11 @@ def fail(run: Run, type: str = "Failed", **more: Any) -> None:
 def end(run: Run) -> Run:
     """As reconcile does, of a Job that failed while it was suspended."""
     run = Run.objects.get(pk=run.pk)
-    found = ending.of(seen(run), kind="job")
+    found = outcome.outcome_of(seen(run), kind="job")
     assert found is not None
-    assert found.reason == ending.TAKEN_BACK
+    assert found.reason == outcome.TAKEN_BACK
     Run.objects.filter(pk=run.pk).update(ended_at=timezone.now(), outcome="stopped", reason=found.reason)
-    return coming_back.start_again(run, found, seen(run))
+    return requeue.requeue(run, found, seen(run))
 
 
 @pytest.mark.parametrize("failed", ["Failed", "FailureTarget"])
@@ -387,7 +390,7 @@ def test_it_costs_one_query_and_one_more_where_something_was_interrupted(
         with CaptureQueriesContext(
             connection,
         ) as found:
-            queries.rows(queries.with_names(Workload.objects.all()))
+            status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
         said = [one["sql"] for one in found if "tenants_grant" in one["sql"] or "accounts_event" in one["sql"]]
         return len(said)
 

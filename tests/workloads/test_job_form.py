@@ -11,14 +11,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from cluster.models import MirrorPod
 from tenants.models import Grant, Membership, Namespace, Tenant
 from tests.workloads import running
-from workloads import queries
+from workloads.gateway import queries
 from workloads.models import Run, Workload
+from workloads.status.observations import wait_conditions
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted", "images")]
 LAUNCH = "/teams/team-a/launch"
@@ -236,11 +237,11 @@ def test_which_log_is_read(gang: Workload, alice: User) -> None:
 
 def test_a_gang_is_waited_for_until_the_last_one_is_ready(gang: Workload) -> None:
     where = (gang.namespace.name, "one", "ready")
-    assert queries.has_reached(*where)
+    assert wait_conditions.has_reached(*where)
     Run.objects.update(ready_at=None)
-    assert not queries.has_reached(*where)
+    assert not wait_conditions.has_reached(*where)
     Run.objects.update(spec={**gang.runs.get().spec, "workers": 1})
-    assert queries.has_reached(*where)
+    assert wait_conditions.has_reached(*where)
 
 
 def test_a_page_with_many_workers_asks_no_more(her: Client, gang: Workload, alice: User) -> None:

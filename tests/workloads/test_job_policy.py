@@ -8,22 +8,23 @@ from typing import Any
 import pytest
 
 from tests.workloads.test_policy import A100, ALICE, TEAM
-from workloads import policy
-from workloads.options import Options
-from workloads.policy import ClassFacts, Wanted
+from workloads.core.policy import ClassFacts
+from workloads.launch import policy
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 
 EIGHT = replace(A100, granted=8)
-JOB = Wanted(name="train", kind="job", gpu_class="a100", units=1, image="python")
+JOB = LaunchSpec(name="train", kind="job", gpu_class="a100", units=1, image="python")
 NOTEBOOK = replace(JOB, kind="notebook", name="one")
 BORROWS = replace(EIGHT, borrowing_limit=4)
 
 
-def said(found: ClassFacts, wanted: Wanted, *, role: str = "member") -> tuple[str, str | None, str]:
+def said(found: ClassFacts, wanted: LaunchSpec, *, role: str = "member") -> tuple[str, str | None, str]:
     refusal = policy.may_launch(ALICE, replace(TEAM, role=role), found, wanted)
     return (refusal.code, refusal.field, refusal.message) if refusal else ("", None, "")
 
 
-def job(**options: Any) -> Wanted:
+def job(**options: Any) -> LaunchSpec:
     return replace(JOB, options=Options(**options))
 
 
@@ -80,7 +81,7 @@ def test_a_gang_fits_into_the_grant_whole_and_each_worker_on_a_node(
         (replace(NOTEBOOK, options=Options(workers=1, retries=0, checkpoints=True)), "", None),
     ],
 )
-def test_the_shape_of_what_was_typed(wanted: Wanted, code: str, field: str | None) -> None:
+def test_the_shape_of_what_was_typed(wanted: LaunchSpec, code: str, field: str | None) -> None:
     assert said(EIGHT, wanted)[:2] == (code, field)
 
 

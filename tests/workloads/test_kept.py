@@ -12,24 +12,26 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, MirrorJob, MirrorPod
-from portal.due import Deadline, owner_label
+from portal.core.due import Deadline, owner_label
 from tenants.models import Namespace, Tenant
 from tests.workloads import running
 from tests.workloads.problems import ENDINGS, NOW, WISH, Problem
 from tests.workloads.test_status_everywhere import container
-from workloads import ending, kept, progress, sealing
-from workloads.explain import Explained
-from workloads.kept import Kept, Reached
-from workloads.models import Run, TeamSecret, Workload
-from workloads.phase import ended_badly, status
-from workloads.reconcile import reconcile
-from workloads.seen import Seen
+from workloads.core.observation import Observation
+from workloads.credentials import sealing
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.models import Run, Workload
+from workloads.runs.reconcile import reconcile
+from workloads.status import failure_record, outcome, progress
+from workloads.status.explain.types import Explanation
+from workloads.status.failure_record import CompletedStep, FailureRecord
+from workloads.status.phase import status_of, termination_explanation
 
 VALUE = "hunter2-is-long"
 SAID = f"Traceback\nlogin with password=swordfish failed\nheader {VALUE}\nValueError: 7 columns expected, 5 found"
-TOLD = Explained("crashed", "It ended with exit code 3.", "Its log.", SAID, "the kubelet", facts={"exit_code": 3})
+TOLD = Explanation("crashed", "It ended with exit code 3.", "Its log.", SAID, "the kubelet", facts={"exit_code": 3})
 
 
 # ---- values alone ----------------------------------------------------------------------------------------------------
@@ -37,26 +39,30 @@ TOLD = Explained("crashed", "It ended with exit code 3.", "Its log.", SAID, "the
 
 def test_what_is_kept_reads_as_it_was_written_without_secrets() -> None:
     at = timezone.now()
-    record = kept.to_json(Kept(TOLD, (Reached("Node assigned", at, "a100-1"),)), secrets=(VALUE,))
-    found = kept.from_json(record)
+    record = failure_record.failure_record_json(
+        FailureRecord(TOLD, (CompletedStep("Node assigned", at, "a100-1"),)), secrets=(VALUE,)
+    )
+    found = failure_record.failure_record_from_json(record)
     assert found is not None
-    assert found.reached == (Reached("Node assigned", at, "a100-1"),)
+    assert found.reached == (CompletedStep("Node assigned", at, "a100-1"),)
     assert found.told == replace(TOLD, is_final=True, raw=found.told.raw)
     assert found.told.raw.endswith("header ***\nValueError: 7 columns expected, 5 found")
     assert "swordfish" not in str(record)
     assert VALUE not in str(record)
 
 
-@pytest.mark.parametrize(("length", "is_cut"), [(kept.RAW_LIMIT, False), (kept.RAW_LIMIT + 1, True)])
+@pytest.mark.parametrize(
+    ("length", "is_cut"), [(failure_record.RAW_LIMIT, False), (failure_record.RAW_LIMIT + 1, True)]
+)
 def test_of_a_long_text_the_end_is_kept(length: int, is_cut: bool) -> None:
     raw = "first " + "x" * (length - 11) + " last"
-    found = kept.to_json(Kept(replace(TOLD, raw=raw)))["raw"]
-    assert len(found) == kept.RAW_LIMIT
-    assert (found.startswith(kept.CUT), found.endswith(" last")) == (is_cut, True)
+    found = failure_record.failure_record_json(FailureRecord(replace(TOLD, raw=raw)))["raw"]
+    assert len(found) == failure_record.RAW_LIMIT
+    assert (found.startswith(failure_record.CUT), found.endswith(" last")) == (is_cut, True)
 
 
 def test_what_did_not_fail_keeps_nothing() -> None:
-    assert kept.from_json({}) is None
+    assert failure_record.failure_record_from_json({}) is None
 
 
 @pytest.mark.parametrize("problem", [one for one in ENDINGS if one.phase == "failed"], ids=lambda one: one.name)
@@ -65,19 +71,19 @@ def test_the_steps_of_a_failed_run_stay_when_its_pod_is_gone(problem: Problem) -
     wish = replace(WISH, has_repository="clone" in str(problem.facts))
     pod = problem.seen.pod
     assert pod is not None
-    told = ended_badly(pod)
+    told = termination_explanation(pod)
     over = replace(
         wish, ended_at=NOW, outcome="failed", reason=told.reason, message=told.sentence,
-        exit_code=ending.ended_of(pod).exit_code, kept=Kept(told, progress.reached(wish, problem.seen)),
+        exit_code=outcome.pod_termination(pod).exit_code, kept=FailureRecord(told, progress.completed_steps(wish, problem.seen)),
     )  # fmt: skip
-    gone, there = Seen(), problem.seen
-    alive = progress.steps(wish, there, status(wish, there, now=NOW))
-    after = progress.steps(over, gone, status(over, gone, now=NOW))
-    assert after == progress.steps(over, there, status(over, there, now=NOW))
+    gone, there = Observation(), problem.seen
+    alive = progress.progress_steps(wish, there, status_of(wish, there, now=NOW))
+    after = progress.progress_steps(over, gone, status_of(over, gone, now=NOW))
+    assert after == progress.progress_steps(over, there, status_of(over, there, now=NOW))
     assert [(step.title, step.state, step.problem, step.raw) for step in after] == [
         (step.title, step.state, step.problem, step.raw) for step in alive
     ]
-    assert status(over, gone, now=NOW).facts == problem.facts
+    assert status_of(over, gone, now=NOW).facts == problem.facts
 
 
 # ---- rows, page and API ----------------------------------------------------------------------------------------------

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_runs import is_ready, is_running, named, run_of, shown
-from workloads import actions
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -64,7 +64,13 @@ def everything(
 
 
 def test_devices_through_dra(
-    everything: Tenant, h100: GpuClass, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    everything: Tenant,
+    h100: GpuClass,
+    namespace_a: Namespace,
+    job: LaunchSpec,
+    by_alice: Actor,
+    worker: Worker,
+    admin: Api,
 ) -> None:
     actions.launch("team-a", replace(job, gpu_class=h100.slug, units=2), by=by_alice)
     worker(lambda: is_running("train"))
@@ -78,7 +84,7 @@ def test_devices_through_dra(
 
 
 def test_without_a_gpu_it_runs_on_a_node_without_one(
-    everything: Tenant, cpu: GpuClass, job: Wanted, by_alice: Actor, worker: Worker
+    everything: Tenant, cpu: GpuClass, job: LaunchSpec, by_alice: Actor, worker: Worker
 ) -> None:
     actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
     worker(lambda: is_running("train"))
@@ -89,7 +95,7 @@ def test_without_a_gpu_in_a_team_that_holds_no_other_class(
     team_a: Tenant,
     cpu: GpuClass,
     namespace_a: Namespace,
-    job: Wanted,
+    job: LaunchSpec,
     by_alice: Actor,
     worker: Worker,
     kube_worker: Kube,
@@ -103,7 +109,7 @@ def test_without_a_gpu_in_a_team_that_holds_no_other_class(
 
 
 def test_a_volume_outlives_the_workload_that_made_it(
-    everything: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    everything: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", replace(notebook, volume="data", volume_gib=5), by=by_alice)
     worker(lambda: is_ready("one"))

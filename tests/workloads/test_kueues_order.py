@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.models import MirrorJob, MirrorWorkload
-from workloads.queries.places import places
+from workloads.status.observations.positions import queue_positions
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -57,7 +57,7 @@ def mirrored(waits: Waits) -> None:
 def test_the_order_is_kueues(waits: list[Waits], expected: list[str]) -> None:
     for one in waits:
         mirrored(one)
-    found = places(CLUSTER, "team-a")
+    found = queue_positions(CLUSTER, "team-a")
     assert sorted(found, key=lambda uid: found[uid]) == [f"job-{name}" for name in expected]
     assert sorted(found.values()) == list(range(len(waits)))
 
@@ -77,4 +77,4 @@ def test_the_order_is_kueues(waits: list[Waits], expected: list[str]) -> None:
 def test_who_is_not_in_this_line_holds_nobody_up(other: Waits) -> None:
     mirrored(other)
     mirrored(Waits("mine", "2"))
-    assert places(CLUSTER, "team-a")["job-mine"] == 0
+    assert queue_positions(CLUSTER, "team-a")["job-mine"] == 0

@@ -18,19 +18,19 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.manifests import run as manifests
+from cluster.manifests.run_spec import RunSpec
 from cluster.models import Cluster, MirrorNode
-from cluster.run_spec import RunSpec
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import ClassAccess, Grant, Tenant
 from tests import make, mirrored
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Volume, Workload
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted")]
 DIGEST = "sha256:" + "5c" * 32
@@ -85,7 +85,7 @@ def options(page: str) -> dict[str, bool]:
 
 
 def test_an_image_of_another_vendor_is_greyed_with_the_sentence_and_refused(
-    pytorch: Image, mi300x: GpuClass, job: Wanted, alice: User, client: Client
+    pytorch: Image, mi300x: GpuClass, job: LaunchSpec, alice: User, client: Client
 ) -> None:
     words = "CUDA images do not run on AMD cards; MI300X needs a ROCm image."
     client.force_login(alice)
@@ -103,7 +103,7 @@ def test_an_image_of_another_vendor_is_greyed_with_the_sentence_and_refused(
 
 
 def test_an_old_driver_is_seen_in_the_same_statement(
-    pytorch: Image, a100: GpuClass, job: Wanted, by_alice: Actor, django_assert_num_queries: Any
+    pytorch: Image, a100: GpuClass, job: LaunchSpec, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
     drivers(a100, "12.8", "11.8")
     with pytest.raises(Refused, match=r"PyTorch needs CUDA 12\.0, and drivers of .* offer 11\.8"):
@@ -115,7 +115,7 @@ def test_an_old_driver_is_seen_in_the_same_statement(
 
 
 def test_an_unknown_driver_is_said_and_not_refused(
-    pytorch: Image, a100: GpuClass, job: Wanted, by_alice: Actor, alice: User, client: Client
+    pytorch: Image, a100: GpuClass, job: LaunchSpec, by_alice: Actor, alice: User, client: Client
 ) -> None:
     client.force_login(alice)
     page = client.get("/teams/team-a/launch?kind=job").content.decode()
@@ -124,7 +124,7 @@ def test_an_unknown_driver_is_said_and_not_refused(
     actions.launch("team-a", replace(job, image="PyTorch"), by=by_alice)
 
 
-def test_a_digest_is_frozen_in_the_run(pytorch: Image, job: Wanted, by_alice: Actor) -> None:
+def test_a_digest_is_frozen_in_the_run(pytorch: Image, job: LaunchSpec, by_alice: Actor) -> None:
     Image.objects.filter(pk=pytorch.pk).update(digest=DIGEST)
     workload = actions.launch("team-a", replace(job, image="PyTorch"), by=by_alice)
     assert workload.image == f"{REFERENCE}@{DIGEST}"
@@ -136,7 +136,7 @@ def test_a_digest_is_frozen_in_the_run(pytorch: Image, job: Wanted, by_alice: Ac
 
 
 def test_a_deprecated_image_comes_last_names_its_successor_and_starts(
-    pytorch: Image, job: Wanted, by_alice: Actor, alice: User, client: Client
+    pytorch: Image, job: LaunchSpec, by_alice: Actor, alice: User, client: Client
 ) -> None:
     Image.objects.filter(pk=pytorch.pk).update(
         deprecated_since=date(2026, 1, 31), successor=Image.objects.get(name="python")
@@ -152,7 +152,7 @@ def test_a_deprecated_image_comes_last_names_its_successor_and_starts(
 
 
 def test_a_class_for_jobs_takes_no_notebook_and_is_offered_for_jobs(
-    a100: GpuClass, mi300x: GpuClass, notebook: Wanted, by_alice: Actor, alice: User, client: Client
+    a100: GpuClass, mi300x: GpuClass, notebook: LaunchSpec, by_alice: Actor, alice: User, client: Client
 ) -> None:
     GpuClass.objects.filter(pk=mi300x.pk).update(kinds="job")
     with pytest.raises(Refused) as refused:
@@ -193,7 +193,7 @@ def test_looking_at_what_fits_launches_nothing_and_keeps_what_was_typed(
 
 
 def test_a_class_of_named_teams_is_unknown_to_others(
-    mi300x: GpuClass, job: Wanted, team_a: Tenant, by_alice: Actor
+    mi300x: GpuClass, job: LaunchSpec, team_a: Tenant, by_alice: Actor
 ) -> None:
     GpuClass.objects.filter(pk=mi300x.pk).update(visibility="named")
     wanted = replace(job, gpu_class=mi300x.slug)
@@ -205,7 +205,7 @@ def test_a_class_of_named_teams_is_unknown_to_others(
 
 
 def test_what_is_held_queues_and_what_is_leaving_is_only_shown(
-    a100: GpuClass, mi300x: GpuClass, job: Wanted, by_alice: Actor, alice: User, client: Client
+    a100: GpuClass, mi300x: GpuClass, job: LaunchSpec, by_alice: Actor, alice: User, client: Client
 ) -> None:
     now = timezone.now()
     GpuClass.objects.filter(pk=mi300x.pk).update(
@@ -350,7 +350,7 @@ def card(page: str, slug: str) -> str:
 
 
 def test_the_figures_follow_the_units(
-    her: Client, a100: GpuClass, mi300x: GpuClass, team_a: Tenant, by_alice: Actor, job: Wanted
+    her: Client, a100: GpuClass, mi300x: GpuClass, team_a: Tenant, by_alice: Actor, job: LaunchSpec
 ) -> None:
     mirrored.hardware_seen(a100.cluster)
     make.grant(team_a, a100, units=4, kind=Grant.Kind.BOOST)
@@ -444,7 +444,7 @@ def test_the_plan_says_why_nothing_would_be_made(her: Client, a100: GpuClass) ->
     assert "It stands here when the choices are complete." in page
 
 
-def test_the_plan_knows_what_a_volume_allows(her: Client, a100: GpuClass, job: Wanted, by_alice: Actor) -> None:
+def test_the_plan_knows_what_a_volume_allows(her: Client, a100: GpuClass, job: LaunchSpec, by_alice: Actor) -> None:
     def look(**more: Any) -> str:
         return text(
             her.post("/teams/team-a/launch", {**typed(a100, name="more", volume="data", **more), "look": "rest"})
@@ -473,7 +473,7 @@ def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
     headers = dict(one.split(": ", 1) for flag, one in pairwise(words) if flag == "-H")
     address = urlsplit(next(word for word in words if word.startswith("http")))
 
-    _row, secret = accounts.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by_alice)
+    _row, secret = api_token_actions.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by_alice)
     answer = Client().post(
         f"{address.path}?{address.query}",
         words[words.index("-d") + 1],
@@ -489,7 +489,7 @@ def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
     assert by_call == {**by_form, **own}
 
 
-def test_volumes_are_offered_with_size_and_user(her: Client, a100: GpuClass, job: Wanted, by_alice: Actor) -> None:
+def test_volumes_are_offered_with_size_and_user(her: Client, a100: GpuClass, job: LaunchSpec, by_alice: Actor) -> None:
     assert "The team has no volume yet." in text(her.get("/teams/team-a/launch?fresh=1"))
     actions.launch("team-a", replace(job, volume="data", volume_gib=2000), by=by_alice)
     page = text(her.get("/teams/team-a/launch?fresh=1"))
@@ -500,7 +500,7 @@ def test_volumes_are_offered_with_size_and_user(her: Client, a100: GpuClass, job
 
 
 def test_the_page_asks_as_often_whatever_the_team_has(
-    her: Client, a100: GpuClass, job: Wanted, by_alice: Actor
+    her: Client, a100: GpuClass, job: LaunchSpec, by_alice: Actor
 ) -> None:
     def asked(**more: Any) -> int:
         with CaptureQueriesContext(connection) as seen:

@@ -13,17 +13,18 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
-from workloads import actions, links
+from workloads.launch import actions
+from workloads.launch.form import links
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Volume, Workload
-from workloads.options import Options
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted")]
 REPOSITORY = "https://github.com/jupyter/docker-stacks"
@@ -37,10 +38,10 @@ def her(alice: User, images: list[Image]) -> Client:
 
 
 @pytest.fixture
-def ended(notebook: Wanted, by_alice: Actor) -> Workload:
+def ended(notebook: LaunchSpec, by_alice: Actor) -> Workload:
     """Alice's notebook `one` with options and a volume; its run is over."""
     options = Options(cpu=1, env=(("SECRET_PATH", "/mine"),))
-    wanted = Wanted(**{**vars(notebook), "volume": "data", "options": options})
+    wanted = LaunchSpec(**{**vars(notebook), "volume": "data", "options": options})
     found = actions.launch("team-a", wanted, by=by_alice)
     found.runs.update(ended_at=timezone.now(), outcome="stopped")
     return found
@@ -254,8 +255,12 @@ def test_a_link_that_stands_elsewhere_is_followed(her: Client) -> None:
 
 
 def test_several_workers_make_it_a_job() -> None:
-    assert links.read({"class": "a100", "workers": "3"}).values == {"gpu_class": "a100", "workers": "3", "kind": "job"}
-    assert links.read({"class": "a100", "workers": "1"}) == links.Link({"gpu_class": "a100"})
+    assert links.read_link({"class": "a100", "workers": "3"}).values == {
+        "gpu_class": "a100",
+        "workers": "3",
+        "kind": "job",
+    }
+    assert links.read_link({"class": "a100", "workers": "1"}) == links.LaunchLink({"gpu_class": "a100"})
 
 
 def test_what_is_written_is_what_is_read() -> None:
@@ -267,8 +272,11 @@ def test_what_is_written_is_what_is_read() -> None:
         "repository": "https://x.org/a?b=1",
         "kind": "job",
     }
-    assert links.read(dict(parse_qsl(links.write(values)))) == links.Link(values)
-    assert links.write({"gpu_class": "a100", "units": 1, "workers": 1, "image": "", "reference": None}) == "class=a100"
+    assert links.read_link(dict(parse_qsl(links.write_link(values)))) == links.LaunchLink(values)
+    assert (
+        links.write_link({"gpu_class": "a100", "units": 1, "workers": 1, "image": "", "reference": None})
+        == "class=a100"
+    )
 
 
 # ---- again, and otherwise --------------------------------------------------------------------------------------------
@@ -314,7 +322,7 @@ def test_last_time_is_the_persons_own_and_can_be_forgotten(
 
 
 def test_the_button_for_notebooks_begins_with_the_last_notebook(
-    her: Client, ended: Workload, job: Wanted, by_alice: Actor
+    her: Client, ended: Workload, job: LaunchSpec, by_alice: Actor
 ) -> None:
     actions.launch("team-a", job, by=by_alice)
     assert filled(text(her.get("/teams/team-a/launch")))["kind"] == "job"
@@ -333,8 +341,10 @@ def test_what_could_not_be_taken_over_is_read_before_it_launches(her: Client) ->
     assert "Not all of it could be taken over." in other
 
 
-def test_what_ended_starts_again_from_the_list(her: Client, ended: Workload, notebook: Wanted, by_alice: Actor) -> None:
-    actions.launch("team-a", Wanted(**{**vars(notebook), "name": "runs"}), by=by_alice)
+def test_what_ended_starts_again_from_the_list(
+    her: Client, ended: Workload, notebook: LaunchSpec, by_alice: Actor
+) -> None:
+    actions.launch("team-a", LaunchSpec(**{**vars(notebook), "name": "runs"}), by=by_alice)
     page = text(her.get("/teams/team-a/workloads"))
     assert re.findall(r'action="/teams/team-a/workloads/(\w+)/start"', page) == ["one"]
     assert her.post("/teams/team-a/workloads/one/start")["Location"] == "/teams/team-a/workloads/one"
@@ -356,7 +366,7 @@ def test_the_list_offers_no_start_that_would_be_refused(
 
 
 def test_the_list_asks_as_often_for_many_ended_ones(
-    her: Client, ended: Workload, by_alice: Actor, notebook: Wanted
+    her: Client, ended: Workload, by_alice: Actor, notebook: LaunchSpec
 ) -> None:
     def asked() -> int:
         with CaptureQueriesContext(connection) as seen:
@@ -365,7 +375,7 @@ def test_the_list_asks_as_often_for_many_ended_ones(
 
     one = asked()
     for number in range(3):
-        more = actions.launch("team-a", Wanted(**{**vars(notebook), "name": f"more-{number}"}), by=by_alice)
+        more = actions.launch("team-a", LaunchSpec(**{**vars(notebook), "name": f"more-{number}"}), by=by_alice)
         more.runs.update(ended_at=timezone.now(), outcome="stopped")
     assert asked() == one
 
@@ -448,4 +458,6 @@ def test_others_may_not_change_it(bob: User, charlie: User, ended: Workload, nam
     assert "Only who launched it, owners and managers" in page
     assert "/change" not in text(his.get("/teams/team-a/workloads/one"))
     with pytest.raises(Refused, match="Only who launched it"):
-        actions.declare("team-a", Wanted("one", "notebook", ended.gpu_class.slug, 2, "minimal"), by=Actor(bob, "page"))
+        actions.declare(
+            "team-a", LaunchSpec("one", "notebook", ended.gpu_class.slug, 2, "minimal"), by=Actor(bob, "page")
+        )

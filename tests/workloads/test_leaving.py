@@ -9,22 +9,22 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.core.actor import Actor
+from accounts.events.texts import verb_text
 from accounts.models import Delivery, Event, User
-from accounts.sentences import sentence
+from accounts.people import actions as people_actions
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from portal import due
-from portal.due import Deadline
-from tenants import members
+from cluster.client.kube import Kube
+from portal.core import due
+from portal.core.due import Deadline
+from tenants.members import actions as member_actions
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.workloads import running
-from workloads import actions as workloads
-from workloads import leaving
+from workloads.launch import actions as workloads
+from workloads.lifetime import offboarding
 from workloads.models import Run, Workload
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 from workloads.tasks import wake_orphans
 
 pytestmark = pytest.mark.django_db
@@ -57,11 +57,11 @@ def asked_to_stop(workload: Workload) -> bool:
 
 
 def remove(team: Tenant, user: User, by: User) -> None:
-    members.remove_member(team.slug, user_id=user.pk, by=Actor(user=by, via="page"))
+    member_actions.remove_member(team.slug, user_id=user.pk, by=Actor(user=by, via="page"))
 
 
 def make_viewer(team: Tenant, user: User, by: User) -> None:
-    members.set_role(team.slug, user_id=user.pk, role="viewer", by=Actor(user=by, via="page"))
+    member_actions.set_role(team.slug, user_id=user.pk, role="viewer", by=Actor(user=by, via="page"))
 
 
 @pytest.mark.parametrize("lose", [remove, make_viewer])
@@ -93,7 +93,7 @@ def test_whoever_stays_keeps_what_runs(
 ) -> None:
     remove(team_a, bob, alice)
     for workload in (alices, bobs):
-        leaving.end(workload.runs.get())
+        offboarding.stop_orphaned_run(workload.runs.get())
     assert asked_to_stop(bobs)
     assert not asked_to_stop(alices)
 
@@ -113,15 +113,15 @@ def test_a_job_goes_on(
 
 
 def test_another_role_that_may_launch_changes_nothing(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
-    members.set_role("team-a", user_id=bob.pk, role="manager", by=Actor(user=alice, via="page"))
-    leaving.end(bobs.runs.get())
+    member_actions.set_role("team-a", user_id=bob.pk, role="manager", by=Actor(user=alice, via="page"))
+    offboarding.stop_orphaned_run(bobs.runs.get())
     assert not asked_to_stop(bobs)
 
 
 def test_who_comes_back_in_time_keeps_it(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
     remove(team_a, bob, alice)
     Membership.objects.create(tenant=team_a, user=bob, role="member")
-    leaving.end(bobs.runs.get())
+    offboarding.stop_orphaned_run(bobs.runs.get())
     assert not asked_to_stop(bobs)
     assert not Event.objects.filter(verb="notebook.person_left").exists()
 
@@ -129,7 +129,7 @@ def test_who_comes_back_in_time_keeps_it(bobs: Workload, team_a: Tenant, alice: 
 def test_it_is_told_once(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
     remove(team_a, bob, alice)
     for _ in range(2):
-        leaving.end(bobs.runs.get())
+        offboarding.stop_orphaned_run(bobs.runs.get())
     assert Event.objects.filter(verb="notebook.person_left").count() == 1
 
 
@@ -152,7 +152,7 @@ def test_the_worker_looks_at_once(
 def test_a_run_that_somebody_else_started_again_stays(bobs: Workload, team_a: Tenant, alice: User, bob: User) -> None:
     Run.objects.update(requested_by=alice)
     remove(team_a, bob, alice)
-    leaving.end(bobs.runs.get())
+    offboarding.stop_orphaned_run(bobs.runs.get())
     assert not asked_to_stop(bobs)
 
 
@@ -160,11 +160,11 @@ def test_a_run_that_somebody_else_started_again_stays(bobs: Workload, team_a: Te
 
 
 def suspend(user: User, by: User) -> None:
-    accounts.suspend_user(user.pk, because="left the institute", by=Actor(user=by, via="page"))
+    people_actions.suspend_user(user.pk, because="left the institute", by=Actor(user=by, via="page"))
 
 
 def restore(user: User, by: User) -> None:
-    accounts.restore_user(user.pk, because="is back", by=Actor(user=by, via="page"))
+    people_actions.restore_user(user.pk, because="is back", by=Actor(user=by, via="page"))
 
 
 def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
@@ -180,7 +180,7 @@ def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
         "team-a",
         {"run": 1, "user": bob.email},
     )
-    assert sentence(event.verb) == "stopped, since its person's account is suspended,"
+    assert verb_text(event.verb) == "stopped, since its person's account is suspended,"
     assert {mail.user for mail in Delivery.objects.filter(event=event)} == {alice}
 
 
@@ -190,9 +190,9 @@ def test_a_suspension_is_heard_of_however_it_came(
     """Not only by our verb: what a directory or a hand writes into the row counts as much."""
     running.workload(namespace_a, a100, name="train", by=bob, kind="job")
     Workload.objects.update(due_at=None)
-    assert leaving.wake_orphans() == 0
+    assert offboarding.wake_orphaned_notebooks() == 0
     User.objects.filter(pk=bob.pk).update(is_active=False)
-    assert leaving.wake_orphans() == 1
+    assert offboarding.wake_orphaned_notebooks() == 1
     assert list(Workload.objects.filter(due_at__lte=timezone.now()).values_list("name", flat=True)) == ["bobs"]
 
 
@@ -200,11 +200,11 @@ def test_looking_for_them_costs_one_query_and_asks_nobody_twice(
     bobs: Workload, bob: User, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(1):
-        leaving.wake_orphans()
+        offboarding.wake_orphaned_notebooks()
     User.objects.filter(pk=bob.pk).update(is_active=False)
-    leaving.end(bobs.runs.get())
+    offboarding.stop_orphaned_run(bobs.runs.get())
     with django_assert_num_queries(1):
-        assert leaving.wake_orphans() == 0
+        assert offboarding.wake_orphaned_notebooks() == 0
 
 
 def test_it_is_looked_for_every_five_seconds() -> None:
@@ -228,7 +228,7 @@ def test_who_is_restored_in_time_keeps_it(bobs: Workload, bob: User, olga: User)
     suspend(bob, olga)
     run = bobs.runs.select_related("requested_by").get()
     restore(bob, olga)
-    leaving.end(run)
+    offboarding.stop_orphaned_run(run)
     assert not asked_to_stop(bobs)
     assert not Event.objects.filter(verb="notebook.person_suspended").exists()
 
@@ -243,6 +243,6 @@ def test_who_is_restored_later_starts_it_again_themselves(
     assert look(bobs).number == 1  # nothing came back by itself
     again = workloads.start("team-a", "bobs", by=Actor(user=User.objects.get(pk=bob.pk), via="page"))
     assert again.number == 2
-    leaving.end(again)
+    offboarding.stop_orphaned_run(again)
     assert again.stop_requested_at is None
-    assert leaving.wake_orphans() == 0
+    assert offboarding.wake_orphaned_notebooks() == 0

@@ -6,30 +6,30 @@ import time
 
 import pytest
 
-from accounts import actions as accounts
-from accounts.actor import Actor
-from tenants import members
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
+from tenants.members import actions as member_actions
 from tenants.models import Tenant
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.doors_process import Doors
 from tests.workloads.test_doors import Stream, session_of
 from tests.workloads.test_doors_closed import BUSY_S, PROMISED_S
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 
 
 @pytest.fixture
 def bearer(by_bob: Actor) -> str:
-    _row, text = accounts.create_token(name="ci", scopes=["read"], expires_in_days=1, by=by_bob)
+    _row, text = api_token_actions.create_token(name="ci", scopes=["read"], expires_in_days=1, by=by_bob)
     return f"Bearer {text}"
 
 
 def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
-    granted: Tenant, notebook: Wanted, by_alice: Actor, by_bob: Actor, worker: Worker, doors: Doors, bearer: str
+    granted: Tenant, notebook: LaunchSpec, by_alice: Actor, by_bob: Actor, worker: Worker, doors: Doors, bearer: str
 ) -> None:
     actions.launch("team-a", notebook, by=by_alice)
     _status, headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
@@ -59,7 +59,7 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
     try:
         wait_until(lambda: hers.has("Jupyter Server") and his.has("Jupyter Server"))
         assert his.ended_at is None
-        members.remove_member("team-a", user_id=by_bob.person.pk, by=by_alice)
+        member_actions.remove_member("team-a", user_id=by_bob.person.pk, by=by_alice)
         lost_at = time.monotonic()
         ended_at = wait_until(lambda: his.ended_at, within_s=30)
         assert ended_at is not None

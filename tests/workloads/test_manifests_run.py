@@ -9,7 +9,7 @@ import pytest
 
 from cluster.manifests import run as manifests
 from cluster.manifests import workers
-from cluster.run_spec import ClaimSpec, RunSpec
+from cluster.manifests.run_spec import ClaimSpec, RunSpec
 from tests import golden_files
 
 NOTEBOOK = RunSpec(
@@ -89,7 +89,7 @@ def test_variables_a_repository_and_a_volume_beside_the_home_directory() -> None
 
 
 def test_workers_find_each_other_by_a_service_and_are_told_their_place() -> None:
-    service = workers.service(WORKERS, "train-3", job_uid="11111111-2222-3333-4444-555555555555")
+    service = workers.headless_service(WORKERS, "train-3", job_uid="11111111-2222-3333-4444-555555555555")
     golden_files.check("run_workers", [manifests.job(WORKERS), service])
 
 
@@ -112,10 +112,13 @@ def test_a_crash_ends_a_job_unless_it_may_be_tried_again_and_a_disruption_is_nev
 
 @pytest.mark.parametrize(("interface", "processes"), [("device-plugin", "2"), ("dra", "2"), ("none", "1")])
 def test_torchrun_starts_a_process_for_each_unit_that_a_process_can_have(interface: str, processes: str) -> None:
-    found = {one["name"]: one.get("value") for one in workers.environment(replace(WORKERS, interface=interface), "x-1")}
+    found = {
+        one["name"]: one.get("value")
+        for one in workers.rendezvous_environment(replace(WORKERS, interface=interface), "x-1")
+    }
     assert found["PET_NPROC_PER_NODE"] == processes
     assert found.keys() == workers.SET_FOR_WORKERS
-    assert workers.environment(JOB, "x-1") == []
+    assert workers.rendezvous_environment(JOB, "x-1") == []
 
 
 def test_a_script_arrives_as_it_was_typed_and_chooses_what_runs_it() -> None:
@@ -168,4 +171,4 @@ def test_a_spec_of_an_older_release_has_defaults() -> None:
 
 def test_names_of_long_workloads_stay_labels() -> None:
     long = replace(NOTEBOOK, workload="a" * 40, number=1_000_000)
-    assert len(manifests.run_name(long)) <= 63
+    assert len(manifests.job_name(long)) <= 63

@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from tenants.models import Grant, Namespace, Tenant
 from tests import make
 from tests.waiting import wait_until
@@ -23,11 +23,11 @@ from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_problems_live import cpu, told
 from tests.workloads.test_problems_shared_live import is_open, own
 from tests.workloads.test_runs import shown
-from workloads import actions
+from workloads.advice.shown import AdviceView
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import NotebookWatch, Workload
-from workloads.next_steps_shown import Helps
-from workloads.options import Options
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -38,11 +38,11 @@ RUNNING = ("running", "running")
 
 
 @pytest.fixture
-def asked(own: GpuClass, job: Wanted) -> Wanted:
+def asked(own: GpuClass, job: LaunchSpec) -> LaunchSpec:
     return replace(job, gpu_class=own.slug, options=Options(checkpoints=True))
 
 
-def until_waits(worker: Worker, by: Actor, name: str, verb: str, *, reason: str) -> Helps:
+def until_waits(worker: Worker, by: Actor, name: str, verb: str, *, reason: str) -> AdviceView:
     """Until the page's first step is that one, for that reason."""
 
     def is_so() -> bool:
@@ -59,7 +59,7 @@ def runs(name: str) -> Callable[[], bool]:
 
 
 def test_fewer_units_another_class_and_stopping_an_idle_notebook(
-    own: GpuClass, cpu: GpuClass, asked: Wanted, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube,
+    own: GpuClass, cpu: GpuClass, asked: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube,
     clean_cluster: None, by_alice: Actor, by_hand: Client, worker: Worker,
 ) -> None:  # fmt: skip
     """Four cards are granted, all on the one node that has so many; first three of them are in use, then all four."""
@@ -101,7 +101,7 @@ def test_fewer_units_another_class_and_stopping_an_idle_notebook(
 
 
 def test_what_can_never_start_any_more_is_asked_for_smaller(
-    own: GpuClass, asked: Wanted, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    own: GpuClass, asked: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, by_hand: Client, worker: Worker,
 ) -> None:  # fmt: skip
     """It waited when its grant became smaller; beside it, what only waits."""

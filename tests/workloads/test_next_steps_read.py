@@ -11,20 +11,21 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
+from cluster.manifests.names import run_name
 from cluster.models import Cluster, MirrorJob, MirrorNode, MirrorPod, MirrorWorkload
-from cluster.names import run_name
-from portal.due import owner_label
+from portal.core.due import owner_label
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
-from workloads import queries
+from workloads.advice.advice import Advice
+from workloads.advice.queries import advice_by_workload
+from workloads.core import queries, workload_sql
 from workloads.models import NotebookWatch, Run, Workload
-from workloads.next_steps import Advice
-from workloads.queries.helping import advices
+from workloads.status import queries as status_queries
 
 pytestmark = pytest.mark.django_db
 IMAGE = "quay.io/jupyter/minimal-notebook:1"
@@ -98,7 +99,9 @@ def mirror_wait(found: Workload, text: str) -> None:
 
 def told(by: Actor) -> dict[str, Advice]:
     namespace, team = queries.team(by, "team-a")
-    return advices(by, namespace, team, queries.rows(queries.with_names(Workload.objects.all())))
+    return advice_by_workload(
+        by, namespace, team, status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
+    )
 
 
 def verbs(by: Actor) -> list[str]:
@@ -203,7 +206,7 @@ def test_units_of_work_that_is_ending_are_waited_for(
     MirrorPod.objects.filter(name="busy-2-x").update(deleting_since=timezone.now())
     found = told(by_alice)["waits"].steps[0]
     assert (found.verb, found.why[:29]) == ("wait", "It starts when that is gone, ")
-    [row] = queries.rows(queries.with_names(Workload.objects.filter(name="waits")))
+    [row] = status_queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name="waits")))
     held = "4 units of A100 80GB whole card are held on the node a100-2 until it is gone."
     assert row.status.sentence == f"The previous pod on these cards is still ending: {held}"
 
@@ -226,7 +229,7 @@ def test_a_place_in_the_queue_counts_only_what_could_be_admitted(
     waits(namespace_a, a100, alice, name="never", text=never)
     waits(namespace_a, a100, alice, name="first")
     waits(namespace_a, a100, alice, name="second")
-    rows = queries.rows(queries.with_names(Workload.objects.all()))
+    rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
     places = {row.workload.name: row.status.facts.get("position") for row in rows}
     assert places == {"never": None, "first": 1, "second": 2}
 
@@ -238,9 +241,9 @@ def test_however_many_wait_the_number_of_queries_is_the_same(
     runs(namespace_a, a100, alice, "busy", units=4)
     for number in range(3):
         waits(namespace_a, a100, alice, name=f"waits-{number}")
-        rows = queries.rows(queries.with_names(Workload.objects.all()))
+        rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
         with django_assert_num_queries(12):
-            found = advices(by_alice, namespace, team, rows)
+            found = advice_by_workload(by_alice, namespace, team, rows)
         assert len(found) == number + 1
 
 
@@ -249,9 +252,9 @@ def test_where_nothing_is_in_the_way_nothing_is_asked(
 ) -> None:
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     namespace, team = queries.team(by_alice, "team-a")
-    rows = queries.rows(queries.with_names(Workload.objects.all()))
+    rows = status_queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
     with django_assert_num_queries(0):
-        assert advices(by_alice, namespace, team, rows) == {}
+        assert advice_by_workload(by_alice, namespace, team, rows) == {}
 
 
 # ---- edges -----------------------------------------------------------------------------------------------------------
@@ -270,7 +273,9 @@ def test_the_page_the_list_and_the_api_say_the_same(
         assert "Ask for 1 card instead of 2" in text
         assert "Not yet: it starts by itself." in text
     assert 'id="helps-waits"' in client.get("/teams/team-a").content.decode()
-    _row, token = accounts.create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=alice, via="page"))
+    _row, token = api_token_actions.create_token(
+        name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=alice, via="page")
+    )
     for path in ("/api/v1/workloads/waits", "/api/v1/workloads"):
         answer = client.get(f"{path}?tenant=team-a", headers={"authorization": f"Bearer {token}"}).json()
         body = answer if "status" in answer else answer["items"][0]

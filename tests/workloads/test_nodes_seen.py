@@ -17,16 +17,18 @@ from tenants.models import Namespace, Tenant
 from tests.workloads import running
 from tests.workloads.test_next_steps_read import NODE, house, runs, waits
 from tests.workloads.test_phase import NOW, SUSPENDED, WISH, pending
-from workloads import explain, queries
-from workloads.estimate import Wait
-from workloads.explain import Explained
-from workloads.explain.around import Around, around
+from workloads.advice.class_context import ClassContext, context_sentences
+from workloads.core import workload_sql
+from workloads.core.class_nodes import ClassNode, ClassNodes
+from workloads.core.observation import Observation
 from workloads.models import Workload
-from workloads.nodes_seen import ClassNode, NodesSeen
-from workloads.phase import status
-from workloads.queries.estimates import wait_of
-from workloads.queries.nodes import Place, nodes_of
-from workloads.seen import Seen
+from workloads.status import queries
+from workloads.status.estimates.estimate import WaitReason
+from workloads.status.estimates.queries import wait_reason
+from workloads.status.explain import nodes as explain_nodes
+from workloads.status.explain.types import Explanation
+from workloads.status.observations.node_capacity import PodDemand, nodes_of
+from workloads.status.phase import status_of
 
 # A fixture of others, by its name.
 __all__ = ["house"]
@@ -40,9 +42,9 @@ TOPOLOGY = f'{PREFIX}topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s)
 ROOMY = ClassNode("n1", capacity=2, allocatable=2, cpu_free=8, memory_free_gib=32)
 
 
-def told(*nodes: ClassNode, message: str = OTHERS, workers: int = 1, **asked: int) -> Explained | None:
-    seen = NodesSeen(nodes, **{"units": 2, "cpu": 4, "memory_gib": 16, "resource": "nvidia.com/gpu", **asked})
-    return explain.by_nodes(seen, message, class_name="A100", workers=workers)
+def told(*nodes: ClassNode, message: str = OTHERS, workers: int = 1, **asked: int) -> Explanation | None:
+    seen = ClassNodes(nodes, **{"units": 2, "cpu": 4, "memory_gib": 16, "resource": "nvidia.com/gpu", **asked})
+    return explain_nodes.by_nodes(seen, message, class_name="A100", workers=workers)
 
 
 def node(**changes: Any) -> ClassNode:
@@ -146,7 +148,7 @@ def test_nothing_is_told_where_a_node_takes_it_or_where_the_queue_waits_for_some
     assert told(ONE_CARD, ROOMY) is None
     needed = f"{PREFIX}insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed, {TAINTED}"
     assert told(message=needed) is None
-    assert explain.by_nodes(None, OTHERS, class_name="A100") is None
+    assert explain_nodes.by_nodes(None, OTHERS, class_name="A100") is None
 
 
 def test_of_several_workers_so_many_fit() -> None:
@@ -160,15 +162,15 @@ def test_of_several_workers_so_many_fit() -> None:
 
 def test_without_nodes_a_text_that_is_silent_about_its_own_class_is_no_unknown_one() -> None:
     for message, reason in ((OTHERS, "no_node_fits"), (DOMAINS, "nodes_closed")):
-        found = status(WISH, Seen(SUSPENDED, pending(message)), now=NOW)
+        found = status_of(WISH, Observation(SUSPENDED, pending(message)), now=NOW)
         assert (found.reason, "Kueue says" in found.sentence) == (reason, False)
 
 
 def test_when_it_starts_nobody_knows_and_that_is_what_is_said() -> None:
     """Beside it, units in use on a node, whose end may be known."""
-    for node_, wait in ((node(schedulable=False), Wait.NODES), (node(used=2), Wait.NODE)):
-        nodes = NodesSeen((node_,), units=2, cpu=4, memory_gib=16)
-        assert wait_of(status(WISH, Seen(SUSPENDED, pending(OTHERS), nodes=nodes), now=NOW)) is wait
+    for node_, wait in ((node(schedulable=False), WaitReason.NODES), (node(used=2), WaitReason.NODE)):
+        nodes = ClassNodes((node_,), units=2, cpu=4, memory_gib=16)
+        assert wait_reason(status_of(WISH, Observation(SUSPENDED, pending(OTHERS), nodes=nodes), now=NOW)) is wait
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_when_it_starts_nobody_knows_and_that_is_what_is_said() -> None:
     ],
 )  # fmt: skip
 def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_counted(message: str, reason: str) -> None:
-    found = status(WISH, Seen(SUSPENDED, pending(message)), now=NOW)
+    found = status_of(WISH, Observation(SUSPENDED, pending(message)), now=NOW)
     assert found.reason == reason
     assert "device class a.b" in found.sentence
 
@@ -214,7 +216,7 @@ def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_cou
 )
 def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> None:
     """Nothing is said of what nobody knows, and no small number of what other teams hold."""
-    assert list(around(Around("A100", "card", **known))) == said
+    assert list(context_sentences(ClassContext("A100", "card", **known))) == said
 
 
 # ---- the mirror ------------------------------------------------------------------------------------------------------
@@ -233,7 +235,7 @@ def test_what_is_read_of_the_nodes_of_a_class(
     MirrorPod.objects.filter(name="over-x").update(phase="Succeeded")
     MirrorNode.objects.filter(name="a100-2").update(schedulable=False)
     waiting = running.workload(namespace_a, a100, name="waits", by=alice, units=2).runs.get()
-    place = Place.of(waiting)
+    place = PodDemand.of(waiting)
     assert place is not None
     found = nodes_of(cluster.pk, {7: place})[7]
     by_name = {one.name: one for one in found.nodes}
@@ -271,11 +273,11 @@ def test_nodes_are_read_in_one_query_where_something_waits_for_one(
         waits(namespace_a, a100, alice, f"waits-{number}", text=OTHERS)
     assert queries_of_rows() == count + 1
     MirrorNode.objects.all().delete()
-    rows = queries.rows(queries.with_names(Workload.objects.filter(name="waits-3")))
+    rows = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name="waits-3")))
     assert rows[0].status.reason == "no_node_matches"
 
 
 def queries_of_rows() -> int:
     with CaptureQueriesContext(connection) as captured:
-        queries.rows(queries.with_names(Workload.objects.all()))
+        queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
     return len(captured)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
-from cluster.observed import Workload
+from cluster.reads.observed import KueueWorkload
 from tests import mirrored
 from tests.workloads.test_held_back import ABOVE
 from tests.workloads.test_phase import ADMITTED, NEEDED, pending
-from workloads.queries.of_queue import queue_seen
-from workloads.seen import QueueSeen
+from workloads.core.observation import LocalQueueState
+from workloads.status.observations.local_queue import local_queue_state
 
 pytestmark = pytest.mark.django_db
 Raw = dict[str, Any]
@@ -54,15 +54,15 @@ def limits(name: str, *limits: Raw) -> Raw:
     ids=["quota", "limits"],
 )
 def test_what_is_read_of_it(
-    cluster: Cluster, waiting: tuple[Workload, ...], queries: int, limits: Raw, django_assert_num_queries: Any
+    cluster: Cluster, waiting: tuple[KueueWorkload, ...], queries: int, limits: Raw, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(queries):
-        found = queue_seen(cluster.pk, "team-a", waiting)
-    assert found == QueueSeen({"a100": 4, "h100-8x": 2}, "Can't admit: is stopped.", True, limits)
+        found = local_queue_state(cluster.pk, "team-a", waiting)
+    assert found == LocalQueueState({"a100": 4, "h100-8x": 2}, "Can't admit: is stopped.", True, limits)
 
 
 @pytest.mark.usefixtures("seen")
 def test_nothing_is_read_while_nothing_waits(cluster: Cluster, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
-        assert queue_seen(cluster.pk, "team-a", (ADMITTED,)) is None
-    assert queue_seen(cluster.pk, "team-b", (pending(NEEDED),)) is None
+        assert local_queue_state(cluster.pk, "team-a", (ADMITTED,)) is None
+    assert local_queue_state(cluster.pk, "team-b", (pending(NEEDED),)) is None

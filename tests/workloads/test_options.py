@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from workloads import options
-from workloads.options import Bounds, Options
+from workloads.launch import options
+from workloads.launch.options import OptionBounds, Options
 
-TWO_A100 = Bounds("A100", 2, cpu=8, memory_gib=32, run_hours=12)
+TWO_A100 = OptionBounds("A100", 2, cpu=8, memory_gib=32, run_hours=12)
 GITHUB = "https://github.com/owner/name.git"
 
 
@@ -58,27 +58,27 @@ GITHUB = "https://github.com/owner/name.git"
     ],
 )
 def test_what_is_refused(said: dict[str, Any], code: str | None, field: str | None, words: str) -> None:
-    found = options.refusal(Options.from_json(said), TWO_A100, has_volume=True)
+    found = options.options_refusal(Options.from_json(said), TWO_A100, has_volume=True)
     assert (found.code, found.field) == (code, field) if found else code is None
     assert words in (found.message if found else "")
 
 
 def test_a_path_needs_a_volume() -> None:
-    found = options.refusal(Options(mount_path="/home/work"), TWO_A100, has_volume=False)
+    found = options.options_refusal(Options(mount_path="/home/work"), TWO_A100, has_volume=False)
     assert found is not None
     assert found.code == "no_volume"
 
 
 def test_a_class_without_a_limit_takes_any_run_time_up_to_a_year() -> None:
     without = replace(TWO_A100, run_hours=None)
-    assert options.refusal(Options(run_hours=8760), without, has_volume=False) is None
-    found = options.refusal(Options(run_hours=8761), without, has_volume=False)
+    assert options.options_refusal(Options(run_hours=8760), without, has_volume=False) is None
+    found = options.options_refusal(Options(run_hours=8761), without, has_volume=False)
     assert found is not None
     assert "the portal takes 1 to 8760 h. Ask for less, or leave it out: then it has no end." in found.message
 
 
 def test_the_sentence_knows_one_unit() -> None:
-    found = options.refusal(Options(cpu=5), replace(TWO_A100, units=1, cpu=4), has_volume=False)
+    found = options.options_refusal(Options(cpu=5), replace(TWO_A100, units=1, cpu=4), has_volume=False)
     assert found is not None
     assert "1 unit of A100 come" in found.message
 

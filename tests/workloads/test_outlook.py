@@ -8,11 +8,11 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from catalog import weights
-from portal.errors import Refusal
-from workloads.outlook import BAD, GOOD, WAIT, Figures, cost, sentence
+from catalog.classes.capacity import weights
+from portal.core.errors import Refusal
+from workloads.forecast.availability import BAD, GOOD, WAIT, AvailabilityFigures, availability_sentence, cost
 
-FIGURES = Figures(unit="card", granted=4, used=1, borrowing_limit=0, on_one_node=3)
+FIGURES = AvailabilityFigures(unit="card", granted=4, used=1, borrowing_limit=0, on_one_node=3)
 USED_UP = replace(FIGURES, used=4)
 LATER = replace(FIGURES, granted=0, used=0)
 BORROWED = "may be borrowed while others leave them idle, and are taken back when they need them"
@@ -138,8 +138,8 @@ BORROWED = "may be borrowed while others leave them idle, and are taken back whe
         (replace(LATER, borrowing_limit=2), 1, f"nothing of your own is in force; up to 2 cards {BORROWED}", WAIT),
     ],
 )
-def test_what_a_launch_would_meet(figures: Figures, units: int, words: str, tone: str) -> None:
-    assert sentence(figures, None, units) == (words, tone)
+def test_what_a_launch_would_meet(figures: AvailabilityFigures, units: int, words: str, tone: str) -> None:
+    assert availability_sentence(figures, None, units) == (words, tone)
 
 
 ROOMY = replace(FIGURES, granted=16, used=0, on_one_node=4, free_on=(4, 3, 1))
@@ -174,8 +174,10 @@ ROOMY = replace(FIGURES, granted=16, used=0, on_one_node=4, free_on=(4, 3, 1))
         ),
     ],
 )
-def test_what_several_workers_would_meet(figures: Figures, each: int, workers: int, words: str, tone: str) -> None:
-    assert sentence(figures, None, each, workers) == (words, tone)
+def test_what_several_workers_would_meet(
+    figures: AvailabilityFigures, each: int, workers: int, words: str, tone: str
+) -> None:
+    assert availability_sentence(figures, None, each, workers) == (words, tone)
 
 
 def test_as_many_workers_fit_wherever_what_goes_first_is_placed() -> None:
@@ -196,7 +198,7 @@ def test_as_many_workers_fit_wherever_what_goes_first_is_placed() -> None:
 def test_what_can_never_start_says_why() -> None:
     never = Refusal("exceeds_node", "9 of A100 asked, but no node has more than 8. Ask for fewer.")
     words = "can never start here, because: 9 of A100 asked, but no node has more than 8. Ask for fewer."
-    assert sentence(FIGURES, never, 9) == (words, BAD)
+    assert availability_sentence(FIGURES, never, 9) == (words, BAD)
 
 
 @pytest.mark.parametrize(
@@ -213,5 +215,5 @@ def test_what_can_never_start_says_why() -> None:
     ],
 )
 def test_what_it_costs(units: int, hours: int | None, unit: str, weight: str, price: str, words: str) -> None:
-    exact = weights.exact(Decimal(weight))
+    exact = weights.exact_weight(Decimal(weight))
     assert cost(units, hours, unit=unit, weight=exact, price=Decimal(price)) == words

@@ -9,19 +9,22 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from cluster.manifests import run as manifests
-from cluster.run_spec import RunSpec
-from portal.errors import Refused
-from tenants import image_prefixes
+from cluster.manifests.run_spec import RunSpec
+from portal.core.errors import Refused
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import ImagePrefix, Tenant
-from workloads import actions, following, queries
-from workloads.explain import SignIn, waiting_container
+from workloads.core import queries as core_queries
+from workloads.core import workload_sql
+from workloads.launch import actions, restartable
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
-from workloads.queries import relaunching
+from workloads.runs import restart
+from workloads.status import queries, workload_row
+from workloads.status.explain.container_start import RegistryAccess, waiting_container
 
 pytestmark = pytest.mark.django_db
 VISION = "registry.example.org/vision/"
@@ -31,11 +34,11 @@ WAY = "Choose an image of the catalog, or ask the operators to allow its prefix.
 
 @pytest.fixture
 def vision(granted: Tenant, olga: User) -> ImagePrefix:
-    return image_prefixes.allow("team-a", VISION, by=Actor(olga, via="page"))[0]
+    return image_prefixe_actions.allow_prefix("team-a", VISION, by=Actor(olga, via="page"))[0]
 
 
 @pytest.fixture
-def own(job: Wanted) -> Wanted:
+def own(job: LaunchSpec) -> LaunchSpec:
     return replace(job, image=TRAIN)
 
 
@@ -49,8 +52,8 @@ def end(name: str) -> None:
     Run.objects.filter(workload__name=name).update(ended_at=datetime(2026, 1, 1, tzinfo=UTC), outcome="stopped")
 
 
-def ended() -> list[queries.WorkloadRow]:
-    return queries.rows(queries.with_names(Workload.objects.all()))
+def ended() -> list[workload_row.WorkloadRow]:
+    return queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
 
 
 # ---- verbs -----------------------------------------------------------------------------------------------------------
@@ -70,7 +73,7 @@ def test_an_image_below_a_prefix_is_launched_as_it_was_typed(
 
 
 def test_an_image_of_the_catalog_asks_no_registry_and_signs_in_nowhere(
-    vision: ImagePrefix, job: Wanted, by_bob: Actor
+    vision: ImagePrefix, job: LaunchSpec, by_bob: Actor
 ) -> None:
     Image.objects.create(name="shared", reference=f"{VISION}shared:1", kind="job")
     for number, image in enumerate(("python", "shared", f"{VISION}shared:1")):
@@ -93,7 +96,7 @@ def test_an_image_of_the_catalog_asks_no_registry_and_signs_in_nowhere(
     ],
 )
 def test_what_is_not_below_one_is_refused_by_every_verb(
-    vision: ImagePrefix, job: Wanted, by_bob: Actor, image: str, code: str, words: str
+    vision: ImagePrefix, job: LaunchSpec, by_bob: Actor, image: str, code: str, words: str
 ) -> None:
     for verb in (actions.launch, actions.declare):
         with pytest.raises(Refused) as refused:
@@ -103,7 +106,7 @@ def test_what_is_not_below_one_is_refused_by_every_verb(
     assert not Workload.objects.exists()
 
 
-def test_the_prefix_of_another_team_allows_nothing(granted: Tenant, olga: User, own: Wanted, by_bob: Actor) -> None:
+def test_the_prefix_of_another_team_allows_nothing(granted: Tenant, olga: User, own: LaunchSpec, by_bob: Actor) -> None:
     theirs = Tenant.objects.create(slug="team-b", name="Team B")
     ImagePrefix.objects.create(tenant=theirs, prefix=VISION)
     with pytest.raises(Refused, match="No prefix is allowed to it"):
@@ -111,30 +114,30 @@ def test_the_prefix_of_another_team_allows_nothing(granted: Tenant, olga: User, 
 
 
 def test_a_prefix_that_is_taken_away_stops_nothing_and_starts_nothing(
-    vision: ImagePrefix, own: Wanted, by_bob: Actor, by_alice: Actor, olga: User
+    vision: ImagePrefix, own: LaunchSpec, by_bob: Actor, by_alice: Actor, olga: User
 ) -> None:
     actions.launch("team-a", own, by=by_bob)
-    image_prefixes.disallow("team-a", vision.pk, by=Actor(olga, via="page"))
+    image_prefixe_actions.disallow_prefix("team-a", vision.pk, by=Actor(olga, via="page"))
     run = Run.objects.get()
     assert (run.stop_requested_at, run.spec["registry"]) == (None, "registry.example.org")
 
     end("train")
-    assert not relaunching.at_once(by_bob, *queries.team(by_bob, "team-a"), ended())
+    assert not restartable.restartable_names(by_bob, *core_queries.team(by_bob, "team-a"), ended())
     with pytest.raises(Refused) as refused:
         actions.start("team-a", "train", by=by_bob)
     assert (refused.value.code, refused.value.refusal.field) == ("image_not_allowed", "image")
-    image_prefixes.allow("team-a", VISION, by=Actor(olga, via="page"))
-    assert relaunching.at_once(by_bob, *queries.team(by_bob, "team-a"), ended()) == {"train"}
+    image_prefixe_actions.allow_prefix("team-a", VISION, by=Actor(olga, via="page"))
+    assert restartable.restartable_names(by_bob, *core_queries.team(by_bob, "team-a"), ended()) == {"train"}
     assert actions.start("team-a", "train", by=by_bob).number == 2
 
 
 def test_the_buttons_say_so_before_they_are_pressed(
-    vision: ImagePrefix, own: Wanted, by_bob: Actor, bob: User, client: Client
+    vision: ImagePrefix, own: LaunchSpec, by_bob: Actor, bob: User, client: Client
 ) -> None:
     actions.launch("team-a", own, by=by_bob)
     ImagePrefix.objects.all().delete()
     with pytest.raises(Refused, match="below no prefix that is allowed"):
-        following.restart("team-a", "train", by=by_bob)
+        restart.restart("team-a", "train", by=by_bob)
     assert Run.objects.get().stop_requested_at is None
     end("train")
     client.force_login(bob)
@@ -144,7 +147,7 @@ def test_the_buttons_say_so_before_they_are_pressed(
 
 
 def test_another_image_of_the_catalog_is_not_the_teams_own_any_more(
-    vision: ImagePrefix, own: Wanted, job: Wanted, by_bob: Actor
+    vision: ImagePrefix, own: LaunchSpec, job: LaunchSpec, by_bob: Actor
 ) -> None:
     actions.declare("team-a", own, by=by_bob)
     workload, _ = actions.declare("team-a", job, by=by_bob)
@@ -157,7 +160,7 @@ def test_another_image_of_the_catalog_is_not_the_teams_own_any_more(
 
 
 def test_a_launch_costs_one_query_more(
-    vision: ImagePrefix, own: Wanted, job: Wanted, by_bob: Actor, django_assert_num_queries: Any
+    vision: ImagePrefix, own: LaunchSpec, job: LaunchSpec, by_bob: Actor, django_assert_num_queries: Any
 ) -> None:
     actions.launch("team-a", replace(job, name="warm"), by=by_bob)
     with django_assert_num_queries(7) as plain:
@@ -225,7 +228,7 @@ def test_a_link_fills_it_in_for_teams_that_may(
 
 
 def test_the_api_takes_it_and_says_that_nothing_is_known(
-    her: Client, vision: ImagePrefix, own: Wanted, a100: GpuClass
+    her: Client, vision: ImagePrefix, own: LaunchSpec, a100: GpuClass
 ) -> None:
     body = {"name": "train", "kind": "job", "gpu_class": own.gpu_class, "image": TRAIN}
     made = her.post("/api/v1/workloads", body, content_type="application/json")
@@ -248,15 +251,25 @@ DENIED = "failed to resolve reference: pull access denied, repository does not e
 @pytest.mark.parametrize(
     ("sign_in", "message", "reason", "words"),
     [
-        (SignIn("registry.example.org", False), DENIED, "no_credentials", "the team keeps no credentials for it"),
-        (SignIn("registry.example.org", True), DENIED, "credentials_refused", "to the team's credentials for it"),
+        (
+            RegistryAccess("registry.example.org", False),
+            DENIED,
+            "no_credentials",
+            "the team keeps no credentials for it",
+        ),
+        (
+            RegistryAccess("registry.example.org", True),
+            DENIED,
+            "credentials_refused",
+            "to the team's credentials for it",
+        ),
         (None, DENIED, "image_not_allowed", "it wants a sign-in"),
-        (SignIn("registry.example.org", False), "manifest unknown", "image_not_found", "There is no image"),
-        (SignIn("registry.example.org", True), "i/o timeout", "registry_unavailable", "does not answer"),
+        (RegistryAccess("registry.example.org", False), "manifest unknown", "image_not_found", "There is no image"),
+        (RegistryAccess("registry.example.org", True), "i/o timeout", "registry_unavailable", "does not answer"),
     ],
 )
 def test_a_refused_pull_says_whether_the_team_signs_in(
-    sign_in: SignIn | None, message: str, reason: str, words: str
+    sign_in: RegistryAccess | None, message: str, reason: str, words: str
 ) -> None:
     found = waiting_container("ErrImagePull", message, image=TRAIN, node="n1", sign_in=sign_in)
     assert found is not None

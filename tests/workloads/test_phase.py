@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 
-from cluster.observed import Condition, Container, Job, Pod, Warning, Workload
-from workloads import ending
-from workloads.phase import Phase, Status, status
-from workloads.seen import Seen
-from workloads.wish import Wish
+from cluster.reads.observed import Condition, Container, Job, KueueWorkload, Pod, WarningEvent
+from workloads.core.observation import Observation
+from workloads.status import outcome as status_outcome
+from workloads.status.desired_run import DesiredRun
+from workloads.status.phase import status_of
+from workloads.status.types import Phase, Status
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 AGO = NOW - timedelta(minutes=2)
 JUST = NOW - timedelta(seconds=3)
 
-WISH = Wish(
+WISH = DesiredRun(
     kind="notebook",
     class_name="A100",
     class_slug="a100",
@@ -46,14 +47,14 @@ def job(
     )  # fmt: skip
 
 
-def queue(*conditions: Condition, **changes: Any) -> Workload:
+def queue(*conditions: Condition, **changes: Any) -> KueueWorkload:
     values: dict[str, Any] = {
         "namespace": "team-a", "name": "job-one", "uid": "wl", "owner": "workloads.workload.1", "created_at": AGO,
         "deleting_since": None, "queue": "gpu-portal", "job_uid": "job", "conditions": conditions, "active": True,
         "priority": 500, "priority_class": "interactive", "cluster_queue": "", "flavors": {}, "usage": {}, "pods": 0,
         "checks": {}, "requeue_count": 0, "requeue_at": None, "evictions": {}, "preemptions": 0,
     }  # fmt: skip
-    return Workload(**{**values, **changes})
+    return KueueWorkload(**{**values, **changes})
 
 
 def pod(*conditions: Condition, state: str = "", **changes: Any) -> Pod:
@@ -70,11 +71,11 @@ def pod(*conditions: Condition, state: str = "", **changes: Any) -> Pod:
     return Pod(**{**values, **changes})
 
 
-def warning(kind: str, reason: str, message: str, *, last_at: datetime = NOW) -> Warning:
-    return Warning("team-a", kind, "one-1", "job", reason, message, 1, AGO, last_at, "")
+def warning(kind: str, reason: str, message: str, *, last_at: datetime = NOW) -> WarningEvent:
+    return WarningEvent("team-a", kind, "one-1", "job", reason, message, 1, AGO, last_at, "")
 
 
-def pending(message: str) -> Workload:
+def pending(message: str) -> KueueWorkload:
     return queue(condition("QuotaReserved", true=False, reason="Pending", message=message))
 
 
@@ -103,14 +104,14 @@ UNSCHEDULABLE = condition(
 )
 UNBOUND = replace(UNSCHEDULABLE, message="0/8 nodes are available: pod has unbound immediate PersistentVolumeClaims.")
 
-CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
-    ("never started", None, Seen(), "stopped", "not_started", "Not started yet."),
+CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = [
+    ("never started", None, Observation(), "stopped", "not_started", "Not started yet."),
     ("no mirror", WISH, None, "unknown", "cluster_not_read", "has not read the cluster"),
-    ("not sent yet", replace(WISH, sent="", sent_at=None), Seen(), "queued", "requested", "Asked just now"),
+    ("not sent yet", replace(WISH, sent="", sent_at=None), Observation(), "queued", "requested", "Asked just now"),
     (
         "API server away",
         replace(WISH, sent="", problem="cluster_unavailable"),
-        Seen(),
+        Observation(),
         "queued",
         "cluster_unavailable",
         "Your notebook is saved and will start when it does.",
@@ -118,28 +119,42 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "refused",
         replace(WISH, sent="refused", sent_text="no"),
-        Seen(),
+        Observation(),
         "blocked",
         "refused_by_cluster",
         "refused its job",
     ),
-    ("sent, not mirrored yet", replace(WISH, sent_at=JUST), Seen(), "queued", "requested", "Asked just now"),
-    ("sent long ago, not there", WISH, Seen(), "unknown", "job_gone", "no longer in the cluster"),
-    ("Kueue is slow", WISH, Seen(job=job(suspend=True, created_at=JUST)), "queued", "queued", "Handed to the queue"),
-    ("Kueue is down", WISH, Seen(job=SUSPENDED), "blocked", "not_in_queue", "has not noticed it"),
+    ("sent, not mirrored yet", replace(WISH, sent_at=JUST), Observation(), "queued", "requested", "Asked just now"),
+    ("sent long ago, not there", WISH, Observation(), "unknown", "job_gone", "no longer in the cluster"),
+    (
+        "Kueue is slow",
+        WISH,
+        Observation(job=job(suspend=True, created_at=JUST)),
+        "queued",
+        "queued",
+        "Handed to the queue",
+    ),
+    ("Kueue is down", WISH, Observation(job=SUSPENDED), "blocked", "not_in_queue", "has not noticed it"),
     (
         "waits for quota",
         WISH,
-        Seen(SUSPENDED, pending(NEEDED), position=1),
+        Observation(SUSPENDED, pending(NEEDED), position=1),
         "queued",
         "waiting_for_quota",
         "Waits for 2 units",
     ),
-    ("over the maximum", WISH, Seen(SUSPENDED, pending(OVER)), "blocked", "exceeds_maximum", "may use now: 1 at most"),
+    (
+        "over the maximum",
+        WISH,
+        Observation(SUSPENDED, pending(OVER)),
+        "blocked",
+        "exceeds_maximum",
+        "may use now: 1 at most",
+    ),
     (
         "no node fits",
         WISH,
-        Seen(SUSPENDED, pending('topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s). Total nodes: 2')),
+        Observation(SUSPENDED, pending('topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s). Total nodes: 2')),
         "queued",
         "no_node_fits",
         "No single node has 2 units of A100 free",
@@ -147,7 +162,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "own class held",
         WISH,
-        Seen(SUSPENDED, pending("untolerated taint {gpu-portal/held  NoSchedule <nil>} in flavor a100-1")),
+        Observation(SUSPENDED, pending("untolerated taint {gpu-portal/held  NoSchedule <nil>} in flavor a100-1")),
         "queued",
         "class_held",
         "A100 was held until just now",
@@ -155,7 +170,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "own class held, as its row says",
         replace(WISH, hold="A100 is held since 09:10 for a driver update."),
-        Seen(SUSPENDED, pending(NEEDED)),
+        Observation(SUSPENDED, pending(NEEDED)),
         "queued",
         "class_held",
         "A100 is held since 09:10 for a driver update.",
@@ -163,7 +178,9 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "another class held",
         WISH,
-        Seen(SUSPENDED, pending(f"untolerated taint {{gpu-portal/held  NoSchedule}} in flavor h100-1, {NEEDED}")),
+        Observation(
+            SUSPENDED, pending(f"untolerated taint {{gpu-portal/held  NoSchedule}} in flavor h100-1, {NEEDED}")
+        ),
         "queued",
         "waiting_for_quota",
         "Waits for 2 units",
@@ -171,16 +188,23 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "queue held",
         WISH,
-        Seen(SUSPENDED, pending("ClusterQueue team-a is inactive")),
+        Observation(SUSPENDED, pending("ClusterQueue team-a is inactive")),
         "queued",
         "queue_held",
         "is held",
     ),
-    ("unknown words", WISH, Seen(SUSPENDED, pending("something new")), "queued", "queued", "Kueue says: something new"),
+    (
+        "unknown words",
+        WISH,
+        Observation(SUSPENDED, pending("something new")),
+        "queued",
+        "queued",
+        "Kueue says: something new",
+    ),
     (
         "preempted",
         WISH,
-        Seen(
+        Observation(
             SUSPENDED,
             queue(
                 condition("QuotaReserved", true=False, message=NEEDED),
@@ -193,11 +217,11 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         "preempted",
         "Interrupted",
     ),
-    ("admitted", WISH, Seen(job(), ADMITTED), "preparing", "creating_pod", "Units are assigned"),
+    ("admitted", WISH, Observation(job(), ADMITTED), "preparing", "creating_pod", "Units are assigned"),
     (
         "predecessor still ending",
         WISH,
-        Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED),)),
+        Observation(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED),)),
         "preparing",
         "quota_full",
         "nvidia.com/gpu: 2 asked, 4 of 4 used",
@@ -205,7 +229,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "an old refusal",
         WISH,
-        Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED, last_at=AGO - timedelta(1)),)),
+        Observation(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED, last_at=AGO - timedelta(1)),)),
         "preparing",
         "creating_pod",
         "Units are assigned",
@@ -213,7 +237,9 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "Pod Security",
         WISH,
-        Seen(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", 'violates PodSecurity "restricted:latest"'),)),
+        Observation(
+            job(), ADMITTED, warnings=(warning("Job", "FailedCreate", 'violates PodSecurity "restricted:latest"'),)
+        ),
         "blocked",
         "pod_security",
         "Pod Security",
@@ -221,7 +247,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "unschedulable",
         WISH,
-        Seen(job(), ADMITTED, (pod(UNSCHEDULABLE),)),
+        Observation(job(), ADMITTED, (pod(UNSCHEDULABLE),)),
         "blocked",
         "no_node_fits",
         "3 have too little nvidia.com/gpu free",
@@ -229,16 +255,25 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "just unschedulable",
         WISH,
-        Seen(job(), ADMITTED, (pod(UNSCHEDULABLE, created_at=JUST),)),
+        Observation(job(), ADMITTED, (pod(UNSCHEDULABLE, created_at=JUST),)),
         "preparing",
         "no_node_fits",
         "",
     ),
-    ("volume", WISH, Seen(job(), ADMITTED, (pod(UNBOUND),)), "blocked", "volume_unbound", "Waits for its volume"),
+    (
+        "volume",
+        WISH,
+        Observation(job(), ADMITTED, (pod(UNBOUND),)),
+        "blocked",
+        "volume_unbound",
+        "Waits for its volume",
+    ),
     (
         "image",
         WISH,
-        Seen(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ImagePullBackOff", message="not found", node="n"),)),
+        Observation(
+            job(), ADMITTED, (pod(BOUND, state="waiting", reason="ImagePullBackOff", message="not found", node="n"),)
+        ),
         "blocked",
         "image_not_found",
         "There is no image minimal:1",
@@ -246,7 +281,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "image on its way",
         WISH,
-        Seen(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ContainerCreating", node="n"),)),
+        Observation(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ContainerCreating", node="n"),)),
         "preparing",
         "preparing",
         "fetching its image",
@@ -254,7 +289,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "secret follows",
         WISH,
-        Seen(
+        Observation(
             job(),
             ADMITTED,
             (
@@ -271,22 +306,29 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         "preparing",
         "",
     ),
-    ("starting", WISH, Seen(job(), ADMITTED, (RUNNING,)), "starting", "starting", "JupyterLab is starting"),
-    ("ready", replace(WISH, ready_at=AGO), Seen(job(), ADMITTED, (READY,)), "ready", "ready", "Ready on a100-1"),
-    ("ready, not recorded", WISH, Seen(job(), ADMITTED, (READY,)), "starting", "starting", "opens in a moment"),
+    ("starting", WISH, Observation(job(), ADMITTED, (RUNNING,)), "starting", "starting", "JupyterLab is starting"),
+    ("ready", replace(WISH, ready_at=AGO), Observation(job(), ADMITTED, (READY,)), "ready", "ready", "Ready on a100-1"),
+    ("ready, not recorded", WISH, Observation(job(), ADMITTED, (READY,)), "starting", "starting", "opens in a moment"),
     (
         "not answering",
         replace(WISH, ready_at=AGO),
-        Seen(job(), ADMITTED, (RUNNING,)),
+        Observation(job(), ADMITTED, (RUNNING,)),
         "starting",
         "starting",
         "does not answer at the moment",
     ),
-    ("a job", replace(WISH, kind="job"), Seen(job(), ADMITTED, (RUNNING,)), "running", "running", "Runs on a100-1"),
+    (
+        "a job",
+        replace(WISH, kind="job"),
+        Observation(job(), ADMITTED, (RUNNING,)),
+        "running",
+        "running",
+        "Runs on a100-1",
+    ),
     (
         "out of memory",
         WISH,
-        Seen(
+        Observation(
             job(),
             ADMITTED,
             (pod(BOUND, state="terminated", reason="OOMKilled", exit_code=137, phase="Failed", node="n"),),
@@ -298,7 +340,9 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "crashed",
         WISH,
-        Seen(job(), ADMITTED, (pod(BOUND, state="terminated", reason="Error", exit_code=3, phase="Failed", node="n"),)),
+        Observation(
+            job(), ADMITTED, (pod(BOUND, state="terminated", reason="Error", exit_code=3, phase="Failed", node="n"),)
+        ),
         "failed",
         "crashed",
         "exit code 3",
@@ -306,7 +350,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "stopping",
         replace(WISH, stop_requested_at=NOW),
-        Seen(job(), ADMITTED, (READY,)),
+        Observation(job(), ADMITTED, (READY,)),
         "stopping",
         "stopping",
         "given back",
@@ -314,7 +358,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "stopping, admitted without a pod",
         replace(WISH, stop_requested_at=NOW),
-        Seen(job(), ADMITTED),
+        Observation(job(), ADMITTED),
         "stopping",
         "stopping",
         "given back when its job is gone",
@@ -322,7 +366,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "stopping, from the queue",
         replace(WISH, stop_requested_at=NOW),
-        Seen(SUSPENDED, pending(NEEDED)),
+        Observation(SUSPENDED, pending(NEEDED)),
         "stopping",
         "stopping",
         "nothing of it holds units",
@@ -331,7 +375,7 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
     (
         "deleting",
         replace(WISH, is_deleting=True),
-        Seen(job(), ADMITTED, (READY,)),
+        Observation(job(), ADMITTED, (READY,)),
         "stopping",
         "stopping",
         "Being deleted",
@@ -344,15 +388,22 @@ CASES: list[tuple[str, Wish | None, Seen | None, str, str, str]] = [
         "stopped",
         "Stopped.",
     ),
-    ("lost", replace(WISH, ended_at=NOW, outcome="lost", reason="job_deleted"), Seen(), "failed", "job_deleted", ""),
+    (
+        "lost",
+        replace(WISH, ended_at=NOW, outcome="lost", reason="job_deleted"),
+        Observation(),
+        "failed",
+        "job_deleted",
+        "",
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     ("wish", "seen", "phase", "reason", "words"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
-def test_status(wish: Wish | None, seen: Seen | None, phase: str, reason: str, words: str) -> None:
-    found = status(wish, seen, now=NOW)
+def test_status(wish: DesiredRun | None, seen: Observation | None, phase: str, reason: str, words: str) -> None:
+    found = status_of(wish, seen, now=NOW)
     assert (str(found.phase), found.reason) == (phase, reason)
     assert words in found.sentence
 
@@ -363,47 +414,67 @@ KILLED = pod(phase="Failed", state="terminated", reason="Error", exit_code=137)
 @pytest.mark.parametrize(
     ("kind", "seen", "outcome", "reason", "exit_code"),
     [
-        ("job", Seen(job(condition("Complete")), pods=(pod(phase="Succeeded"),)), "succeeded", "completed", 0),
-        ("notebook", Seen(job(condition("Complete")), pods=(pod(phase="Succeeded"),)), "stopped", "shut_down", 0),
+        ("job", Observation(job(condition("Complete")), pods=(pod(phase="Succeeded"),)), "succeeded", "completed", 0),
+        (
+            "notebook",
+            Observation(job(condition("Complete")), pods=(pod(phase="Succeeded"),)),
+            "stopped",
+            "shut_down",
+            0,
+        ),
         (
             "job",
-            Seen(
+            Observation(
                 job(condition("Failed")), pods=(pod(phase="Failed", state="terminated", reason="Error", exit_code=3),)
             ),
             "failed",
             "crashed",
             3,
         ),
-        ("job", Seen(job(condition("Failed", message="backoff"))), "failed", "failed", None),
-        ("job", Seen(job(condition("Failed"), suspend=True), pods=(KILLED,)), "stopped", "units_taken_back", 137),
-        ("job", Seen(job(condition("Failed"), suspend=True)), "stopped", "units_taken_back", None),
-        ("job", Seen(job(condition("Failed")), pods=(KILLED,)), "failed", "killed", 137),
-        # Decided while it was suspended, and said when the queue let it start again, or not yet.
-        ("job", Seen(job(condition("FailureTarget"), suspend=True)), "stopped", "units_taken_back", None),
+        ("job", Observation(job(condition("Failed", message="backoff"))), "failed", "failed", None),
         (
             "job",
-            Seen(job(condition("Failed"), condition("FailureTarget"), started_at=AGO + timedelta(seconds=1))),
+            Observation(job(condition("Failed"), suspend=True), pods=(KILLED,)),
+            "stopped",
+            "units_taken_back",
+            137,
+        ),
+        ("job", Observation(job(condition("Failed"), suspend=True)), "stopped", "units_taken_back", None),
+        ("job", Observation(job(condition("Failed")), pods=(KILLED,)), "failed", "killed", 137),
+        # Decided while it was suspended, and said when the queue let it start again, or not yet.
+        ("job", Observation(job(condition("FailureTarget"), suspend=True)), "stopped", "units_taken_back", None),
+        (
+            "job",
+            Observation(job(condition("Failed"), condition("FailureTarget"), started_at=AGO + timedelta(seconds=1))),
             "stopped",
             "units_taken_back",
             None,
         ),
-        ("job", Seen(job(condition("Failed"), condition("FailureTarget"), started_at=AGO)), "failed", "failed", None),
+        (
+            "job",
+            Observation(job(condition("Failed"), condition("FailureTarget"), started_at=AGO)),
+            "failed",
+            "failed",
+            None,
+        ),
     ],
 )
-def test_endings(kind: str, seen: Seen, outcome: str, reason: str, exit_code: int | None) -> None:
-    found = ending.of(seen, kind=kind)
+def test_endings(kind: str, seen: Observation, outcome: str, reason: str, exit_code: int | None) -> None:
+    found = status_outcome.outcome_of(seen, kind=kind)
     assert found is not None
     assert (found.outcome, found.reason, found.exit_code, found.at) == (outcome, reason, exit_code, AGO)
 
 
 def test_what_runs_has_no_ending() -> None:
-    assert ending.of(Seen(job(), ADMITTED, (READY,)), kind="notebook") is None
-    assert ending.of(Seen(job(condition("FailureTarget")), ADMITTED, (KILLED,)), kind="job") is None
-    assert ending.of(Seen(), kind="notebook") is None
+    assert status_outcome.outcome_of(Observation(job(), ADMITTED, (READY,)), kind="notebook") is None
+    assert (
+        status_outcome.outcome_of(Observation(job(condition("FailureTarget")), ADMITTED, (KILLED,)), kind="job") is None
+    )
+    assert status_outcome.outcome_of(Observation(), kind="notebook") is None
 
 
 def test_every_phase_has_its_word_and_icon() -> None:
-    from portal.templatetags.ui import STATUSES
+    from portal.ui.statuses import STATUSES
 
     assert {str(phase) for phase in Phase} <= STATUSES.keys()
     assert Status(Phase.READY, "", "", None).actions == ()

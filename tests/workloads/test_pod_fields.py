@@ -27,9 +27,9 @@ from catalog.models import GpuClass, Image
 from cluster.manifests import namespace as walls
 from cluster.manifests import run as manifests
 from cluster.manifests import workers
-from cluster.run_spec import RunSpec
-from cluster.specs import NamespaceSpec, QuotaSpec
-from devcluster.api import Api, ApiError, path_of
+from cluster.manifests.run_spec import RunSpec
+from cluster.manifests.specs import NamespaceSpec, QuotaSpec
+from devcluster.client.kube import Api, ApiError, path_of
 from tenants.models import Tenant
 from tests.deploy.conftest import Impersonating, wait_for_default_account
 from tests.waiting import wait_until
@@ -416,7 +416,7 @@ def place(services: Json, admin: Api) -> Iterator[Place]:
     name = f"pod-fields-{uuid.uuid4().hex[:8]}"
     quota = QuotaSpec(devices={f"requests.{PLUGIN}": 8, "requests.nvidia.com/mig-1g.10gb": 0}, cpu=64, memory_gib=256)
     wanted = NamespaceSpec(name, f"test.{name}", GROUP, "gpu-portal", quota, cells=None, is_held=False)
-    for manifest in walls.walls(wanted):
+    for manifest in walls.isolation_objects(wanted):
         worker.create(manifest)
         if manifest["kind"] == "Namespace":
             wait_for_default_account(admin, name)
@@ -548,7 +548,7 @@ def test_several_workers_pass_with_their_service_and_bring_no_other_field(place:
 
     # The fence refuses dry runs of the worker: they would be a way to read.
     made = place.worker.create(job)
-    service = workers.service(
+    service = workers.headless_service(
         replace(PROBE, namespace=place.name, workload="gang"), "gang-1", job_uid=made["metadata"]["uid"]
     )
     assert place.worker.create(service)["spec"]["clusterIP"] == "None"

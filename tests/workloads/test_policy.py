@@ -6,17 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Role, Scope, User
-from workloads import policy
-from workloads.policy import ClassFacts, RunFacts, TeamFacts, Wanted
+from workloads.core import policy as core_policy
+from workloads.core.policy import ClassFacts, RunFacts, TeamFacts
+from workloads.gateway import policy as gateway_policy
+from workloads.launch import policy
+from workloads.launch.types import LaunchSpec
 
 ALICE = Actor(user=User(pk=1, name="Alice", roles=[]), via="page")
 OLGA = Actor(user=User(pk=9, name="Olga", roles=[Role.OPERATOR]), via="page")
 READER = replace(ALICE, scopes=frozenset({Scope.READ}))
 TEAM = TeamFacts(team="Team A", role="member", namespace_wanted="active", workloads=0)
 A100 = ClassFacts("a100", "A100", "active", granted=4, borrowing_limit=0, units_per_workload=8, node_units=4)
-WANTED = Wanted(name="one", kind="notebook", gpu_class="a100", units=1, image="minimal")
+WANTED = LaunchSpec(name="one", kind="notebook", gpu_class="a100", units=1, image="minimal")
 RUNS = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=False, created_by=1)
 
 
@@ -65,7 +68,7 @@ def test_only_what_can_never_start_is_refused(units: int, facts: ClassFacts, cod
 def test_terms_are_accepted_in_the_version_in_force(
     version: int, accepted: bool, ticked: int, words: str | None
 ) -> None:
-    refusal = policy.must_accept(replace(A100, terms_version=version, terms_accepted=accepted), ticked)
+    refusal = policy.must_accept_terms(replace(A100, terms_version=version, terms_accepted=accepted), ticked)
     assert (refusal is None) == (words is None)
     assert refusal is None or (words or "") in refusal.message
 
@@ -87,7 +90,7 @@ def test_terms_are_accepted_in_the_version_in_force(
         (replace(WANTED, volume="data", volume_gib=4096), "bad_volume_size", "volume_gib"),
     ],
 )
-def test_what_is_typed_wrongly_is_said_beside_its_field(wanted: Wanted, code: str, field: str) -> None:
+def test_what_is_typed_wrongly_is_said_beside_its_field(wanted: LaunchSpec, code: str, field: str) -> None:
     refusal = policy.may_launch(ALICE, TEAM, A100, wanted)
     assert refusal is not None
     assert (refusal.code, refusal.field) == (code, field)
@@ -102,7 +105,7 @@ def test_what_is_typed_wrongly_is_said_beside_its_field(wanted: Wanted, code: st
         (READER, TEAM, "missing_scope"),
         (ALICE, replace(TEAM, namespace_wanted="suspended"), "namespace_suspended"),
         (ALICE, replace(TEAM, namespace_wanted="closed"), "namespace_suspended"),
-        (ALICE, replace(TEAM, workloads=policy.WORKLOADS_LIMIT), "too_many_workloads"),
+        (ALICE, replace(TEAM, workloads=core_policy.WORKLOADS_LIMIT), "too_many_workloads"),
     ],
 )
 def test_who_may_launch(by: Actor, team: TeamFacts, code: str | None) -> None:
@@ -111,7 +114,7 @@ def test_who_may_launch(by: Actor, team: TeamFacts, code: str | None) -> None:
 
 
 def test_a_full_team_starts_and_declares_again_what_it_has() -> None:
-    full = replace(TEAM, workloads=policy.WORKLOADS_LIMIT)
+    full = replace(TEAM, workloads=core_policy.WORKLOADS_LIMIT)
     assert policy.may_start(ALICE, full, replace(RUNS, is_over=True)) is None
     assert policy.may_declare(ALICE, full, A100, WANTED) is None
     refusal = policy.may_launch_any(ALICE, full, has_class=True)
@@ -133,7 +136,7 @@ def test_a_full_team_starts_and_declares_again_what_it_has() -> None:
 )
 def test_who_may_stop_and_delete(by: Actor, role: str, created_by: int, code: str | None) -> None:
     team, run = replace(TEAM, role=role), replace(RUNS, created_by=created_by)
-    for refusal in (policy.may_stop(by, team, run), policy.may_delete(by, team, run)):
+    for refusal in (core_policy.may_stop(by, team, run), core_policy.may_delete(by, team, run)):
         assert (refusal.code if refusal else None) == code
 
 
@@ -150,13 +153,13 @@ def test_who_may_stop_and_delete(by: Actor, role: str, created_by: int, code: st
     ],
 )
 def test_who_may_open(role: str, run: RunFacts, kind: str, code: str | None) -> None:
-    refusal = policy.may_open(ALICE, replace(TEAM, role=role), run, kind)
+    refusal = gateway_policy.may_open(ALICE, replace(TEAM, role=role), run, kind)
     assert (refusal.code if refusal else None) == code
 
 
 def test_what_runs_is_not_started_twice_and_what_ended_is_not_stopped() -> None:
     running = policy.may_start(ALICE, TEAM, RUNS)
-    ended = policy.may_stop(ALICE, TEAM, replace(RUNS, is_over=True))
+    ended = core_policy.may_stop(ALICE, TEAM, replace(RUNS, is_over=True))
     assert running is not None
     assert ended is not None
     assert (running.code, running.status, ended.code, ended.status) == ("still_running", 409, "not_running", 409)

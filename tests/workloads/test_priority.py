@@ -9,24 +9,28 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Role, User
 from catalog.models import GpuClass, Image
-from cluster.kube import ClusterRefused, Conflict, NotFound
+from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.models import AppliedObject
-from devcluster.api import Api
-from portal.due import TryLater
-from portal.errors import Refused
+from devcluster.client.kube import Api
+from portal.core.due import TryLater
+from portal.core.errors import Refused
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads import running
 from tests.workloads.conftest import Worker
-from workloads import actions, coming_back, ending, priority
+from workloads.core.observation import Observation
+from workloads.core.unit_sql import by_priority, priority_of, rank
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.options import Options
-from workloads.policy import Wanted
-from workloads.queries.sizes import by_priority, priority_of, rank
-from workloads.seen import Seen
+from workloads.runs import requeue
+from workloads.runs.priority import actions as priority_actions
+from workloads.runs.priority import reconcile as priority_reconcile
+from workloads.status import outcome
 
 PATH = "/api/v1/workloads/two/priority?tenant=team-a"
 QUEUES = "kueue.x-k8s.io/v1beta2/workloads"
@@ -56,7 +60,7 @@ def by_olga(olga: User) -> Actor:
 
 
 def moved(to: str, by: Actor, because: str = "The paper is due.") -> Run:
-    return priority.set_priority("team-a", "two", to, because=because, by=by)
+    return priority_actions.set_priority("team-a", "two", to, because=because, by=by)
 
 
 @pytest.mark.django_db
@@ -92,7 +96,7 @@ def test_what_waits_is_put_in_its_order_everywhere(
     assert list(ordered) == ["book", "two", "usual"]
     moved("production", by_olga)
     assert list(ordered.all()) == ["two", "book", "usual"]
-    priority.set_priority("team-a", "book", "batch", because="Not urgent.", by=by_olga)
+    priority_actions.set_priority("team-a", "book", "batch", because="Not urgent.", by=by_olga)
     assert rank(Run.objects.get(workload__name="book")) == 2
 
 
@@ -155,7 +159,7 @@ def test_production_keeps_to_what_the_team_has(
 
     large = running.workload(namespace_a, a100, name="large", by=bob, kind="job", units=5)
     with pytest.raises(Refused) as refused:
-        priority.set_priority("team-a", large.name, "production", because="x", by=by_olga)
+        priority_actions.set_priority("team-a", large.name, "production", because="x", by=by_olga)
     assert refused.value.refusal.code == "priority_beyond_grant"
 
 
@@ -165,8 +169,8 @@ def test_it_is_of_this_run_and_of_those_that_bring_it_back(
 ) -> None:
     run = moved("interactive", by_olga)
     Run.objects.filter(pk=run.pk).update(ended_at=timezone.now(), outcome="failed")
-    end = ending.Ending(ending.FAILED, ending.REMOVED, "Its pod was taken off its node.", None, timezone.now())
-    assert coming_back.start_again(run, end).priority == "interactive"
+    end = outcome.RunOutcome(outcome.FAILED, outcome.REMOVED, "Its pod was taken off its node.", None, timezone.now())
+    assert requeue.requeue(run, end).priority == "interactive"
     Run.objects.update(ended_at=timezone.now(), outcome="stopped")
     assert actions.start("team-a", "two", by=by_alice).priority == ""
 
@@ -220,15 +224,15 @@ class Told:
 def test_the_cluster_is_asked_until_kueue_says_the_same(
     changed_to: str, known_as: str | None, answer: Exception | None, asked: int, *, fails: bool
 ) -> None:
-    from cluster.observed import Workload as Queued
+    from cluster.reads.observed import KueueWorkload as Queued
 
     queued = object.__new__(Queued)
     object.__setattr__(queued, "priority_class", known_as)
     kube, job = Told(answer), AppliedObject(kind="Job", name="two-1", namespace="team-a", uid="u")
-    seen = Seen(queue=queued if known_as is not None else None)
+    seen = Observation(queue=queued if known_as is not None else None)
 
     def carries_out() -> None:
-        priority.carry_out(Run(priority=changed_to), job, seen, kube=kube)  # type: ignore[arg-type]
+        priority_reconcile.apply_priority(Run(priority=changed_to), job, seen, kube=kube)  # type: ignore[arg-type]
 
     if fails:
         with pytest.raises(TryLater, match="no"):
@@ -241,7 +245,7 @@ def test_the_cluster_is_asked_until_kueue_says_the_same(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("provisioned", "watcher")
 def test_kueue_lets_go_first_what_operators_moved(
-    namespace_a: Namespace, job: Wanted, by_alice: Actor, by_olga: Actor, worker: Worker, admin: Api
+    namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, by_olga: Actor, worker: Worker, admin: Api
 ) -> None:
     """One holds all that there is; of two that wait, the later one is moved, and starts when the first one goes."""
     sleeps = replace(job, command=("sleep", "600"), units=2)

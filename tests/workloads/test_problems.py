@@ -8,20 +8,21 @@ from dataclasses import replace
 import pytest
 
 from tests.workloads.problems import NOW, PROBLEMS, WISH, Problem
-from workloads import progress
-from workloads.explain.said import FACTS
-from workloads.phase import Status, status
-from workloads.wish import Wish
+from workloads.status import progress
+from workloads.status.desired_run import DesiredRun
+from workloads.status.explain.types import FACTS
+from workloads.status.phase import status_of
+from workloads.status.types import Status
 
 BY_NAME = {problem.name: problem for problem in PROBLEMS}
 
 
-def wish_of(problem: Problem) -> Wish:
+def wish_of(problem: Problem) -> DesiredRun:
     return replace(WISH, has_volume=problem.has_volume, sealed=problem.sealed)
 
 
 def told(problem: Problem) -> Status:
-    return status(wish_of(problem), problem.seen, now=NOW)
+    return status_of(wish_of(problem), problem.seen, now=NOW)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
@@ -46,7 +47,7 @@ def test_the_step_that_is_stuck_carries_the_text_behind_it(problem: Problem) -> 
     found = told(problem)
     if found.explained is None:
         return
-    steps = progress.steps(wish, problem.seen, found)
+    steps = progress.progress_steps(wish, problem.seen, found)
     (current,) = [step for step in steps if step.state in (progress.BUSY, progress.STUCK)]
     assert problem.sentence in (current.problem or current.note)
     assert (current.state == progress.STUCK) == (problem.phase in ("blocked", "failed", "unknown"))

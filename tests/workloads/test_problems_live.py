@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api, Json
-from devcluster.kubelet import Kubelet
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
@@ -28,17 +29,19 @@ from tests.workloads.situations_queue import IN_QUEUE
 from tests.workloads.staged import until_as_written
 from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_runs import shown
-from workloads import actions, queries
+from workloads.core import workload_sql
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Workload
-from workloads.options import Options
-from workloads.policy import Wanted
+from workloads.status import queries, workload_row
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
 # The fixture of others, by its name.
 __all__ = ["by_hand"]
 
-Play = Callable[[Kubelet, Json], object]
+Play = Callable[[ScriptedKubelet, Json], object]
 # By workload: phase and reason.
 Told = dict[str, tuple[str, str]]
 
@@ -72,12 +75,12 @@ def team(
 
 
 @pytest.fixture
-def wanted(cpu: GpuClass, job: Wanted) -> Wanted:
+def wanted(cpu: GpuClass, job: LaunchSpec) -> LaunchSpec:
     return replace(job, gpu_class=cpu.slug)
 
 
 def told() -> Told:
-    rows = queries.rows(queries.with_names(Workload.objects.all()))
+    rows = queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
     return {row.workload.name: (str(row.status.phase), row.status.reason) for row in rows}
 
 
@@ -118,8 +121,8 @@ STAGED: dict[str, Staged] = {
     "absent": Staged(
         lambda k, p: k.pull_error(p, MISSING), "blocked", "image_not_found", "There is no image", "Image"
     ),
-    "locked": Staged(Kubelet.pull_error, "blocked", "image_not_allowed", "wants a sign-in", "Image"),
-    "pulling": Staged(Kubelet.pulling, "preparing", "pulling", "fetching its image"),
+    "locked": Staged(ScriptedKubelet.pull_error, "blocked", "image_not_allowed", "wants a sign-in", "Image"),
+    "pulling": Staged(ScriptedKubelet.pulling, "preparing", "pulling", "fetching its image"),
     "elsewhere": Staged(
         lambda k, p: k.attach_error(p, ALREADY), "blocked", "volume_in_use", "by other-1-x", "Storage", volume="one"
     ),
@@ -127,7 +130,7 @@ STAGED: dict[str, Staged] = {
         lambda k, p: k.mount_error(p, NOT_MOUNTED), "blocked", "volume_not_mounted", "cannot mount", "Storage", "two"
     ),
     "crashed": Staged(lambda k, p: k.exited(p, 3), "failed", "crashed", "exit code 3", "Ended"),
-    "hungry": Staged(Kubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"),
+    "hungry": Staged(ScriptedKubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"),
     "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "by whom the cluster does not say", "Ended"),
     "full": Staged(
         lambda k, p: k.exited(p, 1, message=FULL), "failed", "out_of_gpu_memory", "Tried to allocate 20.00 GiB", "Ended"
@@ -140,34 +143,34 @@ STAGED: dict[str, Staged] = {
         lambda k, p: k.init_failed(p, 128, NO_COURSE), "failed", "repository_not_found", COURSE, "Repository",
         repository=COURSE,
     ),
-    "cloning": Staged(Kubelet.initializing, "preparing", "cloning", "cloning its repository", repository=COURSE),
-    "refused": Staged(Kubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 asked, 0 there", attempts=2),
-    "split": Staged(Kubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
+    "cloning": Staged(ScriptedKubelet.initializing, "preparing", "cloning", "cloning its repository", repository=COURSE),
+    "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 asked, 0 there", attempts=2),
+    "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
     "overbooked": Staged(
         lambda k, p: k.out_of(p, "cpu", asked=2000, capacity=64000), *AGAIN, "cpu: 2 cores asked, 64 of 64 used",
         attempts=2,
     ),
-    "evicted": Staged(Kubelet.evicted, *AGAIN, "ran low on memory (52 MiB left)", attempts=2),
+    "evicted": Staged(ScriptedKubelet.evicted, *AGAIN, "ran low on memory (52 MiB left)", attempts=2),
     "unknown": Staged(None, "blocked", "no_node_matches", "are of another kind", "Node assigned", is_absent=True),
     "wide": Staged(None, "blocked", "no_cpu_or_memory", "too little cpu free", "Node assigned", units=900),
     "stored": Staged(
         None, "blocked", "volume_unbound", "has not provided it yet", "Node assigned", volume=UNPROVIDED
     ),
-    "fine": Staged(Kubelet.running, "running", "running", "Runs on"),
+    "fine": Staged(ScriptedKubelet.running, "running", "running", "Runs on"),
 }  # fmt: skip
 
 
 def test_what_scheduler_and_kubelets_say(
-    team: Tenant, absent: GpuClass, namespace_a: Namespace, wanted: Wanted, by_alice: Actor, worker: Worker, admin: Api,
+    team: Tenant, absent: GpuClass, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api,
     unique: str,
 ) -> None:  # fmt: skip
-    kubelet = Kubelet(admin)
-    details: dict[str, queries.WorkloadRow] = {}
+    kubelet = ScriptedKubelet(admin)
+    details: dict[str, workload_row.WorkloadRow] = {}
     played = {name: staged.play for name, staged in STAGED.items() if staged.play}
     admin.create(never_provided(namespace_a.name, unique))
 
     def all_heard() -> bool:
-        for row in queries.rows(queries.with_names(Workload.objects.all())):
+        for row in queries.workload_rows(workload_sql.with_related(Workload.objects.all())):
             staged, status = STAGED[row.workload.name], row.status
             found = (str(status.phase), status.reason, status.facts.get("attempts", 1))
             if found == (staged.phase, staged.reason, staged.attempts):
@@ -294,7 +297,7 @@ def limits(namespace: str, **most: str) -> Json:
 
 
 def test_what_the_cluster_refuses(
-    team: Tenant, namespace_a: Namespace, wanted: Wanted, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api,
+    team: Tenant, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api,
     unique: str,
 ) -> None:  # fmt: skip
     """A quota of 8 cores, of which two jobs have 5; containers of at most 10; a policy, and a webhook that is away."""
@@ -349,13 +352,13 @@ def own_node(admin: Api, unique: str) -> Iterator[str]:
 
 def test_a_node_that_is_lost_and_comes_back(
     cluster: Cluster, own_node: str, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
-    job: Wanted, by_alice: Actor, worker: Worker, admin: Api, unique: str,
+    job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
     """And, before its container runs, what the node has of its image."""
     own = make.gpu_class(cluster, slug=f"own-{unique}", node_labels={"nvidia.com/gpu.product": f"OWN-{unique}"})
     make.grant(team_a, own, units=2)
     provision(namespace_a, kube_worker)
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", replace(job, gpu_class=own.slug), by=by_alice)
         worker(lambda: on_nodes(admin, namespace_a.name))

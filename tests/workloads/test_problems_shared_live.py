@@ -10,17 +10,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster import hardware, podstatus
-from devcluster.api import Api, ApiError, Json
-from devcluster.kubelet import Kubelet
-from portal.due import Deadline, TryLater
-from tenants import reconcile as tenants
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet import pod_status
+from devcluster.kubelet.scripted import ScriptedKubelet
+from portal.core.due import Deadline, TryLater
 from tenants.models import Membership, Namespace, Tenant
+from tenants.provisioning import reconcile as tenants
 from tests import make
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
@@ -29,10 +31,12 @@ from tests.workloads.situations_queue import IN_QUEUE
 from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_problems_live import PODS, Told, on_nodes, only, told
 from tests.workloads.test_runs import shown
-from workloads import actions, queries
+from workloads.core import workload_sql
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Workload
-from workloads.options import Options
-from workloads.policy import Wanted
+from workloads.status import queries
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -61,7 +65,7 @@ def own(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
 
 
 @pytest.fixture
-def four(own: GpuClass, job: Wanted) -> Wanted:
+def four(own: GpuClass, job: LaunchSpec) -> LaunchSpec:
     return replace(job, gpu_class=own.slug, units=4, options=Options(checkpoints=True))
 
 
@@ -78,7 +82,7 @@ def team_b(cluster: Cluster, own: GpuClass, unique: str, charlie: User) -> Tenan
 
 
 def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_own(
-    own: GpuClass, four: Wanted, team_a: Tenant, namespace_a: Namespace, team_b: Tenant, kube_worker: Kube,
+    own: GpuClass, four: LaunchSpec, team_a: Tenant, namespace_a: Namespace, team_b: Tenant, kube_worker: Kube,
     clean_cluster: None, by_alice: Actor, by_charlie: Actor, by_hand: Client, worker: Worker, admin: Api,
 ) -> None:  # fmt: skip
     """Team A borrows what team B leaves idle; B wants it back, and then has something that goes before its own job."""
@@ -86,7 +90,7 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
     namespace_b = Namespace.objects.get(tenant=team_b)
     provision(namespace_a, kube_worker)
     wait_until(lambda: is_open(namespace_b, kube_worker))
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     # By an exit code the Job might fail, as its controller happens to hear of it, and another run would follow.
     with kubelet.claim(namespace_a.name, is_silent=True), kubelet.claim(namespace_b.name, is_silent=True):
         actions.launch("team-a", replace(four, name="borrows"), by=by_alice)
@@ -125,20 +129,20 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
 
 
 def of_team(tenant: Tenant) -> Told:
-    found = queries.rows(queries.with_names(Workload.objects.filter(tenant=tenant)))
+    found = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(tenant=tenant)))
     return {row.workload.name: (str(row.status.phase), row.status.reason) for row in found}
 
 
 def is_open(namespace: Namespace, kube: Kube) -> bool:
     namespace.refresh_from_db()
     try:
-        tenants.namespace(namespace, Deadline(), kube=kube)
+        tenants.reconcile_namespace(namespace, Deadline(), kube=kube)
     except TryLater:
         return False
     return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
 
 
-def play(kubelet: Kubelet, worker: Worker, namespace: str, name: str) -> None:
+def play(kubelet: ScriptedKubelet, worker: Worker, namespace: str, name: str) -> None:
     """Its pod runs, as soon as it is on a node."""
     worker(lambda: name in on_nodes(kubelet.api, namespace))
     kubelet.running(kubelet.bound(namespace, labels=f"gpu-portal/workload={name}"))
@@ -189,7 +193,7 @@ def refusal(admin: Api, namespace: str) -> str:
 
 
 def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(
-    own: GpuClass, four: Wanted, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    own: GpuClass, four: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
     """Our own pods pass the same rules beside it."""
@@ -214,13 +218,13 @@ def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(
 
 
 def test_an_image_that_takes_long_is_told_with_its_size_and_where_it_is_already(
-    own: GpuClass, four: Wanted, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    own: GpuClass, four: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
     """Beside it, the same pull while it is young."""
     make.grant(team_a, own, units=4)
     provision(namespace_a, kube_worker)
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
     with kubelet.claim(namespace_a.name):
         actions.launch("team-a", four, by=by_alice)
         worker(lambda: on_nodes(admin, namespace_a.name))
@@ -229,7 +233,7 @@ def test_an_image_that_takes_long_is_told_with_its_size_and_where_it_is_already(
 
         began = (datetime.now(UTC) - timedelta(minutes=7)).replace(microsecond=0)
         condition = {"type": "PodReadyToStartContainers", "status": "True", "lastTransitionTime": f"{began:%FT%TZ}"}
-        podstatus.report(admin, pod, {"conditions": [condition]})
+        pod_status.report(admin, pod, {"conditions": [condition]})
         worker(lambda: told() == {"train": ("preparing", "image_slow")})
         row = shown("train")
         assert row.status.since == began

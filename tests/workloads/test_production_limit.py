@@ -9,23 +9,25 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
-from catalog import actions as catalog
+from catalog.classes import actions as catalog
 from catalog.models import GpuClass, Image
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Tenant
 from tests import make
 from tests.threads import in_threads
-from workloads import actions, following, job_policy
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.priorities import policy as priority_policy
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.options import Options
-from workloads.policy import Wanted
+from workloads.runs import restart
 
 
-def wanted(a100: GpuClass, name: str, units: int, priority: str = "production", workers: int = 1) -> Wanted:
+def wanted(a100: GpuClass, name: str, units: int, priority: str = "production", workers: int = 1) -> LaunchSpec:
     options = Options(priority=priority, workers=workers)
-    return Wanted(name=name, kind="job", gpu_class=a100.slug, units=units, image="python", options=options)
+    return LaunchSpec(name=name, kind="job", gpu_class=a100.slug, units=units, image="python", options=options)
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def team(team_a: Tenant, a100: GpuClass, images: list[Image]) -> Tenant:
     ],
 )
 def test_the_rule(units: int, others: int, limit: int | None, words: str) -> None:
-    found = job_policy.may_be_one_more("A100", units, others=others, limit=limit)
+    found = priority_policy.production_limit_refusal("A100", units, others=others, limit=limit)
     assert (found is not None) == bool(words)
     if found is not None:
         assert found.message.startswith(words)
@@ -70,7 +72,7 @@ def test_a_team_has_so_much_and_no_more(team: Tenant, a100: GpuClass, by_alice: 
     actions.declare("team-a", wanted(a100, "three", 1), by=by_alice)
     with pytest.raises(Refused, match="1 asked, 4 are so already"):
         actions.start("team-a", "three", by=by_alice)
-    following.restart("team-a", "two", by=by_alice)
+    restart.restart("team-a", "two", by=by_alice)
     Run.objects.filter(workload__name="one").update(ended_at="2026-01-01T00:00:00Z", outcome="stopped")
     actions.start("team-a", "three", by=by_alice)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from cluster.observed import Pod
+from cluster.reads.observed import Pod
 from tests.workloads.problems import cloning, ended
 from tests.workloads.test_phase import (
     ADMITTED,
@@ -22,18 +22,18 @@ from tests.workloads.test_phase import (
     pending,
     pod,
 )
-from workloads import progress
-from workloads.phase import status
-from workloads.seen import ImageSeen, NodeTrouble, Seen
-from workloads.wish import Wish
+from workloads.core.observation import ImagePresence, NodeTrouble, Observation
+from workloads.status import progress
+from workloads.status.desired_run import DesiredRun
+from workloads.status.phase import status_of
 
 
-def titles(wish: Wish, seen: Seen | None) -> list[tuple[str, str]]:
-    return [(step.title, step.state) for step in progress.steps(wish, seen, status(wish, seen, now=NOW))]
+def titles(wish: DesiredRun, seen: Observation | None) -> list[tuple[str, str]]:
+    return [(step.title, step.state) for step in progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))]
 
 
 def test_steps_of_a_notebook_that_waits() -> None:
-    seen = Seen(SUSPENDED, pending(NEEDED), position=1)
+    seen = Observation(SUSPENDED, pending(NEEDED), position=1)
     assert titles(WISH, seen) == [
         ("Requested", "done"),
         ("Queued", "busy"),
@@ -42,14 +42,14 @@ def test_steps_of_a_notebook_that_waits() -> None:
         ("Starting", "next"),
         ("Ready", "next"),
     ]
-    told = progress.steps(WISH, seen, status(WISH, seen, now=NOW))[1]
+    told = progress.progress_steps(WISH, seen, status_of(WISH, seen, now=NOW))[1]
     assert told.note.startswith("2nd in your team's queue. Waits for 2 units")
     assert (told.raw, told.raw_from) == (NEEDED, "Kueue")
 
 
 def test_steps_stand_still_where_the_volume_is_missing() -> None:
     wish = replace(WISH, has_volume=True)
-    seen = Seen(job(), ADMITTED, (pod(UNBOUND),))
+    seen = Observation(job(), ADMITTED, (pod(UNBOUND),))
     assert titles(wish, seen)[:4] == [
         ("Requested", "done"),
         ("Queued", "done"),
@@ -59,18 +59,20 @@ def test_steps_stand_still_where_the_volume_is_missing() -> None:
 
 
 def test_steps_of_a_notebook_that_is_ready_and_of_one_that_was_stopped() -> None:
-    assert {state for _title, state in titles(replace(WISH, ready_at=AGO), Seen(job(), ADMITTED, (READY,)))} == {"done"}
+    assert {state for _title, state in titles(replace(WISH, ready_at=AGO), Observation(job(), ADMITTED, (READY,)))} == {
+        "done"
+    }
     stopped = replace(WISH, admitted_at=AGO, started_at=AGO, ready_at=AGO, ended_at=NOW, outcome="stopped")
-    assert titles(stopped, Seen())[-1] == ("Stopped", "done")
+    assert titles(stopped, Observation())[-1] == ("Stopped", "done")
     early = replace(WISH, ended_at=NOW, outcome="stopped")
-    assert titles(early, Seen())[1:3] == [("Queued", "next"), ("Node assigned", "next")]
+    assert titles(early, Observation())[1:3] == [("Queued", "next"), ("Node assigned", "next")]
 
 
 def test_a_failed_run_shows_where_it_got_stuck() -> None:
     failed = replace(
         WISH, kind="job", admitted_at=AGO, started_at=AGO, ended_at=NOW, outcome="failed", message="exit 1"
     )
-    assert titles(failed, Seen())[-1] == ("Ended", "stuck")
+    assert titles(failed, Observation())[-1] == ("Ended", "stuck")
 
 
 def test_the_repository_is_cloned_between_image_and_start() -> None:
@@ -78,7 +80,7 @@ def test_the_repository_is_cloned_between_image_and_start() -> None:
     before = ["Requested", "Queued", "Node assigned"]
 
     def states(pod_: Pod) -> dict[str, str]:
-        found = dict(titles(wish, Seen(job(), ADMITTED, (pod_,))))
+        found = dict(titles(wish, Observation(job(), ADMITTED, (pod_,))))
         assert list(found) == [*before, "Image", "Repository", "Starting", "Ready"]
         return {title: state for title, state in found.items() if title not in before}
 
@@ -97,28 +99,28 @@ def test_a_clone_that_failed_is_still_where_it_stopped_when_its_pod_is_gone() ->
         WISH, has_repository=True, admitted_at=AGO, ended_at=NOW, outcome="failed", reason="repository_private",
         message="It wants a sign-in.",
     )  # fmt: skip
-    assert ("Repository", "stuck") in titles(ended, Seen())
+    assert ("Repository", "stuck") in titles(ended, Observation())
 
 
 def test_image_tells_its_size_and_where_it_is() -> None:
-    on_three = ImageSeen(4300, frozenset({"a100-1", "a100-2", "a100-3"}))
-    waits = Seen(SUSPENDED, pending(NEEDED), image=on_three)
+    on_three = ImagePresence(4300, frozenset({"a100-1", "a100-2", "a100-3"}))
+    waits = Observation(SUSPENDED, pending(NEEDED), image=on_three)
     assert note(WISH, waits, "Image") == "4.2 GiB, already on 3 nodes"
-    assert note(WISH, replace(waits, image=ImageSeen(40, frozenset({"a100-1"}))), "Image") == (
+    assert note(WISH, replace(waits, image=ImagePresence(40, frozenset({"a100-1"}))), "Image") == (
         "40 MiB, already on 1 node"
     )
-    assert note(WISH, replace(waits, image=ImageSeen()), "Image") == ""
+    assert note(WISH, replace(waits, image=ImagePresence()), "Image") == ""
     creating = pod(BOUND, state="waiting", reason="ContainerCreating", node="a100-2", since=None)
-    here = Seen(job(), ADMITTED, (creating,), image=on_three)
+    here = Observation(job(), ADMITTED, (creating,), image=on_three)
     assert note(WISH, here, "Image").endswith("setting it up. 4.2 GiB, already on a100-2.")
 
 
 def test_a_second_try_says_why_the_first_ended() -> None:
     first = replace(ended(137).pods[0], conditions=(condition("DisruptionTarget", reason="EvictionByEvictionAPI"),))
     second = pod(BOUND, state="running", node="a100-2", phase="Running", uid="second")
-    seen = Seen(job(), ADMITTED, (first, second))
+    seen = Observation(job(), ADMITTED, (first, second))
     assert note(WISH, seen, "Node assigned") == "a100-2. 2nd try; before: The node a100-1 is being emptied."
-    assert status(WISH, seen, now=NOW).facts == {"node": "a100-2", "attempts": 2}
+    assert status_of(WISH, seen, now=NOW).facts == {"node": "a100-2", "attempts": 2}
 
 
 def test_a_second_try_has_its_own_times() -> None:
@@ -127,9 +129,11 @@ def test_a_second_try_has_its_own_times() -> None:
     wish = replace(WISH, started_at=AGO, ready_at=AGO)
 
     def at(*pods: Pod) -> datetime | None:
-        seen = Seen(job(), ADMITTED, pods)
+        seen = Observation(job(), ADMITTED, pods)
         return next(
-            step.at for step in progress.steps(wish, seen, status(wish, seen, now=NOW)) if step.title == "Image"
+            step.at
+            for step in progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))
+            if step.title == "Image"
         )
 
     assert (at(second), at(first, second)) == (AGO, NOW)
@@ -137,12 +141,16 @@ def test_a_second_try_has_its_own_times() -> None:
 
 def test_a_lost_node_is_shown_behind_what_had_happened() -> None:
     wish = replace(WISH, ready_at=AGO)
-    seen = Seen(job(), ADMITTED, (READY,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped"))
-    step = progress.steps(wish, seen, status(wish, seen, now=NOW))[-1]
+    seen = Observation(
+        job(), ADMITTED, (READY,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")
+    )
+    step = progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))[-1]
     assert (step.title, step.state) == ("Node", "stuck")
     assert "not heard of any more" in step.problem
     assert "gives the node up" in step.remedy
 
 
-def note(wish: Wish, seen: Seen, title: str) -> str:
-    return next(step.note for step in progress.steps(wish, seen, status(wish, seen, now=NOW)) if step.title == title)
+def note(wish: DesiredRun, seen: Observation, title: str) -> str:
+    return next(
+        step.note for step in progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW)) if step.title == title
+    )

@@ -11,10 +11,10 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.waiting import wait_until
@@ -22,13 +22,16 @@ from tests.workloads import running
 from tests.workloads.conftest import Worker
 from tests.workloads.test_api import Caller
 from tests.workloads.test_runs import is_running, run_of
-from workloads import actions, coming_back, ending, following, pushing
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
-from workloads.push_policy import Push
+from workloads.runs import requeue, restart
+from workloads.runs.concurrency import actions as concurrency_actions
+from workloads.runs.concurrency.policy import RunRequest
+from workloads.status import outcome
 
 pytestmark = pytest.mark.django_db(transaction=True)
-MAIN = Push(group="main", cancel_running=True)
+MAIN = RunRequest(group="main", cancel_running=True)
 Make = Callable[..., Workload]
 
 
@@ -51,7 +54,7 @@ def pushed(declared: Make, by_alice: Actor) -> Make:
     def one(name: str, *, group: str = "main", **of: Any) -> Workload:
         found = declared(name, **of)
         by = Actor(found.created_by, via="page")
-        pushing.start(found.tenant.slug, name, Push(group=group), by=by)
+        concurrency_actions.start_in_group(found.tenant.slug, name, RunRequest(group=group), by=by)
         return found
 
     return one
@@ -84,7 +87,9 @@ def test_a_push_stops_what_runs_or_waits_of_its_group_and_nothing_else(
         pushed(name, group=group)
     declared("new")
     before = verbs()
-    assert pushing.start("team-a", "new", MAIN, by=by_alice) == pushing.Pushed(1, has_begun=True)
+    assert concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice) == concurrency_actions.RequestedRun(
+        1, has_begun=True
+    )
     assert stopping() == {"old": True, "older": True, "other": False, "plain": False, "new": False}
     assert verbs()[len(before) :] == [("superseded", "old"), ("superseded", "older"), ("started", "new")]
     because = "Stopped: a newer push of the group main, new, takes its place."
@@ -99,7 +104,7 @@ def test_what_stops_already_keeps_its_own_reason(declared: Make, pushed: Make, b
     actions.stop("team-a", "old", by=by_alice)
     asked = run_of("old").stop_requested_at
     declared("new")
-    pushing.start("team-a", "new", MAIN, by=by_alice)
+    concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
     assert (run_of("old").stop_requested_at, run_of("old").stop_reason) == (asked, "")
     assert ("superseded", "old") not in verbs()
 
@@ -107,7 +112,7 @@ def test_what_stops_already_keeps_its_own_reason(declared: Make, pushed: Make, b
 def test_without_cancel_running_a_group_is_only_recorded(declared: Make, pushed: Make, by_alice: Actor) -> None:
     pushed("old")
     declared("new")
-    pushing.start("team-a", "new", Push(group="main"), by=by_alice)
+    concurrency_actions.start_in_group("team-a", "new", RunRequest(group="main"), by=by_alice)
     assert stopping() == {"old": False, "new": False}
     assert run_of("new").group == "main"
 
@@ -123,7 +128,7 @@ def test_the_same_group_of_another_team_is_another_group(
     pushed("theirs", by=charlie, namespace=theirs.namespaces.get())
     pushed("old")
     declared("new")
-    pushing.start("team-a", "new", MAIN, by=by_alice)
+    concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
     assert stopping() == {"theirs": False, "old": True, "new": False}
 
 
@@ -135,12 +140,12 @@ def test_what_one_may_not_stop_refuses_the_push_as_a_whole(
     declared("new", by=bob)
     by_bob = Actor(bob, via="page")
     with pytest.raises(Refused, match="'hers' runs or waits in the group main") as refused:
-        pushing.start("team-a", "new", MAIN, by=by_bob)
+        concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_bob)
     assert (refused.value.code, refused.value.refusal.status) == ("not_allowed", 403)
     assert stopping() == {"bobs": False, "hers": False}
     # What stops already is nothing that he would stop.
     actions.stop("team-a", "hers", by=Actor(alice, via="page"))
-    pushing.start("team-a", "new", MAIN, by=by_bob)
+    concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_bob)
     assert stopping() == {"bobs": True, "hers": True, "new": False}
 
 
@@ -149,7 +154,7 @@ def test_a_push_that_cannot_start_stops_nothing(declared: Make, pushed: Make, by
     declared("new")
     GpuClass.objects.update(life_cycle="retiring")
     with pytest.raises(Refused) as refused:
-        pushing.start("team-a", "new", MAIN, by=by_alice)
+        concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
     assert refused.value.code == "class_not_active"
     assert stopping() == {"old": False}
 
@@ -159,7 +164,7 @@ def test_a_viewer_stops_nothing(declared: Make, pushed: Make, by_alice: Actor, b
     declared("new")
     Membership.objects.filter(user=bob).update(role="viewer")
     with pytest.raises(Refused) as refused:
-        pushing.start("team-a", "new", MAIN, by=Actor(bob, via="page"))
+        concurrency_actions.start_in_group("team-a", "new", MAIN, by=Actor(bob, via="page"))
     assert (refused.value.code, stopping()) == ("not_allowed", {"old": False})
 
 
@@ -168,12 +173,12 @@ def test_what_was_to_follow_a_run_of_the_group_does_not_begin(declared: Make, pu
     pushed("old")
     pushed("ended")
     for name in ("old", "ended"):
-        following.restart("team-a", name, by=by_alice)
+        restart.restart("team-a", name, by=by_alice)
     end("ended")
     declared("new")
-    pushing.start("team-a", "new", MAIN, by=by_alice)
-    assert not following.begin(end("old"))
-    assert not following.begin(Workload.objects.get(name="ended"))
+    concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
+    assert not restart.start_pending(end("old"))
+    assert not restart.start_pending(Workload.objects.get(name="ended"))
     assert stopping() == {"new": False}
     # A wish of long ago, whose run has begun and ended, is nobody's any more.
     assert verbs().count(("superseded", "ended")) == 1
@@ -184,14 +189,14 @@ def test_what_a_push_asks(declared: Make, pushed: Make, by_alice: Actor, django_
     declared("new")
     # transaction, savepoint, both ends; team twice, workload, last run, grants; run, workload, event
     with django_assert_num_queries(12):
-        pushing.start("team-a", "same", Push(group="fix-7"), by=by_alice)
+        concurrency_actions.start_in_group("team-a", "same", RunRequest(group="fix-7"), by=by_alice)
     # its lock, workload, others, own run beside them
     with django_assert_num_queries(16):
-        pushing.start("team-a", "new", MAIN, by=by_alice)
+        concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
     declared("newer")
     # of each that is stopped: run, workload, event; and another look
     with django_assert_num_queries(20):
-        pushing.start("team-a", "newer", MAIN, by=by_alice)
+        concurrency_actions.start_in_group("team-a", "newer", MAIN, by=by_alice)
 
 
 def test_of_two_pushes_at_once_one_stays(declared: Make, by_alice: Actor) -> None:
@@ -200,13 +205,13 @@ def test_of_two_pushes_at_once_one_stays(declared: Make, by_alice: Actor) -> Non
 
     def push_two() -> None:
         try:
-            pushing.start("team-a", "two", MAIN, by=by_alice)
+            concurrency_actions.start_in_group("team-a", "two", MAIN, by=by_alice)
         finally:
             connection.close()
 
     second = threading.Thread(target=push_two)
     with transaction.atomic():
-        pushing.start("team-a", "one", MAIN, by=by_alice)
+        concurrency_actions.start_in_group("team-a", "one", MAIN, by=by_alice)
         second.start()
         wait_until(lambda: is_somebody_waiting() or not second.is_alive())
     second.join(20)
@@ -226,11 +231,13 @@ def test_a_run_of_the_same_workload_is_followed_by_the_new_one(pushed: Make, by_
     old = pushed("train")
     before = verbs()
     for _again in range(2):
-        assert pushing.start("team-a", "train", MAIN, by=by_alice) == pushing.Pushed(2, has_begun=False)
+        assert concurrency_actions.start_in_group(
+            "team-a", "train", MAIN, by=by_alice
+        ) == concurrency_actions.RequestedRun(2, has_begun=False)
     assert (stopping(), run_of("train").stop_reason) == ({"train": True}, "superseded")
     assert verbs()[len(before) :] == [("restart_asked", "train")]
     end("train")
-    assert following.begin(old)
+    assert restart.start_pending(old)
     assert (run_of("train").number, run_of("train").group) == (2, "main")
 
 
@@ -238,7 +245,7 @@ def test_a_run_of_another_group_is_not_stopped_for_it(pushed: Make, by_alice: Ac
     for name, group, whose in (("other", "fix-7", "of the group fix-7"), ("plain", "", "of no group")):
         pushed(name, group=group)
         with pytest.raises(Refused, match=f"{whose}, so that a push of main does not stop it") as refused:
-            pushing.start("team-a", name, MAIN, by=by_alice)
+            concurrency_actions.start_in_group("team-a", name, MAIN, by=by_alice)
         assert (refused.value.code, refused.value.refusal.status) == ("still_running", 409)
     assert stopping() == {"other": False, "plain": False}
 
@@ -246,31 +253,35 @@ def test_a_run_of_another_group_is_not_stopped_for_it(pushed: Make, by_alice: Ac
 def test_a_run_that_comes_back_is_of_its_group_still(pushed: Make, declared: Make, by_alice: Actor) -> None:
     pushed("train")
     end("train")
-    taken_back = ending.Ending("stopped", ending.TAKEN_BACK, ending.UNITS_TAKEN_BACK)
+    taken_back = outcome.RunOutcome("stopped", outcome.TAKEN_BACK, outcome.UNITS_TAKEN_BACK)
     with transaction.atomic():
-        coming_back.start_again(run_of("train"), taken_back)
+        requeue.requeue(run_of("train"), taken_back)
     assert (run_of("train").number, run_of("train").group) == (2, "main")
     declared("new")
-    pushing.start("team-a", "new", MAIN, by=by_alice)
+    concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_alice)
     assert stopping() == {"train": True, "new": False}
 
 
 def test_a_wish_that_was_taken_back_at_the_last_moment_begins_nothing(pushed: Make, by_alice: Actor) -> None:
     pushed("train")
-    pushing.start("team-a", "train", MAIN, by=by_alice)
+    concurrency_actions.start_in_group("team-a", "train", MAIN, by=by_alice)
     end("train")
     last = Run.objects.select_related("next_wanted_by", "workload__tenant").get()
     Run.objects.update(next_wanted_by=None)
-    assert not following._begin(last, by_alice)
+    assert not restart._begin(last, by_alice)
     assert Run.objects.count() == 1
 
 
 @pytest.mark.usefixtures("provisioned", "watcher")
-def test_one_push_after_another_in_the_cluster(granted: Tenant, job: Wanted, by_alice: Actor, worker: Worker) -> None:
+def test_one_push_after_another_in_the_cluster(
+    granted: Tenant, job: LaunchSpec, by_alice: Actor, worker: Worker
+) -> None:
     actions.declare("team-a", job, by=by_alice)
-    pushing.start("team-a", "train", MAIN, by=by_alice)
+    concurrency_actions.start_in_group("team-a", "train", MAIN, by=by_alice)
     worker(lambda: is_running("train"))
-    assert pushing.start("team-a", "train", MAIN, by=by_alice) == pushing.Pushed(2, has_begun=False)
+    assert concurrency_actions.start_in_group("team-a", "train", MAIN, by=by_alice) == concurrency_actions.RequestedRun(
+        2, has_begun=False
+    )
     worker(lambda: run_of("train").number == 2 and is_running("train"))
     first = Run.objects.get(number=1)
     assert (first.outcome, first.reason, first.group) == ("stopped", "superseded", "main")

@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass, Pool
-from cluster.kube import Kube
-from devcluster.api import Api, ApiError, Json
-from portal.due import Deadline
-from tenants import reconcile as tenants
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile as tenants
 from tests import make
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
@@ -29,8 +30,8 @@ from tests.workloads.steps_followed import by_hand, follow, help_of
 from tests.workloads.test_problems_live import RUNNING, cpu, only, told
 from tests.workloads.test_problems_shared_live import is_open, own
 from tests.workloads.test_runs import shown
-from workloads import actions
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -151,7 +152,7 @@ def now() -> str:
 
 
 def test_a_queue_that_holds_back_what_could_start(
-    own: GpuClass, job: Wanted, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    own: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, by_hand: Client, worker: Worker, admin: Api, stand: Stand, unique: str,
 ) -> None:  # fmt: skip
     """Six cards are granted and there; one thing after the other stands in the way, never a lack of them."""
@@ -172,7 +173,7 @@ def test_a_queue_that_holds_back_what_could_start(
 
         # Its nodes are relabelled meanwhile, and the class with them.
         relabel(admin, own, f"NEW-{unique}")
-        tenants.pool(Pool.objects.get(), Deadline(), kube=kube_worker)
+        tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
         until_open(namespace_a, kube_worker)
         admin.patch(*QUEUE, {"spec": {"stopPolicy": "None"}}, namespace=namespace_a.name)
         launch("ignored")
@@ -215,7 +216,7 @@ def relabel(admin: Api, own: GpuClass, product: str) -> None:
 
 
 def test_a_namespace_that_goes_and_comes_again(
-    cpu: GpuClass, job: Wanted, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    cpu: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, worker: Worker, admin: Api, stand: Stand,
 ) -> None:  # fmt: skip
     """Something in it does not go; then it is not there at all."""

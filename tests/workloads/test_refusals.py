@@ -13,20 +13,20 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from cluster.mirror import Mirror
+from cluster.client.kube import Kube
+from cluster.mirror.writer import MirrorWriter
 from cluster.models import AppliedObject, Cluster
-from devcluster.api import Api
-from devcluster.faults import ApiProxy
-from portal import due
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from portal.core import due
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Workload
-from workloads.policy import Wanted
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned")]
 
@@ -38,7 +38,7 @@ def proxy(services: dict[str, Any], tmp_path: Path) -> Iterator[ApiProxy]:
 
 
 @pytest.fixture(autouse=True)
-def mirror(cluster: Cluster) -> Mirror:
+def mirror(cluster: Cluster) -> MirrorWriter:
     return mirrored.seen(cluster)
 
 
@@ -59,7 +59,12 @@ def look(proxy: ApiProxy) -> Callable[[], Workload]:
 
 
 def test_a_secret_that_was_refused_once_is_made_later(
-    notebook: Wanted, by_alice: Actor, namespace_a: Namespace, proxy: ApiProxy, look: Callable[[], Workload], admin: Api
+    notebook: LaunchSpec,
+    by_alice: Actor,
+    namespace_a: Namespace,
+    proxy: ApiProxy,
+    look: Callable[[], Workload],
+    admin: Api,
 ) -> None:
     """The node waits for it for ever, and nobody says so."""
     proxy.when("create", "secrets").status(403)
@@ -72,7 +77,7 @@ def test_a_secret_that_was_refused_once_is_made_later(
 
 
 def test_a_run_gets_the_volume_that_it_was_started_with(
-    notebook: Wanted, by_alice: Actor, namespace_a: Namespace, look: Callable[[], Workload], admin: Api
+    notebook: LaunchSpec, by_alice: Actor, namespace_a: Namespace, look: Callable[[], Workload], admin: Api
 ) -> None:
     """Its pod waits for that claim, whatever the workload was declared with since."""
     actions.launch("team-a", replace(notebook, volume="data"), by=by_alice)
@@ -84,7 +89,7 @@ def test_a_run_gets_the_volume_that_it_was_started_with(
 
 
 def test_a_job_does_not_come_without_its_claim_template(
-    job: Wanted,
+    job: LaunchSpec,
     by_alice: Actor,
     cluster: Cluster,
     team_a: Tenant,

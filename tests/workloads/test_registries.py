@@ -15,42 +15,44 @@ from django.test import Client
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, Scope, User
 from catalog.models import GpuClass, Image
 from cluster.manifests import run as manifests
-from cluster.run_spec import RunSpec
-from portal.errors import Refused
-from tenants import image_prefixes
+from cluster.manifests.run_spec import RunSpec
+from portal.core.errors import Refused
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import ImagePrefix, Membership, Namespace, Tenant
 from tests.calling import bearer
 from tests.workloads.test_secrets import everything_in_the_database
-from workloads import actions, registries, registry_policy
+from workloads.credentials.registries import actions as registry_actions
+from workloads.credentials.registries import policy as registry_policy
+from workloads.credentials.registries.actions import RegistryLogin
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import RegistryCredential, Run, Workload
-from workloads.policy import Wanted
-from workloads.registries import SignIn
 
 CANARY = "canary-9b1d-do-not-show"
 REGISTRIES = "/api/v1/registries"
 HOST = "registry.example.org"
 VISION = f"{HOST}/vision/"
 TRAIN = f"{VISION}train:7"
-ROBOT = SignIn("robot$vision", CANARY)
+ROBOT = RegistryLogin("robot$vision", CANARY)
 needs_rows = pytest.mark.django_db
 
 
 @pytest.fixture
 def vision(granted: Tenant, olga: User) -> ImagePrefix:
-    return image_prefixes.allow("team-a", VISION, by=Actor(olga, via="page"))[0]
+    return image_prefixe_actions.allow_prefix("team-a", VISION, by=Actor(olga, via="page"))[0]
 
 
 @pytest.fixture
-def own(job: Wanted) -> Wanted:
+def own(job: LaunchSpec) -> LaunchSpec:
     return replace(job, image=TRAIN)
 
 
-def kept() -> SignIn | None:
-    return registries.unseal(bytes(RegistryCredential.objects.get().sealed))
+def kept() -> RegistryLogin | None:
+    return registry_actions.unseal_login(bytes(RegistryCredential.objects.get().sealed))
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def kept() -> SignIn | None:
     ],
 )
 def test_what_may_be_kept(username: str, password: str, code: str | None) -> None:
-    found = registry_policy.bad_sign_in(username, password)
+    found = registry_policy.login_refusal(username, password)
     assert (found.code if found else None) == code
 
 
@@ -80,11 +82,11 @@ def test_what_may_be_kept(username: str, password: str, code: str | None) -> Non
 
 @needs_rows
 def test_put_replace_and_delete_with_one_event_each(vision: ImagePrefix, by_alice: Actor) -> None:
-    row, is_new = registries.put("team-a", HOST, ROBOT, by=by_alice)
+    row, is_new = registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
     assert (is_new, row.created_by, kept()) == (True, by_alice.user, ROBOT)
-    again, is_new = registries.put("team-a", HOST, SignIn("other", "word"), by=by_alice)
-    assert (is_new, again.pk, kept()) == (False, row.pk, SignIn("other", "word"))
-    registries.delete("team-a", HOST, by=by_alice)
+    again, is_new = registry_actions.put_login("team-a", HOST, RegistryLogin("other", "word"), by=by_alice)
+    assert (is_new, again.pk, kept()) == (False, row.pk, RegistryLogin("other", "word"))
+    registry_actions.delete_login("team-a", HOST, by=by_alice)
     assert not RegistryCredential.objects.exists()
     events = Event.objects.filter(verb__startswith="registry.").order_by("id")
     assert [(one.verb, one.name, one.before, one.after) for one in events] == [
@@ -98,50 +100,50 @@ def test_put_replace_and_delete_with_one_event_each(vision: ImagePrefix, by_alic
 def test_only_owners_and_managers_keep_them(
     vision: ImagePrefix, by_alice: Actor, by_bob: Actor, by_charlie: Actor, olga: User
 ) -> None:
-    registries.put("team-a", HOST, ROBOT, by=by_alice)
+    registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
     for by, code in ((by_bob, "not_allowed"), (Actor(olga, via="page"), "not_allowed"), (by_charlie, "not_found")):
         with pytest.raises(Refused) as put:
-            registries.put("team-a", HOST, SignIn("a", "b"), by=by)
+            registry_actions.put_login("team-a", HOST, RegistryLogin("a", "b"), by=by)
         with pytest.raises(Refused) as deleted:
-            registries.delete("team-a", HOST, by=by)
+            registry_actions.delete_login("team-a", HOST, by=by)
         assert (put.value.code, deleted.value.code) == (code, code)
     assert kept() == ROBOT
     Membership.objects.filter(user=by_bob.user).update(role="manager")
-    registries.put("team-a", HOST, SignIn("a", "b"), by=by_bob)
+    registry_actions.put_login("team-a", HOST, RegistryLogin("a", "b"), by=by_bob)
 
 
 @needs_rows
 def test_only_for_registries_of_the_teams_prefixes(vision: ImagePrefix, by_alice: Actor) -> None:
     for host in ("ghcr.io", f"{HOST}:443", HOST.upper(), ""):
         with pytest.raises(Refused) as refused:
-            registries.put("team-a", host, ROBOT, by=by_alice)
+            registry_actions.put_login("team-a", host, ROBOT, by=by_alice)
         assert (refused.value.code, refused.value.refusal.field) == ("unknown_registry", "registry")
         assert f"There are some of {HOST}. Ask the operators" in refused.value.refusal.message
     ImagePrefix.objects.all().delete()
     with pytest.raises(Refused, match="There is none yet"):
-        registries.put("team-a", HOST, ROBOT, by=by_alice)
+        registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
 
 
 @needs_rows
 def test_what_is_left_without_a_prefix_can_be_deleted(
     vision: ImagePrefix, namespace_a: Namespace, by_alice: Actor
 ) -> None:
-    registries.put("team-a", HOST, ROBOT, by=by_alice)
+    registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
     ImagePrefix.objects.all().delete()
     Namespace.objects.update(wanted=Namespace.Wanted.SUSPENDED)
-    registries.delete("team-a", HOST, by=by_alice)
+    registry_actions.delete_login("team-a", HOST, by=by_alice)
     assert not RegistryCredential.objects.exists()
 
 
 @needs_rows
 def test_what_runs_or_waits_with_it_is_looked_at_again(
-    vision: ImagePrefix, own: Wanted, job: Wanted, by_alice: Actor
+    vision: ImagePrefix, own: LaunchSpec, job: LaunchSpec, by_alice: Actor
 ) -> None:
     actions.launch("team-a", own, by=by_alice)
     actions.launch("team-a", replace(job, name="other"), by=by_alice)
     for verb in (
-        lambda: registries.put("team-a", HOST, ROBOT, by=by_alice),
-        lambda: registries.delete("team-a", HOST, by=by_alice),
+        lambda: registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice),
+        lambda: registry_actions.delete_login("team-a", HOST, by=by_alice),
     ):
         Workload.objects.update(due_at=None)
         verb()
@@ -151,14 +153,14 @@ def test_what_runs_or_waits_with_it_is_looked_at_again(
 # ---- what a run is given ---------------------------------------------------------------------------------------------
 
 
-def spec_of(wanted: Wanted, by: Actor) -> RunSpec:
+def spec_of(wanted: LaunchSpec, by: Actor) -> RunSpec:
     actions.launch("team-a", wanted, by=by)
     return RunSpec.from_json(Run.objects.get().spec)
 
 
 @needs_rows
 def test_the_secret_is_for_this_registry_alone_and_goes_with_the_job(
-    vision: ImagePrefix, own: Wanted, by_alice: Actor
+    vision: ImagePrefix, own: LaunchSpec, by_alice: Actor
 ) -> None:
     spec = spec_of(own, by_alice)
     made = manifests.pull_secret(spec, username="robot", password="word", job_uid="7")
@@ -176,12 +178,12 @@ def test_the_secret_is_for_this_registry_alone_and_goes_with_the_job(
 
 
 def test_what_is_sealed_is_opened_by_the_other_half_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    sealed = registries.seal(ROBOT)
+    sealed = registry_actions.seal_login(ROBOT)
     assert CANARY.encode() not in sealed
     assert b"robot" not in sealed
-    assert registries.unseal(sealed) == ROBOT
+    assert registry_actions.unseal_login(sealed) == ROBOT
     monkeypatch.setattr(settings, "SECRETS_PRIVATE_KEY", PrivateKey.generate().encode(Base64Encoder).decode())
-    assert registries.unseal(sealed) is None
+    assert registry_actions.unseal_login(sealed) is None
 
 
 # ---- pages and API ---------------------------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ def her(granted: Tenant, alice: User, client: Client) -> Client:
 
 @needs_rows
 def test_the_page_keeps_replaces_shows_and_deletes(
-    her: Client, vision: ImagePrefix, own: Wanted, by_alice: Actor, django_assert_num_queries: Any
+    her: Client, vision: ImagePrefix, own: LaunchSpec, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
     address = "/teams/team-a/images"
     actions.declare("team-a", own, by=by_alice)
@@ -223,7 +225,7 @@ def test_the_page_keeps_replaces_shows_and_deletes(
 
 @needs_rows
 def test_operators_allow_and_take_away_on_the_same_page(
-    vision: ImagePrefix, own: Wanted, by_bob: Actor, olga: User, client: Client
+    vision: ImagePrefix, own: LaunchSpec, by_bob: Actor, olga: User, client: Client
 ) -> None:
     actions.declare("team-a", own, by=by_bob)
     client.force_login(olga)
@@ -243,7 +245,7 @@ def test_operators_allow_and_take_away_on_the_same_page(
 def test_a_member_looks_on_and_a_stranger_is_told_nothing(
     vision: ImagePrefix, by_alice: Actor, bob: User, charlie: User, client: Client
 ) -> None:
-    registries.put("team-a", HOST, ROBOT, by=by_alice)
+    registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
     address = "/teams/team-a/images"
     posts = (f"{address}/prefixes", f"{address}/prefixes/{vision.pk}/end", f"{address}/registries/{HOST}/delete")
     client.force_login(bob)
@@ -263,20 +265,20 @@ def test_a_member_looks_on_and_a_stranger_is_told_nothing(
 
 @needs_rows
 def test_without_a_key_the_page_says_so_and_public_images_run(
-    her: Client, vision: ImagePrefix, own: Wanted, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
+    her: Client, vision: ImagePrefix, own: LaunchSpec, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "SECRETS_PUBLIC_KEY", "")
     shown = her.get("/teams/team-a/images").content.decode()
     assert "This portal keeps no secrets" in shown
     assert "Keep them" not in shown
     with pytest.raises(Refused, match="This portal keeps no secrets"):
-        registries.put("team-a", HOST, ROBOT, by=by_alice)
+        registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
     actions.launch("team-a", own, by=by_alice)
 
 
 @needs_rows
 def test_the_api_puts_lists_in_pages_and_deletes(
-    vision: ImagePrefix, own: Wanted, alice: User, bob: User, by_alice: Actor, client: Client
+    vision: ImagePrefix, own: LaunchSpec, alice: User, bob: User, by_alice: Actor, client: Client
 ) -> None:
     ImagePrefix.objects.create(tenant=vision.tenant, prefix="ghcr.io/a/")
     actions.declare("team-a", own, by=by_alice)
@@ -288,7 +290,7 @@ def test_the_api_puts_lists_in_pages_and_deletes(
     body = {"username": "_json_key", "password": f"{{\n{CANARY}\n}}"}
     made = put(HOST, body)
     assert (made.status_code, set(made.json())) == (201, {"registry", "by", "updated_at", "used_by", "is_allowed"})
-    assert kept() == SignIn(**body)
+    assert kept() == RegistryLogin(**body)
     assert put(HOST, body).status_code == 200
     assert put("ghcr.io", body).status_code == 201
     bad = [
@@ -324,7 +326,7 @@ def test_the_list_costs_the_same_however_long_it_is(
 ) -> None:
     for number in range(3):
         ImagePrefix.objects.create(tenant=vision.tenant, prefix=f"r{number}.example.org/a/")
-        registries.put("team-a", f"r{number}.example.org", ROBOT, by=by_alice)
+        registry_actions.put_login("team-a", f"r{number}.example.org", ROBOT, by=by_alice)
     with django_assert_num_queries(7):
         her.get(REGISTRIES)
 
@@ -333,7 +335,7 @@ def test_the_list_costs_the_same_however_long_it_is(
 def test_the_password_is_nowhere_but_sealed(
     her: Client,
     vision: ImagePrefix,
-    own: Wanted,
+    own: LaunchSpec,
     a100: GpuClass,
     images: list[Image],
     by_alice: Actor,

@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from cluster.models import AppliedObject
-from devcluster.api import Api
-from devcluster.kubelet import Kubelet
-from tenants import image_prefixes
+from devcluster.client.kube import Api
+from devcluster.kubelet.scripted import ScriptedKubelet
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import Namespace
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.test_problems_live import on_nodes
 from tests.workloads.test_runs import shown
-from workloads import actions, registries
-from workloads.policy import Wanted
-from workloads.registries import SignIn
+from workloads.credentials.registries import actions as registry_actions
+from workloads.credentials.registries.actions import RegistryLogin
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 HOST = "registry.example.org"
@@ -30,8 +31,8 @@ SECRET = "train-1-pull"
 
 
 @pytest.fixture
-def own(job: Wanted, provisioned: Any, olga: User) -> Wanted:
-    image_prefixes.allow("team-a", f"{HOST}/vision/", by=Actor(olga, via="page"))
+def own(job: LaunchSpec, provisioned: Any, olga: User) -> LaunchSpec:
+    image_prefixe_actions.allow_prefix("team-a", f"{HOST}/vision/", by=Actor(olga, via="page"))
     return replace(job, image=f"{HOST}/vision/train:7")
 
 
@@ -46,10 +47,10 @@ def sign_in_of(admin: Api, namespace: str) -> tuple[str, str, str] | None:
 
 
 def test_the_secret_of_a_run_follows_what_the_team_keeps_and_goes_with_the_run(
-    namespace_a: Namespace, own: Wanted, by_alice: Actor, worker: Worker, admin: Api, unique: str
+    namespace_a: Namespace, own: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, unique: str
 ) -> None:
     where, kind = namespace_a.name, "kubernetes.io/dockerconfigjson"
-    registries.put("team-a", HOST, SignIn("robot", f"one-{unique}"), by=by_alice)
+    registry_actions.put_login("team-a", HOST, RegistryLogin("robot", f"one-{unique}"), by=by_alice)
     actions.launch("team-a", own, by=by_alice)
     worker(lambda: sign_in_of(admin, where) == (kind, "robot", f"one-{unique}"))
     job = admin.get("batch/v1/jobs", "train-1", namespace=where)
@@ -65,11 +66,11 @@ def test_the_secret_of_a_run_follows_what_the_team_keeps_and_goes_with_the_run(
 
     worker(lambda: [one["spec"]["imagePullSecrets"] for one in pods()] == [[{"name": SECRET}]])
 
-    registries.put("team-a", HOST, SignIn("robot", f"two-{unique}"), by=by_alice)
+    registry_actions.put_login("team-a", HOST, RegistryLogin("robot", f"two-{unique}"), by=by_alice)
     worker(lambda: sign_in_of(admin, where) == (kind, "robot", f"two-{unique}"))
-    registries.delete("team-a", HOST, by=by_alice)
+    registry_actions.delete_login("team-a", HOST, by=by_alice)
     worker(lambda: sign_in_of(admin, where) is None)
-    registries.put("team-a", HOST, SignIn("robot", f"three-{unique}"), by=by_alice)
+    registry_actions.put_login("team-a", HOST, RegistryLogin("robot", f"three-{unique}"), by=by_alice)
     worker(lambda: sign_in_of(admin, where) == (kind, "robot", f"three-{unique}"))
 
     actions.stop("team-a", "train", by=by_alice)
@@ -77,9 +78,9 @@ def test_the_secret_of_a_run_follows_what_the_team_keeps_and_goes_with_the_run(
 
 
 def test_it_goes_with_the_job_whoever_deleted_that(
-    namespace_a: Namespace, own: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    namespace_a: Namespace, own: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    registries.put("team-a", HOST, SignIn("robot", "word"), by=by_alice)
+    registry_actions.put_login("team-a", HOST, RegistryLogin("robot", "word"), by=by_alice)
     actions.launch("team-a", own, by=by_alice)
     worker(lambda: sign_in_of(admin, namespace_a.name) is not None)
 
@@ -89,19 +90,19 @@ def test_it_goes_with_the_job_whoever_deleted_that(
 
 
 def test_without_credentials_there_is_none_and_the_run_goes_its_way(
-    namespace_a: Namespace, own: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    namespace_a: Namespace, own: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", own, by=by_alice)
     worker(lambda: admin.find("batch/v1/jobs", "train-1", namespace=namespace_a.name) is not None)
     assert sign_in_of(admin, namespace_a.name) is None
-    registries.put("team-a", HOST, SignIn("robot", "word"), by=by_alice)
+    registry_actions.put_login("team-a", HOST, RegistryLogin("robot", "word"), by=by_alice)
     worker(lambda: sign_in_of(admin, namespace_a.name) is not None)
 
 
 def test_a_refused_pull_says_whether_the_team_signs_in(
-    namespace_a: Namespace, own: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    namespace_a: Namespace, own: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    kubelet = Kubelet(admin)
+    kubelet = ScriptedKubelet(admin)
 
     def reason() -> tuple[str, str]:
         status = shown("train").status
@@ -112,7 +113,7 @@ def test_a_refused_pull_says_whether_the_team_signs_in(
         worker(lambda: on_nodes(admin, namespace_a.name) == ["train"])
         kubelet.pull_error(kubelet.bound(namespace_a.name, labels="gpu-portal/workload=train"))
         worker(lambda: reason() == ("blocked", "no_credentials"))
-        registries.put("team-a", HOST, SignIn("robot", "wrong"), by=by_alice)
+        registry_actions.put_login("team-a", HOST, RegistryLogin("robot", "wrong"), by=by_alice)
         worker(lambda: reason() == ("blocked", "credentials_refused"))
-        registries.delete("team-a", HOST, by=by_alice)
+        registry_actions.delete_login("team-a", HOST, by=by_alice)
         worker(lambda: reason() == ("blocked", "no_credentials"))

@@ -8,23 +8,25 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, Scope, User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject, MirrorPod
-from cluster.observed import Condition
-from cluster.observed import Workload as Queued
-from portal.due import Deadline, Outcome
-from portal.errors import Refused
+from cluster.reads.observed import Condition
+from cluster.reads.observed import KueueWorkload as Queued
+from portal.core.due import Deadline, Outcome
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.workloads import running
-from workloads import actions, run_time
+from workloads.core.observation import Observation
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
+from workloads.lifetime.run_time import actions as run_time_actions
+from workloads.lifetime.run_time import reconcile as run_time_reconcile
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
-from workloads.reconcile import reconcile
-from workloads.seen import Seen
+from workloads.runs.reconcile import reconcile
 
 pytestmark = pytest.mark.django_db
 EIGHT = 8 * 60
@@ -93,7 +95,7 @@ def test_what_waits_in_the_queue_again_has_no_end(started: Workload) -> None:
     evicted = Condition("Admitted", "False", "Preempted", "", now)
     fields: dict[str, Any] = dict.fromkeys(Queued.__dataclass_fields__)
     queue = Queued(**{**fields, "conditions": (evicted,)})
-    assert run_time.follow(run, Seen(queue=queue))
+    assert run_time_reconcile.sync_deadline(run, Observation(queue=queue))
     assert Run.objects.get().ends_at is None
 
 
@@ -103,7 +105,7 @@ def test_a_run_without_an_end_has_none(started: Workload, kube_worker: Kube) -> 
     run.save()
     look(started, kube_worker)
     assert Run.objects.get().ends_at is None
-    assert run_time.next_moment(Run.objects.get()) is None
+    assert run_time_reconcile.next_moment_of(Run.objects.get()) is None
 
 
 # ---- telling people --------------------------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def test_people_are_told_half_an_hour_and_five_minutes_before_each_once(
     assert ends_at is not None
     run = Run.objects.select_related("workload").get()
     for minutes in (4, 3, 0):
-        run_time._warn(run.pk, ends_at - timedelta(minutes=minutes))
+        run_time_reconcile._warn(run.pk, ends_at - timedelta(minutes=minutes))
     assert Delivery.objects.count() == 2
     assert list(Event.objects.filter(verb="run.reminded").values_list("after__lead_s", flat=True)) == [1800, 300]
 
@@ -144,12 +146,12 @@ def test_who_was_told_of_five_minutes_is_not_told_of_thirty(started: Workload, k
 def test_a_later_end_is_told_of_anew(started: Workload, kube_worker: Kube, alice: User) -> None:
     ends_in(20)
     look(started, kube_worker)
-    run_time.extend("team-a", "one", hours=1, by=Actor(user=alice, via="page"))
+    run_time_actions.extend("team-a", "one", hours=1, by=Actor(user=alice, via="page"))
     look(started, kube_worker)
     assert Delivery.objects.count() == 1
     run = Run.objects.get()
     assert run.ends_at is not None
-    run_time._warn(run.pk, run.ends_at - timedelta(minutes=20))
+    run_time_reconcile._warn(run.pk, run.ends_at - timedelta(minutes=20))
     assert Delivery.objects.count() == 2
 
 
@@ -163,7 +165,7 @@ def test_who_left_the_team_is_not_told_but_its_managers_are(
     run = Run.objects.get()
     assert run.ends_at is not None
     Membership.objects.filter(user=alice).delete()
-    run_time._warn(run.pk, run.ends_at - timedelta(minutes=20))
+    run_time_reconcile._warn(run.pk, run.ends_at - timedelta(minutes=20))
     assert [one.user for one in Delivery.objects.all()] == [dora]
 
 
@@ -215,7 +217,7 @@ def test_its_mails_say_what_becomes_of_its_files(
     Run.objects.update(spec={**Run.objects.get().spec, "claim": claim, "mount_path": path})
     look(started, kube_worker)
     Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
-    assert run_time.end(Run.objects.get())
+    assert run_time_reconcile.end_overdue(Run.objects.get())
     assert [mail.event.verb for mail in Delivery.objects.order_by("pk")] == ["run.reminded", "run.time_over"]
     assert [words for mail in Delivery.objects.all() if words not in mail.body] == []
 
@@ -223,7 +225,7 @@ def test_its_mails_say_what_becomes_of_its_files(
 def test_who_was_told_that_it_was_stopped_is_not_told_twice(started: Workload) -> None:
     Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
     run = Run.objects.get()
-    assert [run_time.end(run), run_time.end(run)] == [True, False]
+    assert [run_time_reconcile.end_overdue(run), run_time_reconcile.end_overdue(run)] == [True, False]
     assert Delivery.objects.count() == 1
 
 
@@ -232,8 +234,8 @@ def test_an_extension_that_comes_first_wins(started: Workload, kube_worker: Kube
     look(started, kube_worker)
     run = Run.objects.get()
     Run.objects.update(ends_at=timezone.now() - timedelta(seconds=1))
-    run_time.extend("team-a", "one", hours=1, by=Actor(user=alice, via="page"))
-    assert run_time.end(run) is False
+    run_time_actions.extend("team-a", "one", hours=1, by=Actor(user=alice, via="page"))
+    assert run_time_reconcile.end_overdue(run) is False
     assert Run.objects.get().stop_requested_at is None
 
 
@@ -253,7 +255,7 @@ def test_extending_moves_the_end_and_writes_an_event(started: Workload, kube_wor
     look(started, kube_worker)
     before = Run.objects.get().ends_at
     assert before is not None
-    run = run_time.extend("team-a", "one", hours=3, by=Actor(user=alice, via="page"))
+    run = run_time_actions.extend("team-a", "one", hours=3, by=Actor(user=alice, via="page"))
     assert run.ends_at == before + timedelta(hours=3)
     assert run.extended_minutes == 180
     event = Event.objects.get(verb="run.extended")
@@ -268,14 +270,14 @@ def test_the_limit_counts_from_the_start_whatever_was_added_before(
 ) -> None:
     look(started, kube_worker)
     by = Actor(user=alice, via="page")
-    run_time.extend("team-a", "one", hours=3, by=by)
+    run_time_actions.extend("team-a", "one", hours=3, by=by)
     with pytest.raises(
         Refused, match=r"2 h more asked\. It has 11 h from its start .* may take 12 h\. Ask for 1 to 1 h"
     ):
-        run_time.extend("team-a", "one", hours=2, by=by)
-    run_time.extend("team-a", "one", hours=1, by=by)
+        run_time_actions.extend("team-a", "one", hours=2, by=by)
+    run_time_actions.extend("team-a", "one", hours=1, by=by)
     with pytest.raises(Refused, match="it can be started again then"):
-        run_time.extend("team-a", "one", hours=1, by=by)
+        run_time_actions.extend("team-a", "one", hours=1, by=by)
     assert Run.objects.get().extended_minutes == 240
 
 
@@ -284,19 +286,19 @@ def test_who_may_extend(
 ) -> None:
     look(started, kube_worker)
     with pytest.raises(Refused) as refused:
-        run_time.extend("team-a", "one", hours=1, by=Actor(user=bob, via="page"))
+        run_time_actions.extend("team-a", "one", hours=1, by=Actor(user=bob, via="page"))
     assert refused.value.refusal.status == 403
     assert "may extend it" in refused.value.refusal.message
     with pytest.raises(Refused) as refused:
-        run_time.extend("team-a", "one", hours=1, by=Actor(user=charlie, via="page"))
+        run_time_actions.extend("team-a", "one", hours=1, by=Actor(user=charlie, via="page"))
     assert refused.value.refusal.status == 404
     reads = Actor(user=alice, via="token x", scopes=frozenset({str(Scope.READ)}))
     with pytest.raises(Refused):
-        run_time.extend("team-a", "one", hours=1, by=reads)
-    run_time.extend("team-a", "one", hours=1, by=Actor(user=olga, via="page"))
+        run_time_actions.extend("team-a", "one", hours=1, by=reads)
+    run_time_actions.extend("team-a", "one", hours=1, by=Actor(user=olga, via="page"))
 
 
-def test_what_never_ran_is_not_extended(granted: Tenant, notebook: Wanted, by_alice: Actor) -> None:
+def test_what_never_ran_is_not_extended(granted: Tenant, notebook: LaunchSpec, by_alice: Actor) -> None:
     actions.declare("team-a", notebook, by=by_alice)
     with pytest.raises(Refused, match="Nothing of it runs any more"):
-        run_time.extend("team-a", "one", hours=1, by=by_alice)
+        run_time_actions.extend("team-a", "one", hours=1, by=by_alice)

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from workloads import run_time_policy as policy
-from workloads.policy import RunFacts
-from workloads.run_time_policy import TimeFacts
+from workloads.core.policy import RunFacts
+from workloads.launch import options
+from workloads.lifetime.run_time import policy
+from workloads.lifetime.run_time.policy import TimeFacts
 
 ENDS = datetime(2026, 11, 22, 18, 0, tzinfo=UTC)
 ALIVE = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=False, created_by=1)
@@ -18,12 +19,12 @@ ALIVE = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=Fa
     ("asked", "limit", "minutes"), [(None, None, None), (8, None, 480), (None, 12, 720), (8, 12, 480), (24, 12, 720)]
 )
 def test_what_a_run_gets(asked: int | None, limit: int | None, minutes: int | None) -> None:
-    assert policy.minutes(asked, limit) == minutes
+    assert options.run_minutes(asked, limit) == minutes
 
 
 @pytest.mark.parametrize(("minutes", "words"), [(480, "8 h"), (90, "1 h 30 min"), (45, "45 min"), (0, "0 min")])
 def test_times_in_words(minutes: int, words: str) -> None:
-    assert policy.words(minutes) == words
+    assert policy.duration_text(minutes) == words
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_times_in_words(minutes: int, words: str) -> None:
     ],
 )
 def test_when_people_are_told(total_minutes: int, before_end_minutes: float, lead_minutes: float | None) -> None:
-    found = policy.lead_due(total_minutes, ENDS, ENDS - timedelta(minutes=before_end_minutes))
+    found = policy.due_warning(total_minutes, ENDS, ENDS - timedelta(minutes=before_end_minutes))
     assert found == (None if lead_minutes is None else timedelta(minutes=lead_minutes))
 
 
@@ -96,7 +97,7 @@ def test_what_has_ended_or_is_ending_is_not_extended(change: dict[str, bool]) ->
 
 
 def test_the_sentence_of_its_end_has_both_times_and_what_was_added() -> None:
-    assert policy.over(480, 0, ENDS) == (
+    assert policy.time_over_message(480, 0, ENDS) == (
         "Its run time of 8 h was over at 22 Nov 2026, 18:00; it started at 22 Nov 2026, 10:00."
     )
-    assert "Its run time of 10 h (2 h of them added) was over at" in policy.over(600, 120, ENDS)
+    assert "Its run time of 10 h (2 h of them added) was over at" in policy.time_over_message(600, 120, ENDS)

@@ -6,21 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from cluster.models import AppliedObject
-from devcluster.api import Api
+from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
 from tests.workloads.conftest import Worker
-from workloads import actions, queries
+from workloads.core import workload_sql
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.phase import Phase
-from workloads.policy import Wanted
+from workloads.status import queries, workload_row
+from workloads.status.types import Phase
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 
 
-def shown(name: str) -> queries.WorkloadRow:
-    return queries.rows(queries.with_names(Workload.objects.filter(name=name)))[0]
+def shown(name: str) -> workload_row.WorkloadRow:
+    return queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name=name)))[0]
 
 
 def run_of(name: str) -> Run:
@@ -43,7 +45,7 @@ def named(admin: Api, resource: str, namespace: str) -> list[str]:
 
 
 def test_a_job_runs_is_stopped_and_leaves_nothing_behind(
-    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: is_running("train"))
@@ -66,7 +68,7 @@ def test_a_job_runs_is_stopped_and_leaves_nothing_behind(
 
 
 def test_what_does_not_fit_queues_and_starts_when_something_ends(
-    granted: Tenant, job: Wanted, by_alice: Actor, worker: Worker
+    granted: Tenant, job: LaunchSpec, by_alice: Actor, worker: Worker
 ) -> None:
     actions.launch("team-a", replace(job, name="big", units=2), by=by_alice)
     worker(lambda: is_running("big"))
@@ -83,7 +85,7 @@ def test_what_does_not_fit_queues_and_starts_when_something_ends(
 
 
 def test_a_deleted_workload_takes_its_objects_along(
-    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: is_running("train"))
@@ -96,7 +98,7 @@ def test_a_deleted_workload_takes_its_objects_along(
 
 
 def test_a_job_deleted_behind_our_back_is_a_lost_run(
-    granted: Tenant, namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     actions.launch("team-a", job, by=by_alice)
     worker(lambda: is_running("train"))
@@ -106,7 +108,7 @@ def test_a_job_deleted_behind_our_back_is_a_lost_run(
 
 
 def test_a_notebook_becomes_ready_and_a_stopped_one_starts_again(
-    granted: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api
+    granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
     """A real JupyterLab, run by the notebook runner."""
     actions.launch("team-a", notebook, by=by_alice)

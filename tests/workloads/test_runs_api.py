@@ -8,15 +8,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads import running
 from tests.workloads.test_api import Caller
-from workloads import actions, ending, following, queries
+from workloads.launch import actions
 from workloads.models import Run, Workload
+from workloads.runs import restart
+from workloads.status import outcome
+from workloads.status.observations import wait_conditions
 
 pytestmark = pytest.mark.django_db
 JOB = {"kind": "job", "units": 1, "image": "python", "command": ["python", "train.py"]}
@@ -92,20 +95,20 @@ def test_runs_come_in_pages_newest_first(bob_calls: Caller, django_assert_num_qu
 
 def test_what_is_interrupted_names_the_run_in_its_place(bob_calls: Caller) -> None:
     bob_calls("POST", "/train/runs")
-    back = {"outcome": "stopped", "reason": ending.TAKEN_BACK}
-    end(1, **back, message=f"{ending.UNITS_TAKEN_BACK} {ending.COMES_BACK}")
+    back = {"outcome": "stopped", "reason": outcome.TAKEN_BACK}
+    end(1, **back, message=f"{outcome.UNITS_TAKEN_BACK} {outcome.RESTARTS_NOTE}")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
     bob_calls("POST", "/train/runs")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] == 2
     # What stayed away was started by somebody.
-    end(1, **back, message=f"{ending.UNITS_TAKEN_BACK} {ending.STAYS_AWAY}")
+    end(1, **back, message=f"{outcome.UNITS_TAKEN_BACK} {outcome.NO_RESTART_NOTE}")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
 
 
 def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: Caller, bob: User) -> None:
     bob_calls("POST", "/train/runs")
     assert bob_calls("GET", "/train/runs/2").status_code == 404
-    following.restart("team-a", "train", by=Actor(bob, via="page"))
+    restart.restart("team-a", "train", by=Actor(bob, via="page"))
     run = bob_calls("GET", "/train/runs/2").json()
     assert (run["number"], run["requested_at"], run["outcome"], run["idle"]) == (2, None, "", None)
     assert (run["status"]["phase"], run["status"]["reason"]) == ("queued", "follows")
@@ -119,18 +122,18 @@ def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: Caller, bob: 
 
 def test_the_end_of_a_run_is_not_that_of_the_next(bob_calls: Caller, namespace_a: Namespace, bob: User) -> None:
     def reached(until: str, number: int | None = None) -> bool:
-        return queries.has_reached(namespace_a.name, "train", until, number)
+        return wait_conditions.has_reached(namespace_a.name, "train", until, number)
 
     bob_calls("POST", "/train/runs")
     assert not reached("finished", 1)
     assert reached("finished", 2)  # nothing to wait for
-    following.restart("team-a", "train", by=Actor(bob, via="page"))
+    restart.restart("team-a", "train", by=Actor(bob, via="page"))
     assert not reached("finished", 2)
     end(1)
     assert reached("finished", 1)
     assert reached("finished")
     assert not reached("finished", 2)
-    following.begin(Workload.objects.get())
+    restart.start_pending(Workload.objects.get())
     assert not reached("finished", 2)
     assert not reached("finished")
     # What has ended gets no further, so that nobody waits for it to become ready.
@@ -144,10 +147,10 @@ def test_nobody_waits_for_what_follows_something_that_is_deleted(
     bob_calls: Caller, namespace_a: Namespace, bob: User
 ) -> None:
     bob_calls("POST", "/train/runs")
-    following.restart("team-a", "train", by=Actor(bob, via="page"))
+    restart.restart("team-a", "train", by=Actor(bob, via="page"))
     actions.delete("team-a", "train", by=Actor(bob, via="page"))
     assert bob_calls("GET", "/train/runs/2").status_code == 404
-    assert queries.has_reached(namespace_a.name, "train", "finished", 2)
+    assert wait_conditions.has_reached(namespace_a.name, "train", "finished", 2)
 
 
 def test_web_says_when_to_come_back(bob_calls: Caller) -> None:
@@ -191,10 +194,10 @@ def test_a_declared_job_says_whether_it_needs_a_run(bob_calls: Caller, body: dic
     assert needs_run()
     bob_calls("POST", "/train/runs")
     assert not needs_run()
-    following.restart("team-a", "train", by=Actor(bob, via="page"))
+    restart.restart("team-a", "train", by=Actor(bob, via="page"))
     end(1)
     assert not needs_run()  # the next begins by itself
-    following.begin(Workload.objects.get())
+    restart.start_pending(Workload.objects.get())
     end(2)
     assert needs_run()
     assert bob_calls("DELETE", "/train").json()["needs_run"] is False

@@ -14,17 +14,19 @@ from nacl.public import PrivateKey
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
+from cluster.manifests.run_spec import RunSpec
 from cluster.models import AppliedObject, MirrorPod
-from cluster.run_spec import RunSpec
-from portal import due
-from portal.due import TryLater, owner_label
+from portal.core import due
+from portal.core.due import TryLater, owner_label
 from tenants.models import Namespace, Tenant
 from tests.workloads import running
 from tests.workloads.test_status_everywhere import container
-from workloads import run_secret, sealing
-from workloads.models import Run, TeamSecret, Workload
-from workloads.reconcile import reconcile
+from workloads.credentials import sealing
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.models import Run, Workload
+from workloads.runs.objects import run_secret
+from workloads.runs.reconcile import reconcile
 
 pytestmark = pytest.mark.django_db
 
@@ -99,8 +101,8 @@ def test_page_api_and_health_say_that_the_worker_cannot_open_it(
 
 def test_with_its_key_the_worker_asks_for_nothing(waits: Workload, settings: Any) -> None:
     spec = RunSpec.from_json(Run.objects.get().spec)
-    run_secret.insist(waits, spec, None)
+    run_secret.require_readable_secrets(waits, spec, None)
     settings.SECRETS_PRIVATE_KEY = ""
-    run_secret.insist(waits, spec, AppliedObject(result="applied"))
+    run_secret.require_readable_secrets(waits, spec, AppliedObject(result="applied"))
     with pytest.raises(TryLater):
-        run_secret.insist(waits, spec, AppliedObject(result="refused"))
+        run_secret.require_readable_secrets(waits, spec, AppliedObject(result="refused"))

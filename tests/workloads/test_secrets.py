@@ -16,21 +16,27 @@ from django.test import Client
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from cluster.manifests import run as manifests
+from cluster.manifests.run_spec import RunSpec
 from cluster.models import Cluster
-from cluster.run_spec import RunSpec
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
-from workloads import actions, run_secret, sealing, secret_policy, secrets
-from workloads.models import Run, TeamSecret, Workload
-from workloads.options import Bounds, Options, refusal
-from workloads.policy import Wanted
-from workloads.queries import team_secrets
+from workloads.credentials import sealing
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.credentials.secrets import policy as secret_policy
+from workloads.credentials.secrets import queries as secret_queries
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.launch import actions
+from workloads.launch import spec as launch_spec
+from workloads.launch.options import OptionBounds, Options, options_refusal
+from workloads.launch.types import LaunchSpec
+from workloads.models import Run, Workload
+from workloads.runs.objects import run_secret
 
 CANARY = "canary-7f3a-do-not-show"
 SECRETS = "/api/v1/secrets"
@@ -52,7 +58,7 @@ needs_rows = pytest.mark.django_db
     ],
 )
 def test_what_may_be_chosen(said: dict[str, Any], code: str | None, words: str) -> None:
-    found = refusal(Options.from_json(said), Bounds("A100", 1, cpu=4, memory_gib=16), has_volume=False)
+    found = options_refusal(Options.from_json(said), OptionBounds("A100", 1, cpu=4, memory_gib=16), has_volume=False)
     assert (found.code, found.field) == (code, "secrets") if found else code is None
     assert words in (found.message if found else "")
 
@@ -70,7 +76,7 @@ def test_what_may_be_chosen(said: dict[str, Any], code: str | None, words: str) 
     ],
 )
 def test_what_may_be_kept(name: str, value: str, code: str | None) -> None:
-    found = secret_policy.bad_secret(name, value)
+    found = secret_policy.secret_refusal(name, value)
     assert (found.code if found else None) == code
     assert not (found and value and value in found.message and len(value) > 1)
 
@@ -97,14 +103,14 @@ def test_options_and_specs_keep_the_names() -> None:
 
 @needs_rows
 def test_put_replace_and_delete(granted: Tenant, namespace_a: Namespace, by_alice: Actor, by_bob: Actor) -> None:
-    row, is_new = secrets.put("team-a", "KEY", "one", by=by_alice)
+    row, is_new = secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
     assert (is_new, row.created_by) == (True, by_alice.user)
-    again, is_new = secrets.put("team-a", "KEY", "two", by=by_bob)
+    again, is_new = secret_actions.put_secret("team-a", "KEY", "two", by=by_bob)
     assert (is_new, again.pk, again.created_by) == (False, row.pk, by_bob.user)
     assert again.updated_at > row.updated_at
     assert sealing.unseal(bytes(TeamSecret.objects.get().sealed)) == "two"
 
-    secrets.delete("team-a", "KEY", by=by_bob)
+    secret_actions.delete_secret("team-a", "KEY", by=by_bob)
     assert not TeamSecret.objects.exists()
     events = Event.objects.filter(verb__startswith="secret.").order_by("id")
     assert [(one.verb, one.before, one.after) for one in events] == [
@@ -117,12 +123,12 @@ def test_put_replace_and_delete(granted: Tenant, namespace_a: Namespace, by_alic
 @needs_rows
 def test_only_who_may_launch_keeps_them(granted: Tenant, by_alice: Actor, bob: User, by_charlie: Actor) -> None:
     Membership.objects.filter(tenant=granted, user=bob).update(role="viewer")
-    secrets.put("team-a", "KEY", "one", by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
     for by, code in ((Actor(bob, via="page"), "not_allowed"), (by_charlie, "not_found")):
         with pytest.raises(Refused) as put:
-            secrets.put("team-a", "KEY", "two", by=by)
+            secret_actions.put_secret("team-a", "KEY", "two", by=by)
         with pytest.raises(Refused) as deleted:
-            secrets.delete("team-a", "KEY", by=by)
+            secret_actions.delete_secret("team-a", "KEY", by=by)
         assert (put.value.code, deleted.value.code) == (code, code)
     assert sealing.unseal(bytes(TeamSecret.objects.get().sealed)) == "one"
 
@@ -130,26 +136,26 @@ def test_only_who_may_launch_keeps_them(granted: Tenant, by_alice: Actor, bob: U
 @needs_rows
 def test_a_team_keeps_a_hundred(granted: Tenant, by_alice: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_policy, "SECRETS_LIMIT", 1)
-    secrets.put("team-a", "KEY", "one", by=by_alice)
-    secrets.put("team-a", "KEY", "two", by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", "two", by=by_alice)
     with pytest.raises(Refused, match="keeps 1 secrets, at most 1"):
-        secrets.put("team-a", "OTHER", "one", by=by_alice)
+        secret_actions.put_secret("team-a", "OTHER", "one", by=by_alice)
 
 
 @needs_rows
-def test_what_a_run_waits_for_is_not_deleted(granted: Tenant, job: Wanted, by_alice: Actor) -> None:
-    secrets.put("team-a", "KEY", "one", by=by_alice)
-    secrets.put("team-a", "OTHER", "one", by=by_alice)
+def test_what_a_run_waits_for_is_not_deleted(granted: Tenant, job: LaunchSpec, by_alice: Actor) -> None:
+    secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
+    secret_actions.put_secret("team-a", "OTHER", "one", by=by_alice)
     actions.launch("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
     with pytest.raises(Refused, match=r"KEY is used by train, which runs or waits"):
-        secrets.delete("team-a", "KEY", by=by_alice)
-    secrets.delete("team-a", "OTHER", by=by_alice)
-    secrets.put("team-a", "KEY", "two", by=by_alice)
+        secret_actions.delete_secret("team-a", "KEY", by=by_alice)
+    secret_actions.delete_secret("team-a", "OTHER", by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", "two", by=by_alice)
 
 
 @needs_rows
 def test_what_the_team_does_not_keep_is_refused_at_launch_declaration_and_start(
-    granted: Tenant, job: Wanted, by_alice: Actor
+    granted: Tenant, job: LaunchSpec, by_alice: Actor
 ) -> None:
     wanted = replace(job, options=Options(secrets=("KEY",)))
     for verb in (actions.launch, actions.declare):
@@ -160,15 +166,15 @@ def test_what_the_team_does_not_keep_is_refused_at_launch_declaration_and_start(
             "message": "The team keeps no secret KEY. Add it on the page of the team's secrets, or leave it out.",
             "field": "secrets",
         }
-    secrets.put("team-a", "KEY", "one", by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
     actions.declare("team-a", wanted, by=by_alice)
-    secrets.delete("team-a", "KEY", by=by_alice)
+    secret_actions.delete_secret("team-a", "KEY", by=by_alice)
     with pytest.raises(Refused, match="keeps no secret KEY"):
         actions.start("team-a", "train", by=by_alice)
 
 
 @needs_rows
-def test_those_of_another_team_are_unknown(granted: Tenant, cluster: Cluster, job: Wanted, by_alice: Actor) -> None:
+def test_those_of_another_team_are_unknown(granted: Tenant, cluster: Cluster, job: LaunchSpec, by_alice: Actor) -> None:
     theirs = make.tenant(cluster, slug="team-b").namespaces.get()
     TeamSecret.objects.create(namespace=theirs, name="KEY", sealed=sealing.seal(CANARY), created_by=by_alice.person)
     with pytest.raises(Refused, match="keeps no secret KEY"):
@@ -178,7 +184,7 @@ def test_those_of_another_team_are_unknown(granted: Tenant, cluster: Cluster, jo
 # ---- what a run is given ---------------------------------------------------------------------------------------------
 
 
-def launched(wanted: Wanted, by: Actor) -> tuple[Workload, Run, RunSpec]:
+def launched(wanted: LaunchSpec, by: Actor) -> tuple[Workload, Run, RunSpec]:
     workload = actions.launch("team-a", wanted, by=by)
     run = Run.objects.get(workload=workload)
     return workload, run, RunSpec.from_json(run.spec)
@@ -189,16 +195,16 @@ def launched(wanted: Wanted, by: Actor) -> tuple[Workload, Run, RunSpec]:
 def test_the_run_reads_them_from_its_own_secret(
     granted: Tenant, request: pytest.FixtureRequest, kind: str, by_alice: Actor
 ) -> None:
-    secrets.put("team-a", "token", CANARY, by=by_alice)
+    secret_actions.put_secret("team-a", "token", CANARY, by=by_alice)
     said = Options(secrets=("token",), repository="https://github.com/owner/name")
     workload, run, spec = launched(replace(request.getfixturevalue(kind), options=said), by_alice)
 
     job = manifests.job(spec)
     pod = job["spec"]["template"]["spec"]
-    reference = {"secretKeyRef": {"name": manifests.run_name(spec), "key": "secret.token"}}
+    reference = {"secretKeyRef": {"name": manifests.job_name(spec), "key": "secret.token"}}
     assert {"name": "token", "valueFrom": reference} in pod["containers"][0]["env"]
     assert "token" not in [one["name"] for one in pod["initContainers"][0]["env"]]
-    made = run_secret.manifest(workload, run, spec, job_uid="1")
+    made = run_secret.run_secret_manifest(workload, run, spec, job_uid="1")
     assert made is not None
     opened = {key: base64.b64decode(value).decode() for key, value in made["data"].items()}
     assert opened["secret.token"] == CANARY
@@ -207,22 +213,22 @@ def test_the_run_reads_them_from_its_own_secret(
 
 
 @needs_rows
-def test_a_run_without_chosen_ones_gets_none(granted: Tenant, job: Wanted, by_alice: Actor) -> None:
-    secrets.put("team-a", "KEY", CANARY, by=by_alice)
+def test_a_run_without_chosen_ones_gets_none(granted: Tenant, job: LaunchSpec, by_alice: Actor) -> None:
+    secret_actions.put_secret("team-a", "KEY", CANARY, by=by_alice)
     _workload, _run, spec = launched(job, by_alice)
-    assert not run_secret.is_needed(spec)
+    assert not launch_spec.needs_secret(spec)
     assert "env" not in manifests.job(spec)["spec"]["template"]["spec"]["containers"][0]
 
 
 @needs_rows
 def test_without_the_key_nothing_is_given_and_the_log_says_which(
-    granted: Tenant, job: Wanted, by_alice: Actor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    granted: Tenant, job: LaunchSpec, by_alice: Actor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    secrets.put("team-a", "KEY", CANARY, by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", CANARY, by=by_alice)
     workload, run, spec = launched(replace(job, options=Options(secrets=("KEY",))), by_alice)
     monkeypatch.setattr(settings, "SECRETS_PRIVATE_KEY", "")
     with caplog.at_level(logging.ERROR):
-        assert run_secret.manifest(workload, run, spec, job_uid="1") is None
+        assert run_secret.run_secret_manifest(workload, run, spec, job_uid="1") is None
     assert "KEY" in caplog.text
 
 
@@ -237,7 +243,7 @@ def her(granted: Tenant, alice: User, client: Client) -> Client:
 
 @needs_rows
 def test_the_page_keeps_replaces_shows_and_deletes(
-    her: Client, job: Wanted, by_alice: Actor, django_assert_num_queries: Any
+    her: Client, job: LaunchSpec, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
     address = "/teams/team-a/secrets"
     assert her.post(address, {"name": "KEY", "value": CANARY}).status_code == 302
@@ -262,7 +268,7 @@ def test_the_page_keeps_replaces_shows_and_deletes(
 
 @needs_rows
 def test_a_viewer_looks_on(granted: Tenant, bob: User, by_alice: Actor, client: Client) -> None:
-    secrets.put("team-a", "KEY", CANARY, by=by_alice)
+    secret_actions.put_secret("team-a", "KEY", CANARY, by=by_alice)
     Membership.objects.filter(tenant=granted, user=bob).update(role="viewer")
     client.force_login(bob)
     shown = client.get("/teams/team-a/secrets").content.decode()
@@ -274,14 +280,14 @@ def test_a_viewer_looks_on(granted: Tenant, bob: User, by_alice: Actor, client: 
 
 @needs_rows
 def test_without_a_key_the_page_says_so_and_the_rest_works(
-    her: Client, job: Wanted, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
+    her: Client, job: LaunchSpec, by_alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "SECRETS_PUBLIC_KEY", "")
     shown = her.get("/teams/team-a/secrets").content.decode()
     assert "This portal keeps no secrets" in shown
     assert "Keep it" not in shown
     with pytest.raises(Refused, match="This portal keeps no secrets"):
-        secrets.put("team-a", "KEY", CANARY, by=by_alice)
+        secret_actions.put_secret("team-a", "KEY", CANARY, by=by_alice)
     assert her.get("/teams/team-a/launch").status_code == 200
     actions.launch("team-a", job, by=by_alice)
 
@@ -293,7 +299,7 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
     launch = "/teams/team-a/launch"
     assert "The team keeps no secrets." in her.get(launch).content.decode()
     for name in ("ONE", "TWO", "THREE"):
-        secrets.put("team-a", name, CANARY, by=by_alice)
+        secret_actions.put_secret("team-a", name, CANARY, by=by_alice)
 
     def ticked(text: str) -> set[str]:
         boxes = [part.split(">")[0] for part in text.split("<input") if 'name="secrets"' in part.split(">")[0]]
@@ -309,7 +315,7 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
     assert Workload.objects.get().options == {"secrets": ["ONE", "TWO"]}
     actions.stop("team-a", "train", by=by_alice)
     Run.objects.update(ended_at="2026-01-01T00:00:00Z", outcome="stopped")
-    secrets.delete("team-a", "TWO", by=by_alice)
+    secret_actions.delete_secret("team-a", "TWO", by=by_alice)
     again = her.get(f"{launch}?like=train").content.decode()
     assert ticked(again) == {"ONE"}
     assert "secret.ONE" in again  # in the plan, with its value left out
@@ -320,8 +326,8 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
 
 
 @needs_rows
-def test_the_api_puts_lists_and_deletes(granted: Tenant, alice: User, job: Wanted, client: Client) -> None:
-    _row, text = accounts.create_token(
+def test_the_api_puts_lists_and_deletes(granted: Tenant, alice: User, job: LaunchSpec, client: Client) -> None:
+    _row, text = api_token_actions.create_token(
         name="ci", scopes=["read", "launch"], expires_in_days=1, by=Actor(user=alice, via="page")
     )
     headers = {"authorization": f"Bearer {text}"}
@@ -358,7 +364,7 @@ def test_the_api_puts_lists_and_deletes(granted: Tenant, alice: User, job: Wante
 
 @needs_rows
 def test_the_value_is_nowhere_but_sealed(
-    her: Client, job: Wanted, by_alice: Actor, capfd: pytest.CaptureFixture[str]
+    her: Client, job: LaunchSpec, by_alice: Actor, capfd: pytest.CaptureFixture[str]
 ) -> None:
     her.post("/teams/team-a/secrets", {"name": "KEY", "value": CANARY})
     actions.launch("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
@@ -392,6 +398,6 @@ def test_the_list_costs_two_queries(
     granted: Tenant, namespace_a: Namespace, by_alice: Actor, django_assert_num_queries: Any
 ) -> None:
     for name in ("A", "B", "C"):
-        secrets.put("team-a", name, CANARY, by=by_alice)
+        secret_actions.put_secret("team-a", name, CANARY, by=by_alice)
     with django_assert_num_queries(2):
-        assert [row.name for row in team_secrets.rows(namespace_a)] == ["A", "B", "C"]
+        assert [row.name for row in secret_queries.secret_rows(namespace_a)] == ["A", "B", "C"]

@@ -8,24 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from accounts.actor import Actor
-from devcluster.api import Api
+from accounts.core.actor import Actor
+from devcluster.client.kube import Api
 from tenants.models import Namespace
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_ready
-from workloads import actions, secrets
-from workloads.options import Options
-from workloads.policy import Wanted
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 SAID = Options(secrets=("SEALED_CANARY",))
 
 
 def test_a_notebook_sees_the_value_and_nothing_of_it_stays(
-    namespace_a: Namespace, notebook: Wanted, by_alice: Actor, worker: Worker, admin: Api, unique: str
+    namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, unique: str
 ) -> None:
-    secrets.put("team-a", "SEALED_CANARY", f"live-{unique}", by=by_alice)
+    secret_actions.put_secret("team-a", "SEALED_CANARY", f"live-{unique}", by=by_alice)
     actions.launch("team-a", replace(notebook, options=SAID), by=by_alice)
     worker(lambda: is_ready("one"))
     wait_until(lambda: some_process_has(f"SEALED_CANARY=live-{unique}"))
@@ -35,9 +36,9 @@ def test_a_notebook_sees_the_value_and_nothing_of_it_stays(
 
 
 def test_a_job_has_a_secret_of_its_own_that_goes_with_it_whoever_deleted_it(
-    namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api, unique: str
+    namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, unique: str
 ) -> None:
-    secrets.put("team-a", "SEALED_CANARY", f"live-{unique}", by=by_alice)
+    secret_actions.put_secret("team-a", "SEALED_CANARY", f"live-{unique}", by=by_alice)
     actions.launch("team-a", replace(job, options=SAID), by=by_alice)
     worker(lambda: admin.find("v1/secrets", "train-1", namespace=namespace_a.name))
     data = admin.get("v1/secrets", "train-1", namespace=namespace_a.name)["data"]

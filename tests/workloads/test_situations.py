@@ -9,7 +9,7 @@ import pytest
 
 from tests.workloads.situations_nodes import ON_NODES
 from tests.workloads.situations_queue import IN_QUEUE
-from workloads.explain.said import FACTS
+from workloads.status.explain.types import FACTS
 
 HERE = Path(__file__).parent
 SITUATIONS = {**IN_QUEUE, **ON_NODES}

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass
-from cluster.kube import Kube
-from cluster.manifests import OWNER_LABEL
+from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
+from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api, Json
-from devcluster.kubelet import Kubelet
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests import make, queued
 from tests.workloads.conftest import Worker, provision
@@ -24,9 +25,9 @@ from tests.workloads.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.staged import until_as_written
 from tests.workloads.steps_followed import by_hand, follow
 from tests.workloads.test_problems_live import told
-from workloads import actions
-from workloads.options import Options
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -146,7 +147,7 @@ def of_kind(cluster: Cluster, kind: str, unique: str) -> GpuClass:
 
 
 @pytest.fixture
-def ask(scene: Scene, job: Wanted, by_alice: Actor) -> Callable[..., None]:
+def ask(scene: Scene, job: LaunchSpec, by_alice: Actor) -> Callable[..., None]:
     def launch(kind: str, name: str = "", *, units: int = 2, options: Options = SMALL) -> None:
         wanted = replace(job, name=name or kind, gpu_class=scene.classes[kind].slug, units=units, options=options)
         actions.launch("team-a", wanted, by=by_alice)
@@ -192,7 +193,7 @@ def test_what_nodes_hold_up(
 
     for name in ("cores", "memory", "spread", "dra", "unwell"):
         follow(by_hand, first[name].steps[0].href)
-    Kubelet(admin).deleted(stuck)
+    ScriptedKubelet(admin).deleted(stuck)
     admin.delete("batch/v1/jobs", made, namespace=namespace_a.name)
     # The operators do what they were told to.
     scene.patch("tainted", {"spec": {"taints": [TAINT]}})

@@ -15,12 +15,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from catalog.models import GpuClass, Image
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject
-from devcluster.api import Api, Json
-from devcluster.kubelet import Kubelet
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads.conftest import Worker, provision
@@ -28,10 +29,11 @@ from tests.workloads.situations_nodes import ON_NODES
 from tests.workloads.staged import until_as_written
 from tests.workloads.steps_followed import by_hand, follow
 from tests.workloads.test_problems_live import MISSING, UNPROVIDED, cpu, never_provided, on_nodes, told
-from workloads import actions, secrets
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run
-from workloads.options import Options
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -47,15 +49,15 @@ CLAIMS, VOLUMES = "v1/persistentvolumeclaims", "v1/persistentvolumes"
 
 
 def test_what_pods_and_storage_hold_up(
-    cpu: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None, job: Wanted,
+    cpu: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None, job: LaunchSpec,
     by_alice: Actor, by_hand: Client, worker: Worker, admin: Api, unique: str,
 ) -> None:  # fmt: skip
     make.grant(team_a, cpu, units=50)
     provision(namespace_a, kube_worker)
-    space, kubelet = namespace_a.name, Kubelet(admin)
+    space, kubelet = namespace_a.name, ScriptedKubelet(admin)
     admin.create(never_provided(space, unique))
     Image.objects.create(name="newer", reference="docker.io/library/python:3.15-slim", kind="job")
-    secrets.put("team-a", "MINE", "value", by=by_alice)
+    secret_actions.put_secret("team-a", "MINE", "value", by=by_alice)
 
     def ask(name: str, *, units: int = 1, volume: str = "", options: Options | None = None) -> None:
         wanted = replace(job, name=name, gpu_class=cpu.slug, units=units, volume=volume, options=options or Options())
@@ -131,19 +133,19 @@ def test_what_pods_and_storage_hold_up(
         assert runs == {"refused": 1, "config": 1, "robbed": 1, "oom": 2}
 
 
-def without_its_key(kubelet: Kubelet, pod: Json) -> None:
+def without_its_key(kubelet: ScriptedKubelet, pod: Json) -> None:
     """Somebody has changed its Secret."""
     namespace = pod["metadata"]["namespace"]
     kubelet.api.patch("v1/secrets", "config-1", {"data": {"secret.MINE": None}}, namespace=namespace)
     kubelet.config_error(pod, f"couldn't find key secret.MINE in Secret {namespace}/config-1")
 
 
-def without_its_secret(kubelet: Kubelet, pod: Json) -> None:
+def without_its_secret(kubelet: ScriptedKubelet, pod: Json) -> None:
     kubelet.api.delete("v1/secrets", "robbed-1", namespace=pod["metadata"]["namespace"])
     kubelet.config_error(pod, 'secret "robbed-1" not found')
 
 
-def kubelet_runs(kubelet: Kubelet, namespace: str, names: set[str]) -> bool:
+def kubelet_runs(kubelet: ScriptedKubelet, namespace: str, names: set[str]) -> bool:
     """Whatever is on a node now and has not begun; what needs its Secret waits until that is whole."""
     begun = set()
     for pod in kubelet.api.list("v1/pods", namespace=namespace):

@@ -13,10 +13,10 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from accounts.actor import Actor
-from cluster import queries as mirror_of
-from cluster.mirror import Mirror
+from accounts.core.actor import Actor
+from cluster.mirror.writer import MirrorWriter
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
+from cluster.reads import queries as mirror_of
 from tenants.models import Tenant
 from tests import mirrored
 from tests.preloaded import watch
@@ -26,17 +26,17 @@ from tests.workloads.situations import as_written
 from tests.workloads.situations_queue import IN_QUEUE
 from tests.workloads.steps_followed import help_of
 from tests.workloads.test_runs import is_running, run_of, shown
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Workload
-from workloads.phase import Phase
-from workloads.policy import Wanted
-from workloads.queries import KINDS_NEEDED
+from workloads.status.queries import WORKLOAD_KINDS
+from workloads.status.types import Phase
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def mirror(cluster: Cluster) -> Mirror:
+def mirror(cluster: Cluster) -> MirrorWriter:
     """Everything was listed; nothing of what comes now will be seen."""
     return mirrored.seen(cluster)
 
@@ -51,7 +51,7 @@ def later(seconds: int) -> None:
 @pytest.mark.usefixtures("provisioned")
 @pytest.mark.parametrize("age_s", [5, 60], ids=["since-the-last-beat", "for-long"])
 def test_units_are_not_given_back_on_the_word_of_a_watcher_that_is_away(
-    job: Wanted, by_alice: Actor, worker: Worker, mirror: Mirror, age_s: int
+    job: LaunchSpec, by_alice: Actor, worker: Worker, mirror: MirrorWriter, age_s: int
 ) -> None:
     """Its Job and pod were never mirrored; the pod may still be ending on its node."""
     actions.launch("team-a", job, by=by_alice)
@@ -71,7 +71,7 @@ def test_units_are_not_given_back_on_the_word_of_a_watcher_that_is_away(
 
 @pytest.mark.usefixtures("provisioned")
 def test_what_takes_long_to_end_is_asked_less_often(
-    job: Wanted, by_alice: Actor, worker: Worker, mirror: Mirror
+    job: LaunchSpec, by_alice: Actor, worker: Worker, mirror: MirrorWriter
 ) -> None:
     """A node that is gone keeps its pods for hours; the watcher says when they go."""
     actions.launch("team-a", job, by=by_alice)
@@ -86,7 +86,7 @@ def test_what_takes_long_to_end_is_asked_less_often(
 
 
 def test_what_became_of_an_earlier_runs_job_is_not_said_of_this_one(
-    granted: Tenant, job: Wanted, by_alice: Actor, cluster: Cluster, mirror: Mirror
+    granted: Tenant, job: LaunchSpec, by_alice: Actor, cluster: Cluster, mirror: MirrorWriter
 ) -> None:
     """A finished job is kept for its log; the next run has no Job yet."""
     workload = actions.launch("team-a", job, by=by_alice)
@@ -106,7 +106,7 @@ def test_what_became_of_an_earlier_runs_job_is_not_said_of_this_one(
 
 
 def test_a_run_that_the_watcher_never_saw_is_not_called_gone(
-    provisioned: Tenant, job: Wanted, by_alice: Actor, worker: Worker, cluster: Cluster, services: dict[str, Any],
+    provisioned: Tenant, job: LaunchSpec, by_alice: Actor, worker: Worker, cluster: Cluster, services: dict[str, Any],
     tmp_path: Path,
 ) -> None:  # fmt: skip
     """It died while one ran; the next is launched all the same, and is seen when it is there again."""
@@ -128,7 +128,7 @@ def a_watcher(cluster: Cluster, services: dict[str, Any], folder: Path) -> Itera
     log = folder / "watcher.log"
     process = watch(kubeconfig=services["kubeconfigs"]["watcher"], log=log)
     try:
-        wait_until(lambda: mirror_of.as_of(cluster.pk, *KINDS_NEEDED).is_current, story=log.read_text)
+        wait_until(lambda: mirror_of.as_of(cluster.pk, *WORKLOAD_KINDS).is_current, story=log.read_text)
         yield
     finally:
         process.kill()

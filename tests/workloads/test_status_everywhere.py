@@ -8,19 +8,22 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
+from cluster.mirror.records.nodes import image_key
 from cluster.models import AppliedObject, MirrorNode, MirrorPod
-from cluster.records import image_key
-from portal.due import Deadline, owner_label
+from portal.core.due import Deadline, owner_label
 from tenants.models import Namespace, Tenant
 from tests import mirrored
 from tests.workloads import running
-from workloads import queries, shown
+from workloads.core import workload_sql
+from workloads.gateway import queries as gateway_queries
 from workloads.models import Run, Workload
-from workloads.reconcile import reconcile
+from workloads.pages import shown
+from workloads.runs.reconcile import reconcile
+from workloads.status import queries, workload_row
 
 pytestmark = pytest.mark.django_db
 
@@ -50,8 +53,8 @@ def put(one: Workload, *, phase: str, main: dict[str, Any], before: list[dict[st
     MirrorPod.objects.filter(name=pod.name).update(record=record, phase=phase)
 
 
-def row() -> queries.WorkloadRow:
-    return queries.rows(queries.with_names(Workload.objects.all()))[0]
+def row() -> workload_row.WorkloadRow:
+    return queries.workload_rows(workload_sql.with_related(Workload.objects.all()))[0]
 
 
 def test_a_clone_that_failed_is_told_alike_everywhere(one: Workload, alice: User, client: Client) -> None:
@@ -94,7 +97,7 @@ def test_the_log_is_that_of_the_clone_while_it_runs_and_when_it_failed(
     one: Workload, by_alice: Actor, clone: dict[str, Any], main: dict[str, Any], expected: str
 ) -> None:
     put(one, phase="Pending", main=main, before=[clone])
-    _namespace, source = queries.log_source(by_alice, "team-a", "one")
+    _namespace, source = gateway_queries.log_source(by_alice, "team-a", "one")
     assert (source.container if source else "") == expected
 
 

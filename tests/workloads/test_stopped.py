@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import MirrorJob, MirrorPod
-from portal.due import Deadline
+from portal.core.due import Deadline
 from tenants.models import Namespace
 from tests.workloads import running
 from workloads.models import Run, Workload
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 STOP = timezone.now().replace(microsecond=600_000)
 

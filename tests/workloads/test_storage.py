@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 from django.test import Client
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from portal.errors import Refused
+from portal.core.errors import Refused
 from tenants.models import Namespace, Tenant
 from tests import make, mirrored
 from tests.tenants.test_storage import claim
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch import queries as launch_queries
+from workloads.launch.types import LaunchSpec
 from workloads.models import Volume
-from workloads.policy import Wanted
-from workloads.queries import launching
-from workloads.queries.storage import storage_facts
-from workloads.volume_policy import StorageFacts, may_make
+from workloads.storage.policy import StorageFacts, may_create
+from workloads.storage.queries import storage_facts
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,7 @@ def storage(granted: Tenant, a100: GpuClass) -> GpuClass:
     ],
 )
 def test_what_has_room(used: int | None, gib: int, told: str) -> None:
-    refusal = may_make(StorageFacts("storage", "Storage", 50, used), gib)
+    refusal = may_create(StorageFacts("storage", "Storage", 50, used), gib)
     if not told:
         assert refusal is None
         return
@@ -54,7 +54,7 @@ def test_what_has_room(used: int | None, gib: int, told: str) -> None:
 
 
 def test_a_cluster_that_offers_no_storage_bounds_no_volume(
-    granted: Tenant, namespace_a: Namespace, notebook: Wanted, by_alice: Actor
+    granted: Tenant, namespace_a: Namespace, notebook: LaunchSpec, by_alice: Actor
 ) -> None:
     assert storage_facts(namespace_a) is None
     actions.launch(granted.slug, replace(notebook, volume="data", volume_gib=2000), by=by_alice)
@@ -62,7 +62,7 @@ def test_a_cluster_that_offers_no_storage_bounds_no_volume(
 
 
 def test_a_volume_that_has_no_room_is_refused_and_one_that_is_there_is_attached(
-    granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: Wanted, by_alice: Actor
+    granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: LaunchSpec, by_alice: Actor
 ) -> None:
     theirs = [claim("old", namespace_a.name, 20), claim("theirs", "elsewhere", 40)]
     mirrored.seen(storage.cluster, PersistentVolumeClaim=theirs)
@@ -78,7 +78,7 @@ def test_a_volume_that_has_no_room_is_refused_and_one_that_is_there_is_attached(
 
 
 def test_the_form_shows_it_beside_the_size_and_leads_to_a_filled_request(
-    granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: Wanted, alice: User
+    granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: LaunchSpec, alice: User
 ) -> None:
     mirrored.seen(storage.cluster, PersistentVolumeClaim=[claim("old", namespace_a.name, 45)])
     client = Client()
@@ -93,8 +93,8 @@ def test_the_form_shows_it_beside_the_size_and_leads_to_a_filled_request(
 
 
 def test_nothing_is_launched_on_storage(
-    granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: Wanted, by_alice: Actor
+    granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: LaunchSpec, by_alice: Actor
 ) -> None:
-    assert [one.slug for one, _ in launching.classes_for(namespace_a)] == [notebook.gpu_class]
+    assert [one.slug for one, _ in launch_queries.launchable_classes(namespace_a)] == [notebook.gpu_class]
     with pytest.raises(Refused, match="nothing runs on it"):
         actions.launch(granted.slug, replace(notebook, gpu_class=storage.slug), by=by_alice)

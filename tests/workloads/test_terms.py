@@ -10,16 +10,16 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.models import GpuClass
-from portal.errors import Refused
+from portal.core.errors import Refused
+from tenants.class_access.actions import accept_terms
 from tenants.models import Tenant, TermsAccepted
-from tenants.terms import accept_terms
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
-from workloads.policy import Wanted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("granted")]
 WORDS = "No personal data on this class."
@@ -41,7 +41,7 @@ def verbs() -> list[str]:
 
 
 @pytest.mark.usefixtures("with_terms")
-def test_a_launch_without_the_tick_is_refused_and_leaves_nothing(job: Wanted, by_alice: Actor) -> None:
+def test_a_launch_without_the_tick_is_refused_and_leaves_nothing(job: LaunchSpec, by_alice: Actor) -> None:
     with pytest.raises(Refused) as refused:
         actions.launch("team-a", job, by=by_alice)
     refusal = refused.value.refusal
@@ -52,7 +52,7 @@ def test_a_launch_without_the_tick_is_refused_and_leaves_nothing(job: Wanted, by
 
 
 def test_a_tick_is_written_once_and_asked_of_each_person(
-    with_terms: GpuClass, job: Wanted, by_alice: Actor, by_bob: Actor, django_assert_num_queries: Any
+    with_terms: GpuClass, job: LaunchSpec, by_alice: Actor, by_bob: Actor, django_assert_num_queries: Any
 ) -> None:
     actions.launch("team-a", replace(job, accept_terms=2), by=by_alice)
     assert verbs() == ["terms.accepted", "workload.launched"]
@@ -67,7 +67,7 @@ def test_a_tick_is_written_once_and_asked_of_each_person(
 
 
 def test_a_new_version_asks_again_and_a_tick_for_the_old_one_is_refused(
-    with_terms: GpuClass, job: Wanted, by_alice: Actor
+    with_terms: GpuClass, job: LaunchSpec, by_alice: Actor
 ) -> None:
     actions.launch("team-a", replace(job, accept_terms=2), by=by_alice)
     GpuClass.objects.filter(pk=with_terms.pk).update(terms_version=3)
@@ -78,7 +78,7 @@ def test_a_new_version_asks_again_and_a_tick_for_the_old_one_is_refused(
     assert accepted() == [("Alice", 2), ("Alice", 3)]
 
 
-def test_another_run_asks_too(with_terms: GpuClass, job: Wanted, by_alice: Actor, by_bob: Actor) -> None:
+def test_another_run_asks_too(with_terms: GpuClass, job: LaunchSpec, by_alice: Actor, by_bob: Actor) -> None:
     workload = actions.launch("team-a", replace(job, accept_terms=2), by=by_alice)
     Run.objects.filter(workload=workload).update(ended_at=timezone.now(), outcome="failed")
 
@@ -103,9 +103,9 @@ def test_the_action_accepts_only_what_is_in_force(with_terms: GpuClass, by_alice
 
 
 @pytest.mark.usefixtures("with_terms")
-def test_by_rest_with_the_way_out(job: Wanted, bob: User) -> None:
+def test_by_rest_with_the_way_out(job: LaunchSpec, bob: User) -> None:
     by = Actor(user=bob, via="page")
-    _row, token = accounts.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by)
+    _row, token = api_token_actions.create_token(name="ci", scopes=["read", "launch"], expires_in_days=1, by=by)
 
     def send(method: str, path: str, **body: Any) -> Any:
         return getattr(Client(), method)(
@@ -128,9 +128,11 @@ def test_by_rest_with_the_way_out(job: Wanted, bob: User) -> None:
     assert accepted() == [("Bob", 2)]
 
 
-def test_a_run_is_started_by_rest_with_the_tick(with_terms: GpuClass, job: Wanted, by_alice: Actor, bob: User) -> None:
+def test_a_run_is_started_by_rest_with_the_tick(
+    with_terms: GpuClass, job: LaunchSpec, by_alice: Actor, bob: User
+) -> None:
     actions.declare("team-a", replace(job, accept_terms=2), by=by_alice)
-    _row, token = accounts.create_token(
+    _row, token = api_token_actions.create_token(
         name="ci", scopes=["read", "launch"], expires_in_days=1, by=Actor(user=bob, via="page")
     )
     headers = {"authorization": f"Bearer {token}"}
@@ -141,7 +143,7 @@ def test_a_run_is_started_by_rest_with_the_tick(with_terms: GpuClass, job: Wante
     assert answer.status_code == 201
 
 
-def test_on_the_launch_page(with_terms: GpuClass, job: Wanted, alice: User, client: Client) -> None:
+def test_on_the_launch_page(with_terms: GpuClass, job: LaunchSpec, alice: User, client: Client) -> None:
     client.force_login(alice)
     page = client.get(f"/teams/team-a/launch?gpu_class={with_terms.slug}").content.decode()
     assert f'name="accept_terms" value="{with_terms.slug}:2"' in page
@@ -165,7 +167,7 @@ def test_on_the_launch_page(with_terms: GpuClass, job: Wanted, alice: User, clie
 
 
 def test_on_the_page_of_a_workload_that_is_over(
-    with_terms: GpuClass, job: Wanted, by_alice: Actor, bob: User, client: Client
+    with_terms: GpuClass, job: LaunchSpec, by_alice: Actor, bob: User, client: Client
 ) -> None:
     workload = actions.launch("team-a", replace(job, accept_terms=2), by=by_alice)
     Run.objects.filter(workload=workload).update(ended_at=timezone.now(), outcome="failed")
@@ -179,6 +181,6 @@ def test_on_the_page_of_a_workload_that_is_over(
     assert accepted() == [("Alice", 2), ("Bob", 2)]
 
 
-def test_a_class_without_terms_asks_nothing(granted: Tenant, job: Wanted, by_alice: Actor) -> None:
+def test_a_class_without_terms_asks_nothing(granted: Tenant, job: LaunchSpec, by_alice: Actor) -> None:
     actions.launch("team-a", replace(job, accept_terms=7), by=by_alice)
     assert (accepted(), verbs()) == ([], ["workload.launched"])

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import pytest
 
-from accounts.actor import Actor
-from catalog import queries as catalog
+from accounts.core.actor import Actor
+from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.models import Cluster
-from devcluster import hardware
-from devcluster.api import Api
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker, provision
 from tests.workloads.test_runs import is_running, shown
-from workloads import actions
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run
-from workloads.phase import Phase
-from workloads.policy import Wanted
+from workloads.status.types import Phase
 
 CARDS, TURNS = 4, 4
 RESOURCE = "nvidia.com/gpu.shared"
@@ -78,14 +78,16 @@ def running() -> int:
 
 
 def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
-    team: Tenant, turns: GpuClass, job: Wanted, by_alice: Actor, worker: Worker, node: str, admin: Api
+    team: Tenant, turns: GpuClass, job: LaunchSpec, by_alice: Actor, worker: Worker, node: str, admin: Api
 ) -> None:
-    wait_until(lambda: catalog.capacities(turns.cluster, [turns])[turns.pk].free == 16, what="16 units are free")
+    wait_until(
+        lambda: capacity_queries.capacities(turns.cluster, [turns])[turns.pk].free == 16, what="16 units are free"
+    )
     names = [f"lab-{number:02}" for number in range(1, CARDS * TURNS + 1)]
     for name in names:
         actions.launch("team-a", replace(job, name=name, gpu_class=turns.slug), by=by_alice)
     worker(lambda: running() == 16 and all(map(is_running, names)), within_s=120)
-    capacity = catalog.capacities(turns.cluster, [turns])[turns.pk]
+    capacity = capacity_queries.capacities(turns.cluster, [turns])[turns.pk]
     assert (capacity.allocatable, capacity.used, capacity.free) == (16, 16, 0)
     assert {shown(name).status.facts["node"] for name in names} == {node}
 

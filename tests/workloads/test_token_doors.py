@@ -7,17 +7,17 @@ import json
 import pytest
 from django.utils import timezone
 
-from accounts import actions as accounts
-from accounts.actor import Actor
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, Role, User
 from catalog.models import GpuClass
-from portal.errors import Refused
-from tenants import team_tokens
+from portal.core.errors import Refused
+from tenants.members.tokens import actions as token_actions
 from tenants.models import Membership, Namespace, Tenant
 from tests import make
 from tests.workloads import running
 from tests.workloads.doors_process import Doors
-from workloads.watching import Access, Watcher, caller, may_watch
+from workloads.gateway.stream_access import StreamAccess, StreamViewer, may_watch, stream_caller
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ def namespace_b(namespace_a: Namespace, nora: User) -> Namespace:
 
 def of_team(user: User, *scopes: str) -> tuple[ApiToken, str]:
     by = Actor(user, "page")
-    return team_tokens.create("team-a", name="ci", scopes=scopes or ["read"], expires_in_days=3, by=by)
+    return token_actions.create_team_token("team-a", name="ci", scopes=scopes or ["read"], expires_in_days=3, by=by)
 
 
 def personal(user: User, *scopes: str) -> str:
     by = Actor(user, "page")
-    return accounts.create_token(name="own", scopes=scopes, expires_in_days=3, by=by)[1]
+    return api_token_actions.create_token(name="own", scopes=scopes, expires_in_days=3, by=by)[1]
 
 
 # ---- as rows -------------------------------------------------------------------------------------------------------
@@ -51,14 +51,14 @@ def personal(user: User, *scopes: str) -> str:
 @pytest.mark.django_db
 def test_a_teams_token_watches_its_team_alone(namespace_a: Namespace, namespace_b: Namespace, nora: User) -> None:
     token, text = of_team(nora)
-    found = caller(session_key="", bearer=text)
+    found = stream_caller(session_key="", bearer=text)
     assert found is not None
     by, session_key, prefix = found
     assert (by.user, by.confined_to, by.sees_all, session_key, prefix) == (nora, "team-a", False, "", token.prefix)
     assert [may_watch(by, one.name) for one in (namespace_a, namespace_b)] == [True, False]
 
-    own, other = (Watcher(nora.pk, one.name, token_prefix=token.prefix) for one in (namespace_a, namespace_b))
-    access = Access()
+    own, other = (StreamViewer(nora.pk, one.name, token_prefix=token.prefix) for one in (namespace_a, namespace_b))
+    access = StreamAccess()
     assert access.still_allowed({own, other}) == {own}
     # Staff without their membership: of the role nothing is in the token.
     Membership.objects.filter(user=nora, tenant__slug="team-a").delete()
@@ -70,18 +70,18 @@ def test_an_own_token_of_staff_watches_every_team(namespace_a: Namespace, namesp
     own = personal(nora, "read")
     prefix = ApiToken.objects.get().prefix
     Membership.objects.all().delete()
-    watchers = {Watcher(nora.pk, one.name, token_prefix=prefix) for one in (namespace_a, namespace_b)}
-    assert Access().still_allowed(watchers) == watchers
+    watchers = {StreamViewer(nora.pk, one.name, token_prefix=prefix) for one in (namespace_a, namespace_b)}
+    assert StreamAccess().still_allowed(watchers) == watchers
     ApiToken.objects.update(revoked_at=timezone.now())
-    assert Access().still_allowed(watchers) == set()
+    assert StreamAccess().still_allowed(watchers) == set()
     with pytest.raises(Refused) as refused:
-        caller(session_key="", bearer=own)
+        stream_caller(session_key="", bearer=own)
     assert refused.value.code == "token_revoked"
 
 
 @pytest.mark.django_db
 def test_who_asks_brings_the_scopes_of_the_token_and_no_others(alice: User) -> None:
-    found = caller(session_key="", bearer=personal(alice, "read", "launch"))
+    found = stream_caller(session_key="", bearer=personal(alice, "read", "launch"))
     assert found is not None
     assert found[0].scopes == {"read", "launch"}
 

@@ -14,8 +14,10 @@ from tests.workloads import running
 from tests.workloads.problems import PROBLEMS
 from tests.workloads.test_next_steps_read import NEEDED, mirror_wait
 from tests.workloads.test_problems import told
-from workloads import queries, unheard
+from workloads.core import workload_sql
 from workloads.models import Workload
+from workloads.status import queries
+from workloads.status.explain import unexplained
 
 FALLBACKS = {
     "key missing": "container_config",
@@ -27,7 +29,7 @@ FALLBACKS = {
 def test_what_has_words_of_its_own_is_no_unheard_text(problem: object) -> None:
     found = told(problem)  # type: ignore[arg-type]
     if found.explained is not None:
-        assert unheard.is_unheard(found.explained) == (found.reason in FALLBACKS.values())
+        assert unexplained.is_unexplained(found.explained) == (found.reason in FALLBACKS.values())
 
 
 def counted() -> float:
@@ -46,5 +48,5 @@ def test_a_text_is_counted_once_however_often_somebody_looks(
     for name in ("one", "two"):
         mirror_wait(running.workload(namespace_a, a100, name=name, by=alice), "words that nobody has heard")
     for _look in range(3):
-        queries.rows(queries.with_names(Workload.objects.all()))
+        queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
     assert counted() - before == 2

@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from accounts.actor import Actor
-from devcluster.api import Api
-from devcluster.kubelet import Kubelet, runs
+from accounts.core.actor import Actor
+from devcluster.client.kube import Api
+from devcluster.kubelet.scripted import ScriptedKubelet, runs
 from tenants.models import Namespace
 from tests import churn_ends
 from tests.churn_accounts import Accounts
 from tests.workloads.conftest import Worker
 from tests.workloads.test_runs import is_running, run_of
-from workloads import actions
-from workloads.policy import Wanted
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
 # Generous: the machine may be busy with other tests.
@@ -27,9 +27,9 @@ SOON_S = 30.0
 
 @pytest.mark.parametrize("end", ["done", "crashed", "stopped"])
 def test_units_are_free_soon_after_the_pods_end(
-    namespace_a: Namespace, job: Wanted, by_alice: Actor, worker: Worker, admin: Api, end: str
+    namespace_a: Namespace, job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, end: str
 ) -> None:
-    kubelet, accounts = Kubelet(admin), Accounts(admin, namespace_a)
+    kubelet, accounts = ScriptedKubelet(admin), Accounts(admin, namespace_a)
     with kubelet.claim(namespace_a.name, script=runs), churn_ends.heard(accounts) as ends:
         actions.launch("team-a", replace(job, units=2), by=by_alice)
         worker(lambda: is_running("train"))

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass
-from cluster.kube import Kube
+from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
+from cluster.manifests.run_spec import RunSpec
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod
-from cluster.run_spec import RunSpec
-from devcluster.api import Api
-from portal.due import Deadline
+from devcluster.client.kube import Api
+from portal.core.due import Deadline
 from tenants.models import Namespace
 from tests import make
 from tests.workloads import running
-from workloads import actions
+from workloads.launch import actions
 from workloads.models import Run, Workload
-from workloads.reconcile import reconcile
+from workloads.runs.reconcile import reconcile
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("provisioned")]
 

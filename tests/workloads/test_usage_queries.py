@@ -12,8 +12,17 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tests import make
 from tests.workloads import running
-from workloads.models import Run, UsageHour, UsageSample, Workload
-from workloads.queries.usage import MemberHours, Usage, Wait, classes_used, hours_by_member, usage_of, waits_of
+from workloads.models import Run, Workload
+from workloads.usage.models import UsageHour, UsageSample
+from workloads.usage.queries import (
+    MemberHours,
+    Usage,
+    WaitStatistics,
+    classes_used,
+    hours_by_member,
+    usage_of,
+    waits_of,
+)
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SINCE = AT - timedelta(hours=10)
@@ -105,7 +114,7 @@ def test_the_median_is_of_those_that_were_given_quota_the_share_of_all(
     run(namespace_a, a100, alice, requested_at=AT - timedelta(seconds=20))
     run(namespace_a, a100, alice, requested_at=SINCE - HOUR, admitted_at=AT)
     found = waits_of(team_a, [a100], since=SINCE, at=AT)[a100.pk]
-    assert found == Wait(runs=6, waited=3, median_s=30.0)
+    assert found == WaitStatistics(runs=6, waited=3, median_s=30.0)
     assert found.share == 0.5
 
 
@@ -113,7 +122,7 @@ def test_where_nothing_queues_the_start_ends_the_wait(
     a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User
 ) -> None:
     run(namespace_a, a100, alice, requested_at=AT - HOUR, started_at=AT - HOUR + 2 * MINUTE)
-    assert waits_of(team_a, [a100], since=SINCE, at=AT) == {a100.pk: Wait(1, 1, 120.0)}
+    assert waits_of(team_a, [a100], since=SINCE, at=AT) == {a100.pk: WaitStatistics(1, 1, 120.0)}
 
 
 def test_without_runs_no_wait_is_known(a100: GpuClass, team_a: Tenant, namespace_a: Namespace, alice: User) -> None:
@@ -122,7 +131,7 @@ def test_without_runs_no_wait_is_known(a100: GpuClass, team_a: Tenant, namespace
     run(stranger, a100, alice, requested_at=AT - HOUR, admitted_at=AT)
     run(namespace_a, other, alice, requested_at=AT - HOUR, admitted_at=AT)
     found = waits_of(team_a, [a100], since=SINCE, at=AT)
-    assert found == {a100.pk: Wait(0, 0, None)}
+    assert found == {a100.pk: WaitStatistics(0, 0, None)}
     assert found[a100.pk].share is None
 
 

@@ -11,24 +11,27 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actor import Actor
+from accounts.core.actor import Actor
 from accounts.models import Event, User
-from cluster.kube import Kube, NotFound
+from cluster.client.errors import NotFound
+from cluster.client.kube import Kube
 from cluster.models import AppliedObject
-from portal import due
-from portal.due import DONE, Deadline
-from portal.errors import Refused
+from portal.core import due
+from portal.core.due import DONE, Deadline
+from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests import make, mirrored
 from tests.tenants.test_storage import claim
 from tests.threads import in_threads
 from tests.waiting import wait_until
 from tests.workloads.conftest import Worker
-from workloads import actions, volumes
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Volume
-from workloads.policy import Wanted
-from workloads.queries.volumes import deletes_at
-from workloads.volume_policy import GRACE
+from workloads.storage import actions as storage_actions
+from workloads.storage import reconcile as storage_reconcile
+from workloads.storage.policy import GRACE
+from workloads.storage.queries import deletes_at
 
 
 def ended(name: str = "one") -> None:
@@ -40,7 +43,7 @@ def long_asked() -> None:
 
 
 @pytest.fixture
-def with_data(granted: Tenant, notebook: Wanted, by_alice: Actor, db: None) -> Wanted:
+def with_data(granted: Tenant, notebook: LaunchSpec, by_alice: Actor, db: None) -> LaunchSpec:
     """Alice's notebook, with the volume that it made."""
     wanted = replace(notebook, volume="data")
     actions.launch(granted.slug, wanted, by=by_alice)
@@ -49,7 +52,7 @@ def with_data(granted: Tenant, notebook: Wanted, by_alice: Actor, db: None) -> W
 
 @pytest.mark.django_db
 class TestOneRunAtATime:
-    def test_a_second_launch_is_told_who_has_it(self, with_data: Wanted, by_bob: Actor) -> None:
+    def test_a_second_launch_is_told_who_has_it(self, with_data: LaunchSpec, by_bob: Actor) -> None:
         with pytest.raises(Refused, match=r"used by one, which Alice started on .*; one run at a time.*Stop one") as no:
             actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
         assert (no.value.refusal.code, no.value.refusal.field) == ("volume_in_use", "volume")
@@ -57,7 +60,7 @@ class TestOneRunAtATime:
         ended()
         actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
 
-    def test_so_is_who_starts_again(self, with_data: Wanted, by_alice: Actor) -> None:
+    def test_so_is_who_starts_again(self, with_data: LaunchSpec, by_alice: Actor) -> None:
         ended()
         actions.launch("team-a", replace(with_data, name="two"), by=by_alice)
         with pytest.raises(Refused, match="used by two"):
@@ -65,18 +68,20 @@ class TestOneRunAtATime:
         ended("two")
         assert actions.start("team-a", "one", by=by_alice).number == 2
 
-    def test_another_workload_may_be_declared_with_it_meanwhile(self, with_data: Wanted, by_alice: Actor) -> None:
+    def test_another_workload_may_be_declared_with_it_meanwhile(self, with_data: LaunchSpec, by_alice: Actor) -> None:
         workload, _ = actions.declare("team-a", replace(with_data, name="two"), by=by_alice)
         assert workload.volume == Volume.objects.get()
 
-    def test_a_volume_of_that_name_in_another_team_is_another(self, with_data: Wanted, namespace_a: Namespace) -> None:
+    def test_a_volume_of_that_name_in_another_team_is_another(
+        self, with_data: LaunchSpec, namespace_a: Namespace
+    ) -> None:
         team_b = make.tenant(namespace_a.cluster, slug="team-b")
         other = Volume.objects.create(namespace=Namespace.objects.get(tenant=team_b), name="data", size_gib=1)
-        volumes.take(other)
+        storage_actions.attach(other)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_starts_at_the_same_moment_one_gets_it(with_data: Wanted, by_alice: Actor) -> None:
+def test_of_two_starts_at_the_same_moment_one_gets_it(with_data: LaunchSpec, by_alice: Actor) -> None:
     ended()
     actions.declare("team-a", replace(with_data, name="two"), by=by_alice)
     names, refused = iter(["one", "two"]), []
@@ -94,15 +99,15 @@ def test_of_two_starts_at_the_same_moment_one_gets_it(with_data: Wanted, by_alic
 
 @pytest.mark.django_db
 class TestDeleting:
-    def test_not_while_a_run_has_it(self, with_data: Wanted, by_alice: Actor) -> None:
+    def test_not_while_a_run_has_it(self, with_data: LaunchSpec, by_alice: Actor) -> None:
         with pytest.raises(Refused, match=r"used by one, which Alice started on .*\. Stop one first"):
-            volumes.request_delete("team-a", "data", by=by_alice)
+            storage_actions.request_delete("team-a", "data", by=by_alice)
         assert Volume.objects.get().delete_requested_at is None
 
-    def test_it_has_a_grace_in_which_nothing_starts_with_it(self, with_data: Wanted, by_alice: Actor) -> None:
+    def test_it_has_a_grace_in_which_nothing_starts_with_it(self, with_data: LaunchSpec, by_alice: Actor) -> None:
         ended()
-        volume = volumes.request_delete("team-a", "data", by=by_alice)
-        volumes.request_delete("team-a", "data", by=by_alice)
+        volume = storage_actions.request_delete("team-a", "data", by=by_alice)
+        storage_actions.request_delete("team-a", "data", by=by_alice)
         assert Event.objects.filter(verb="volume.delete_asked").count() == 1
         for attempt in (
             lambda: actions.start("team-a", "one", by=by_alice),
@@ -112,62 +117,62 @@ class TestDeleting:
             with pytest.raises(Refused, match="The volume data is deleted on") as no:
                 attempt()
             assert no.value.refusal.code == "volume_going"
-        outcome = volumes.reconcile(volume, Deadline(), kube=None)  # type: ignore[arg-type]
+        outcome = storage_reconcile.reconcile(volume, Deadline(), kube=None)  # type: ignore[arg-type]
         assert outcome.clock == deletes_at(volume)
 
-    def test_it_can_be_kept_after_all(self, with_data: Wanted, by_alice: Actor, by_bob: Actor) -> None:
+    def test_it_can_be_kept_after_all(self, with_data: LaunchSpec, by_alice: Actor, by_bob: Actor) -> None:
         ended()
         with pytest.raises(Refused, match="Nobody asked to delete data"):
-            volumes.keep("team-a", "data", by=by_bob)
-        volumes.request_delete("team-a", "data", by=by_alice)
-        volumes.keep("team-a", "data", by=by_bob)
-        assert volumes.reconcile(Volume.objects.get(), Deadline(), kube=None) == DONE  # type: ignore[arg-type]
+            storage_actions.cancel_delete("team-a", "data", by=by_bob)
+        storage_actions.request_delete("team-a", "data", by=by_alice)
+        storage_actions.cancel_delete("team-a", "data", by=by_bob)
+        assert storage_reconcile.reconcile(Volume.objects.get(), Deadline(), kube=None) == DONE  # type: ignore[arg-type]
         actions.start("team-a", "one", by=by_alice)
 
-    def test_when_its_time_is_over_it_is_too_late(self, with_data: Wanted, by_alice: Actor) -> None:
+    def test_when_its_time_is_over_it_is_too_late(self, with_data: LaunchSpec, by_alice: Actor) -> None:
         ended()
-        volumes.request_delete("team-a", "data", by=by_alice)
+        storage_actions.request_delete("team-a", "data", by=by_alice)
         Volume.objects.update(delete_requested_at=timezone.now() - GRACE + timedelta(minutes=1))
-        volumes.keep("team-a", "data", by=by_alice)
-        volumes.request_delete("team-a", "data", by=by_alice)
+        storage_actions.cancel_delete("team-a", "data", by=by_alice)
+        storage_actions.request_delete("team-a", "data", by=by_alice)
         long_asked()
         with pytest.raises(Refused, match="It is too late"):
-            volumes.keep("team-a", "data", by=by_alice)
+            storage_actions.cancel_delete("team-a", "data", by=by_alice)
 
     def test_a_member_deletes_what_nobody_else_used(
-        self, with_data: Wanted, by_alice: Actor, by_bob: Actor, alice: User
+        self, with_data: LaunchSpec, by_alice: Actor, by_bob: Actor, alice: User
     ) -> None:
         ended()
         with pytest.raises(Refused, match="Only owners and managers") as no:
-            volumes.request_delete("team-a", "data", by=by_bob)
+            storage_actions.request_delete("team-a", "data", by=by_bob)
         assert no.value.refusal.status == 403
         Membership.objects.filter(user=alice).update(role="member")
-        volumes.request_delete("team-a", "data", by=by_alice)
-        volumes.keep("team-a", "data", by=by_alice)
+        storage_actions.request_delete("team-a", "data", by=by_alice)
+        storage_actions.cancel_delete("team-a", "data", by=by_alice)
         actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
         ended("two")
         with pytest.raises(Refused, match="Only owners and managers"):
-            volumes.request_delete("team-a", "data", by=by_alice)
+            storage_actions.request_delete("team-a", "data", by=by_alice)
 
-    def test_a_stranger_knows_of_none(self, with_data: Wanted, by_charlie: Actor) -> None:
-        for verb in (volumes.request_delete, volumes.keep):
+    def test_a_stranger_knows_of_none(self, with_data: LaunchSpec, by_charlie: Actor) -> None:
+        for verb in (storage_actions.request_delete, storage_actions.cancel_delete):
             with pytest.raises(Refused) as no:
                 verb("team-a", "data", by=by_charlie)
             assert no.value.refusal.status == 404
 
-    def test_viewers_look_on(self, with_data: Wanted, granted: Tenant) -> None:
+    def test_viewers_look_on(self, with_data: LaunchSpec, granted: Tenant) -> None:
         ended()
         viewer = make.user("Vera")
         make.member(granted, viewer, Membership.Role.VIEWER)
         with pytest.raises(Refused, match="Only owners and managers"):
-            volumes.request_delete("team-a", "data", by=Actor(user=viewer, via="page"))
+            storage_actions.request_delete("team-a", "data", by=Actor(user=viewer, via="page"))
 
 
 PAGE, API = "/teams/team-a/volumes", "/api/v1/volumes"
 
 
 @pytest.fixture
-def at(with_data: Wanted, alice: User, client: Client) -> Client:
+def at(with_data: LaunchSpec, alice: User, client: Client) -> Client:
     client.force_login(alice)
     return client
 
@@ -227,7 +232,7 @@ class TestPages:
         AppliedObject.objects.filter(pk=sent.pk).update(result="refused", text="exceeded quota")
         assert state() == ("refused", "The cluster refused it: exceeded quota")
 
-    def test_the_api_lists_deletes_and_keeps(self, at: Client, with_data: Wanted) -> None:
+    def test_the_api_lists_deletes_and_keeps(self, at: Client, with_data: LaunchSpec) -> None:
         [one] = at.get(API).json()["items"]
         assert (one["name"], one["size_gib"], one["deletes_at"]) == ("data", 10, None)
         assert (one["used_by"]["workload"], one["used_by"]["person"]) == ("one", "Alice")
@@ -255,7 +260,7 @@ class TestPages:
         with django_assert_num_queries(9):
             assert at.get(PAGE).status_code == 200
 
-    def test_a_workload_says_where_its_files_are(self, at: Client, with_data: Wanted, by_alice: Actor) -> None:
+    def test_a_workload_says_where_its_files_are(self, at: Client, with_data: LaunchSpec, by_alice: Actor) -> None:
         page = text_of(at, "/teams/team-a/workloads/one")
         assert "/home/work on the volume data: they stay when the run ends" in page
         assert "The volume data stays with the team, with all that is on it." in page
@@ -268,7 +273,7 @@ class TestPages:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("provisioned", "watcher")
 def test_the_worker_deletes_the_claim_and_the_name_is_free(
-    notebook: Wanted, by_alice: Actor, namespace_a: Namespace, kube_worker: Kube, worker: Worker
+    notebook: LaunchSpec, by_alice: Actor, namespace_a: Namespace, kube_worker: Kube, worker: Worker
 ) -> None:
     def theirs() -> Any:
         try:
@@ -278,7 +283,7 @@ def test_the_worker_deletes_the_claim_and_the_name_is_free(
 
     def drained() -> None:
         while (claimed := due.claim(Volume)) is not None:
-            due.run_claimed(claimed, lambda row, deadline: volumes.reconcile(row, deadline, kube=kube_worker))
+            due.run_claimed(claimed, lambda row, deadline: storage_reconcile.reconcile(row, deadline, kube=kube_worker))
 
     wanted = replace(notebook, volume="data")
     actions.launch("team-a", wanted, by=by_alice)
@@ -286,7 +291,7 @@ def test_the_worker_deletes_the_claim_and_the_name_is_free(
     uid = theirs().uid
     actions.stop("team-a", "one", by=by_alice)
     worker(lambda: not Run.objects.filter(ended_at=None).exists())
-    volumes.request_delete("team-a", "data", by=by_alice)
+    storage_actions.request_delete("team-a", "data", by=by_alice)
     drained()
     assert theirs().uid == uid
     long_asked()

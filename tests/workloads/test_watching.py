@@ -10,30 +10,30 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from accounts.actions import create_token
-from accounts.actor import Actor
+from accounts.api_tokens.actions import create_token
+from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
 from tenants.models import Membership, Namespace
-from workloads.watching import Access, Watcher
+from workloads.gateway.stream_access import StreamAccess, StreamViewer
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def signed_in(namespace_a: Namespace, alice: User) -> Callable[..., Watcher]:
+def signed_in(namespace_a: Namespace, alice: User) -> Callable[..., StreamViewer]:
     """`alice` has a session of her own each time."""
 
-    def sign_in(person: User = alice) -> Watcher:
+    def sign_in(person: User = alice) -> StreamViewer:
         client = Client()
         client.force_login(person)
         assert client.session.session_key is not None
-        return Watcher(person.pk, namespace_a.name, session_key=client.session.session_key)
+        return StreamViewer(person.pk, namespace_a.name, session_key=client.session.session_key)
 
     return sign_in
 
 
-def test_a_good_session_is_decoded_once(signed_in: Callable[..., Watcher], django_assert_num_queries: Any) -> None:
-    access, first = Access(), signed_in()
+def test_a_good_session_is_decoded_once(signed_in: Callable[..., StreamViewer], django_assert_num_queries: Any) -> None:
+    access, first = StreamAccess(), signed_in()
     with django_assert_num_queries(3):
         assert access.still_allowed({first}) == {first}
     with django_assert_num_queries(1):
@@ -56,34 +56,34 @@ LOSSES: dict[str, Callable[[User], object]] = {
 
 
 @pytest.mark.parametrize("what", list(LOSSES))
-def test_who_loses_the_right_is_not_remembered(signed_in: Callable[..., Watcher], alice: User, what: str) -> None:
-    access, watcher = Access(), signed_in()
+def test_who_loses_the_right_is_not_remembered(signed_in: Callable[..., StreamViewer], alice: User, what: str) -> None:
+    access, watcher = StreamAccess(), signed_in()
     assert access.still_allowed({watcher}) == {watcher}
     LOSSES[what](alice)
     assert access.still_allowed({watcher}) == set()
     assert access.still_allowed({watcher}) == set()
 
 
-def test_a_session_is_its_owners(signed_in: Callable[..., Watcher], alice: User, bob: User) -> None:
+def test_a_session_is_its_owners(signed_in: Callable[..., StreamViewer], alice: User, bob: User) -> None:
     theirs = signed_in(bob)
-    stolen = Watcher(alice.pk, theirs.namespace, session_key=theirs.session_key)
-    access = Access()
+    stolen = StreamViewer(alice.pk, theirs.namespace, session_key=theirs.session_key)
+    access = StreamAccess()
     assert access.still_allowed({theirs, stolen}) == {theirs}
     assert access.still_allowed({theirs, stolen}) == {theirs}
 
 
 def test_a_token_is_asked_for_each_time(namespace_a: Namespace, alice: User, bob: User) -> None:
     token, _text = create_token(name="ci", scopes=["read"], expires_in_days=1, by=Actor(alice, "page"))
-    watcher = Watcher(alice.pk, namespace_a.name, token_prefix=token.prefix)
-    borrowed = Watcher(bob.pk, namespace_a.name, token_prefix=token.prefix)
-    access = Access()
+    watcher = StreamViewer(alice.pk, namespace_a.name, token_prefix=token.prefix)
+    borrowed = StreamViewer(bob.pk, namespace_a.name, token_prefix=token.prefix)
+    access = StreamAccess()
     assert access.still_allowed({watcher, borrowed}) == {watcher}
     ApiToken.objects.update(revoked_at=timezone.now())
     assert access.still_allowed({watcher}) == set()
 
 
-def test_staff_may_watch_every_team(signed_in: Callable[..., Watcher], charlie: User) -> None:
-    watcher, access = signed_in(charlie), Access()
+def test_staff_may_watch_every_team(signed_in: Callable[..., StreamViewer], charlie: User) -> None:
+    watcher, access = signed_in(charlie), StreamAccess()
     assert access.still_allowed({watcher}) == set()
     User.objects.filter(pk=charlie.pk).update(roles=["operator"])
     assert access.still_allowed({watcher}) == {watcher}

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from cluster.observed import Job, Pod
+from cluster.reads.observed import Job, Pod
 from tests.workloads.test_phase import ADMITTED, AGO, BOUND, NOW, WISH, condition, job, pending, pod, warning
-from workloads import ending, progress, workers
-from workloads.kept import Kept
-from workloads.phase import Phase, Status, status
-from workloads.seen import NodeTrouble, Seen
-from workloads.wish import Wish
+from workloads.core.observation import NodeTrouble, Observation
+from workloads.status import outcome, progress, workers
+from workloads.status.desired_run import DesiredRun
+from workloads.status.failure_record import FailureRecord
+from workloads.status.phase import status_of
+from workloads.status.types import Phase, Status
 
 GANG = replace(WISH, kind="job", units=2, workers=4)
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -34,8 +35,8 @@ def ended(index: int, code: int, **changes: Any) -> Pod:
     return replace(found, containers=(replace(found.containers[0], ended_at=NOW),))
 
 
-def said(*pods: Pod, wish: Wish = GANG, of_job: Job | None = None, **more: Any) -> Status:
-    return status(wish, Seen(of_job or job(), ADMITTED, pods, **more), now=NOW)
+def said(*pods: Pod, wish: DesiredRun = GANG, of_job: Job | None = None, **more: Any) -> Status:
+    return status_of(wish, Observation(of_job or job(), ADMITTED, pods, **more), now=NOW)
 
 
 ALL = (runs(0), runs(1), runs(2), runs(3))
@@ -125,7 +126,7 @@ def test_a_try_that_runs_says_which_it_is_and_a_disruption_is_none() -> None:
     ],
 )
 def test_why_a_gang_waits(message: str, reason: str, words: str) -> None:
-    found = status(GANG, Seen(job(suspend=True), pending(message)), now=NOW)
+    found = status_of(GANG, Observation(job(suspend=True), pending(message)), now=NOW)
     assert (found.reason, found.phase) == (reason, Phase.BLOCKED if reason == "exceeds_maximum" else Phase.QUEUED)
     assert words in found.sentence
 
@@ -138,23 +139,23 @@ def test_who_failed_is_who_crashed_and_not_who_was_taken_along() -> None:
     """All four have failed: one by itself, the others since their Job was over."""
     taken = [ended(index, 143, deleting_since=NOW) for index in (0, 1, 3)]
     pods = (taken[0], taken[1], ended(2, 3), taken[2])
-    found = ending.of(Seen(of_gang("Failed"), ADMITTED, pods), kind="job")
+    found = outcome.outcome_of(Observation(of_gang("Failed"), ADMITTED, pods), kind="job")
     assert found is not None
     assert (found.outcome, found.exit_code, found.message.split(" ")[:2]) == ("failed", 3, ["Worker", "2:"])
     # Of several that crashed by themselves: who had the most tries, then who was first.
     twice = (ended(0, 1), ended(1, 3, name="first"), ended(1, 4))
-    assert workers.culprit(twice) == twice[2]
+    assert workers.failed_pod(twice) == twice[2]
     early = replace(ended(3, 9), containers=(replace(ended(3, 9).containers[0], ended_at=NOW - timedelta(seconds=9)),))
-    assert workers.culprit((ended(0, 1), early)) == early
+    assert workers.failed_pod((ended(0, 1), early)) == early
 
     assert found.told is not None
-    over = replace(GANG, ended_at=NOW, outcome="failed", message="Worker 2: x", kept=Kept(found.told))
-    told = status(over, Seen(pods=pods), now=NOW)
+    over = replace(GANG, ended_at=NOW, outcome="failed", message="Worker 2: x", kept=FailureRecord(found.told))
+    told = status_of(over, Observation(pods=pods), now=NOW)
     assert told.facts["exit_code"] == 3
 
 
 def test_all_of_them_have_to_end_well() -> None:
-    done = ending.of(Seen(of_gang("Complete"), ADMITTED, ()), kind="job")
+    done = outcome.outcome_of(Observation(of_gang("Complete"), ADMITTED, ()), kind="job")
     assert done is not None
     assert done.message == "All 4 workers ended with exit code 0."
 
@@ -170,19 +171,19 @@ def test_it_is_ready_when_the_last_one_is() -> None:
 def test_its_steps_are_those_of_the_slowest() -> None:
     wish = replace(GANG, admitted_at=AGO, started_at=AGO)
     pods = (*ALL[:3], of(3, state="waiting", since=None))
-    seen = Seen(job(), ADMITTED, pods)
-    steps = {step.title: step for step in progress.steps(wish, seen, status(wish, seen, now=NOW))}
+    seen = Observation(job(), ADMITTED, pods)
+    steps = {step.title: step for step in progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))}
     assert steps["Node assigned"].note == "n0, n1, n2, n3"
     assert (steps["Image"].state, steps["Running"].state) == ("busy", "next")
-    seen = Seen(job(), ADMITTED, ALL[:3])
-    states = [step.state for step in progress.steps(wish, seen, status(wish, seen, now=NOW))]
+    seen = Observation(job(), ADMITTED, ALL[:3])
+    states = [step.state for step in progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))]
     assert states == ["done", "done", "busy", "next", "next"], "one has no pod yet"
-    seen = Seen(job(), ADMITTED, ALL)
-    assert progress.steps(wish, seen, status(wish, seen, now=NOW))[-1].state == "done"
+    seen = Observation(job(), ADMITTED, ALL)
+    assert progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))[-1].state == "done"
 
 
 def test_whose_log_is_shown_first() -> None:
-    assert workers.asked_first(ALL) == 0
-    assert workers.asked_first((*ALL[:2], ended(2, 1))) == 2
-    assert workers.asked_first(()) == 0
-    assert workers.asked_first((pod(),)) == 0
+    assert workers.default_log_worker(ALL) == 0
+    assert workers.default_log_worker((*ALL[:2], ended(2, 1))) == 2
+    assert workers.default_log_worker(()) == 0
+    assert workers.default_log_worker((pod(),)) == 0

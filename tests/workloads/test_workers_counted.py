@@ -10,18 +10,21 @@ from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass, Image
+from cluster.manifests.names import run_name
 from cluster.models import Cluster, MirrorJob, MirrorWorkload
-from cluster.names import run_name
-from desk.queries import home, nodes
-from portal.due import owner_label
+from desk.home.queries import home_state
+from desk.nodes import queries as node_queries
+from portal.core.due import owner_label
 from tenants.models import Grant, Namespace, Tenant
 from tests import make, mirrored
 from tests.workloads import running
+from workloads.forecast import queries as forecast_queries
+from workloads.forecast.queries import LaunchSize
+from workloads.launch import queries as launch_queries
+from workloads.launch.options import Options
 from workloads.models import Run, Workload
-from workloads.options import Options
-from workloads.queries import inside, launching, outlooks, waiting
-from workloads.queries.outlooks import Size
-from workloads.queries.usage import MemberHours, hours_by_member
+from workloads.pages import queries as page_queries
+from workloads.usage.queries import MemberHours, hours_by_member
 
 GANG = Options(workers=4).to_json()
 
@@ -48,16 +51,16 @@ def test_a_run_and_what_it_is_made_from_know_the_total(gang: Workload) -> None:
 
 
 def test_used_and_queued(gang: Workload, namespace_a: Namespace, a100: GpuClass) -> None:
-    assert launching.units_of_runs(namespace_a) == ({a100.slug: 0}, {a100.slug: 9})
+    assert forecast_queries.run_units(namespace_a) == ({a100.slug: 0}, {a100.slug: 9})
     admit()
-    assert launching.units_of_runs(namespace_a) == ({a100.slug: 9}, {a100.slug: 0})
+    assert forecast_queries.run_units(namespace_a) == ({a100.slug: 9}, {a100.slug: 0})
 
 
 def test_what_is_ahead_and_what_it_would_cost(gang: Workload, namespace_a: Namespace, a100: GpuClass) -> None:
     Grant.objects.update(units=32)
     GpuClass.objects.update(price_per_unit_hour=2)
-    found = launching.reachable(namespace_a)
-    told = outlooks.outlooks(namespace_a, found, Size(2, 1, workers=4))[a100.slug]
+    found = launch_queries.reachable_classes(namespace_a)
+    told = forecast_queries.outlooks(namespace_a, found, LaunchSize(2, 1, workers=4))[a100.slug]
     assert told.sentence.startswith("uses 17 of 32 cards; ")
     assert told.cost == "8 cards in 1 h: 8 GPU-hours, price 16.00"
 
@@ -70,11 +73,11 @@ def test_who_goes_first_is_ahead_of_whom(gang: Workload, namespace_a: Namespace,
     del old.spec["priority"]
     old.save()
     ahead = {
-        priority: outlooks._runs(namespace_a, Size(kind="job", priority=priority))[a100.slug].ahead
+        priority: forecast_queries._runs(namespace_a, LaunchSize(kind="job", priority=priority))[a100.slug].ahead
         for priority in ("production", "interactive", "batch", "", "nonsense")
     }
     assert ahead == {"production": 1, "interactive": 2, "batch": 4, "": 4, "nonsense": 4}
-    assert outlooks._runs(namespace_a, Size(kind="notebook"))[a100.slug].ahead == 2
+    assert forecast_queries._runs(namespace_a, LaunchSize(kind="notebook"))[a100.slug].ahead == 2
 
 
 def test_what_waits_in_the_whole_cluster(gang: Workload, a100: GpuClass) -> None:
@@ -95,12 +98,15 @@ def test_what_waits_in_the_whole_cluster(gang: Workload, a100: GpuClass) -> None
             name=one.name, uid=f"queued-{one.pk}", owner="", queue="gpu-portal", job_uid=f"job-{one.pk}",
             record={"active": True, "conditions": []}, **common,
         )  # fmt: skip
-    assert waiting.waiting_units(a100.cluster) == {a100.slug: 9}
+    assert forecast_queries.waiting_units(a100.cluster) == {a100.slug: 9}
 
 
 def test_what_runs_in_a_namespace(gang: Workload, namespace_a: Namespace) -> None:
     admit()
-    assert {work.name: work.units for work in inside.inside(namespace_a.pk).running} == {"old": 1, "train": 8}
+    assert {work.name: work.units for work in page_queries.namespace_contents(namespace_a.pk).running} == {
+        "old": 1,
+        "train": 8,
+    }
 
 
 def test_gpu_hours(gang: Workload, granted: Tenant, alice: User) -> None:
@@ -111,7 +117,7 @@ def test_gpu_hours(gang: Workload, granted: Tenant, alice: User) -> None:
 
 def test_the_home_of_a_team(gang: Workload, namespace_a: Namespace, a100: GpuClass) -> None:
     running.known(a100.cluster_id)
-    (holding,) = home(namespace_a).holdings
+    (holding,) = home_state(namespace_a).holdings
     assert holding.queued == 9
 
 
@@ -140,6 +146,6 @@ def test_a_nodes_page(gang: Workload, namespace_a: Namespace, cluster: Cluster, 
     )  # fmt: skip
     mirrored.hardware_seen(cluster)
     running.workload(namespace_a, gaudi, name="waits", by=alice, units=2, kind="job", options=GANG)
-    work = nodes.node_page(cluster, "gaudi").work
+    work = node_queries.node_page(cluster, "gaudi").work
     assert [line.waiting_units for line in work.classes] == [8]
     assert [line.units for line in work.waiting] == [8]

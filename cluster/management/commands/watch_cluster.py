@@ -12,12 +12,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, connection
 
-from cluster.kube import connect
+from cluster.client.kube import connect
+from cluster.mirror.watch import WatchLimits
+from cluster.mirror.watcher import Watcher, WatcherOptions
 from cluster.models import Cluster
-from cluster.watch import Limits
-from cluster.watcher import Options, Watcher
-from portal import internal
-from portal.due import owner_label
+from portal.core.due import owner_label
+from portal.ops import ops_server
 
 # Rows with a `cluster` that want to know when nodes and devices change; by name, since this app knows no catalog.
 WAKE_ON_CAPACITY = "catalog.Pool"
@@ -29,16 +29,20 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--cluster", default=settings.CLUSTER_NAME, help="name of the Cluster row")
-        parser.add_argument("--silence", type=float, default=Limits.silence_s, help="seconds until a watch is reopened")
+        parser.add_argument(
+            "--silence", type=float, default=WatchLimits.silence_s, help="seconds until a watch is reopened"
+        )
 
     def handle(self, *args: Any, cluster: str, silence: float, **options: Any) -> None:
-        internal.serve()
+        ops_server.start_ops_server()
         stopped = threading.Event()
         row = self._find(cluster, stopped)
         if row is None:
             return
         watcher = Watcher(
-            row, connect(), Options(limits=Limits(silence_s=silence), capacity_owners=lambda: _capacity_owners(row.pk))
+            row,
+            connect(),
+            WatcherOptions(limits=WatchLimits(silence_s=silence), capacity_owners=lambda: _capacity_owners(row.pk)),
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: watcher.stop())

@@ -12,11 +12,15 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from accounts.actor import system
-from catalog import actions, queries
-from catalog.discovery import Discovery
-from desk import catalog_file
-from portal.errors import Refused
+from accounts.core.actor import system_actor
+from catalog.classes.proposals import actions as proposal_actions
+from catalog.classes.proposals import queries
+from catalog.discovery.types import Discovery
+from catalog.pool import actions
+from cluster.reads import queries as read_queries
+from desk.catalog.file import actions as file_actions
+from desk.catalog.file import queries as file_queries
+from portal.core.errors import Refused
 
 
 class Command(BaseCommand):
@@ -55,11 +59,11 @@ class Command(BaseCommand):
             raise CommandError(str(refused)) from refused
 
     def _settle(self, options: dict[str, Any]) -> None:
-        cluster = actions.settle_cluster(
+        cluster = actions.configure_cluster(
             name=settings.CLUSTER_NAME,
             notebooks_domain=options["notebooks_domain"],
             cohort=options["cohort"],
-            by=system("manage.py"),
+            by=system_actor("manage.py"),
         )
         self.stdout.write(f"Cluster {cluster.name}, notebooks under {cluster.notebooks_domain}.")
 
@@ -76,19 +80,19 @@ class Command(BaseCommand):
             if unknown := chosen - {one.slug for one in proposals}:
                 raise CommandError(f"Not proposed: {', '.join(sorted(unknown))}. See `manage.py catalog propose`.")
             proposals = [one for one in proposals if one.slug in chosen]
-        for made in actions.accept_proposals(proposals, by=system("manage.py")):
+        for made in proposal_actions.accept_proposals(proposals, by=system_actor("manage.py")):
             self.stdout.write(f"{made.slug} is open.")
 
     def _export(self, options: dict[str, Any]) -> None:
-        text = catalog_file.export()
+        text = file_queries.export()
         if options["file"] == "-":
             self.stdout.write(text, ending="")
         else:
             Path(options["file"]).write_text(text)
 
     def _apply(self, options: dict[str, Any]) -> None:
-        outcome = catalog_file.apply(
-            _read(options["file"]), prune=options["prune"], dry_run=options["dry_run"], by=system("manage.py")
+        outcome = file_actions.apply(
+            _read(options["file"]), prune=options["prune"], dry_run=options["dry_run"], by=system_actor("manage.py")
         )
         for line in outcome.lines:
             self.stdout.write(line)
@@ -101,7 +105,7 @@ class Command(BaseCommand):
             self.stdout.write("A dry run: nothing was changed.")
 
     def _discovery(self) -> Discovery:
-        found = queries.proposals(queries.cluster())
+        found = queries.open_proposals(read_queries.current_cluster())
         if found is None:
             raise CommandError(
                 "The watcher has not listed the nodes yet; start it (`manage.py watch_cluster`) and retry."

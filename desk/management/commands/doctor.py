@@ -11,9 +11,9 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, InterfaceError
 
-from catalog import queries as catalog
-from desk.queries import doctor
-from portal.errors import Refused
+from cluster.reads import queries as read_queries
+from desk.health import report
+from portal.core.errors import Refused
 
 NOT_WELL, NO_DATABASE = 1, 2
 
@@ -25,8 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            found = doctor.look(catalog.cluster(), is_staff=False)
-            told = list(doctor.lines(found))
+            found = report.take_snapshot(read_queries.current_cluster(), is_staff=False)
+            told = list(report.report_lines(found))
         except Refused as refused:
             self.stdout.write(f"Not well: {refused}")
             self.stdout.write("  → The first step is `manage.py catalog settle`.")

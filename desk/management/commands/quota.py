@@ -14,21 +14,26 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, OperationalError, transaction
 from django.utils import timezone
 
-from accounts.actor import Actor, system
+from accounts.core.actor import Actor, system_actor
 from accounts.models import User
-from accounts.paging import page_of, parse_limit
-from desk.queries.facts import measured
-from portal.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
-from tenants import actions, deputies, grants, life, reclaims, thread
-from tenants.closing_letters import moment
-from tenants.decisions import Decision, OverPromise
-from tenants.forms import end_of, start_of
-from tenants.life_policy import GRACE_HOURS, KEEP_DAYS
+from accounts.rest.paging import page_of, parse_limit
+from desk.inbox.evidence import usage_evidence
+from portal.core.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
+from tenants.approvers.delegation import actions as delegation_actions
+from tenants.core.forms import end_of_day, start_of_day
+from tenants.lifecycle import actions as lifecycle_actions
+from tenants.lifecycle.mails import date_and_time
+from tenants.lifecycle.policy import GRACE_HOURS, KEEP_DAYS
 from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
-from tenants.policy import Asked, Taken
-from tenants.queries import requests
-from tenants.queries.asks import classes_of
-from tenants.queries.requests import LineRow, RequestRow
+from tenants.requests import actions
+from tenants.requests import queries as request_queries
+from tenants.requests.comments import queries as comment_queries
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision, OverPromise
+from tenants.requests.queries import LineRow, RequestRow, classes_of_request
+from tenants.requests.reclaims import actions as reclaim_actions
+from tenants.requests.renewals import actions as renewal_actions
+from tenants.requests.types import ReclaimLine, RequestedLine
 
 STATES = [str(state) for state in QuotaLine.State]
 WANTED = {
@@ -112,15 +117,15 @@ class Command(BaseCommand):
     # ---- reading: whoever may run this reads the database as well ------------------------------------------------
 
     def _list(self, options: dict[str, Any]) -> None:
-        by, state = system("manage.py"), options["state"]
+        by, state = system_actor("manage.py"), options["state"]
         if state and state not in STATES:
             text = f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them."
             raise refuse("unknown_state", text, field="state")
         if options["tenant"]:
             get_or_refuse(Tenant.objects.visible_to(by), slug=options["tenant"])
-        found = requests.requests_for(by, tenant=options["tenant"], state=state)
+        found = request_queries.requests_for(by, tenant=options["tenant"], state=state)
         page = page_of(found, limit=parse_limit(options["limit"]))
-        for row in requests.request_rows(page.items, by=by):
+        for row in request_queries.request_rows(page.items, by=by):
             lines = ", ".join(_asked(line) for line in row.lines)
             self.stdout.write(f"{row.pk:6}  {row.tenant.slug:20}  {row.state:9}  {_day(row.filed_at)}  {lines}")
         if not page.items:
@@ -130,13 +135,13 @@ class Command(BaseCommand):
 
     def _show(self, options: dict[str, Any]) -> None:
         found = get_or_refuse(QuotaRequest.objects.all(), pk=options["pk"])
-        self._tell(found, system("manage.py"))
-        for said in thread.comments(found):
+        self._tell(found, system_actor("manage.py"))
+        for said in comment_queries.comment_rows(found):
             asks = " asks back" if said.asks_back else ""
             self.stdout.write(f"{_day(said.at)} {said.who}{asks}: {said.text}")
 
     def _tell(self, found: QuotaRequest, by: Actor) -> None:
-        [row] = requests.request_rows([found], by=by)
+        [row] = request_queries.request_rows([found], by=by)
         self.stdout.write(f"Request {row.pk} of {row.tenant.slug}: {row.state}")
         self.stdout.write(f"filed {_day(row.filed_at)} by {row.filed_by}: {row.justification}")
         for line in row.lines:
@@ -147,27 +152,27 @@ class Command(BaseCommand):
     def _file(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
         now = timezone.now()
-        starts = max(start_of(_date(options["from_date"], "from")), now) if options["from_date"] else now
-        ends = end_of(_date(options["until"], "until"))
+        starts = max(start_of_day(_date(options["from_date"], "from")), now) if options["from_date"] else now
+        ends = end_of_day(_date(options["until"], "until"))
         lines = []
         for text in options["line"]:
             slug, units, kind = _wish(text)
-            lines.append(Asked(slug, units, starts, ends, kind))
+            lines.append(RequestedLine(slug, units, starts, ends, kind))
         filed = actions.file_request(
-            options["tenant"], lines=lines, justification=options["because"], by=by, measure=measured
+            options["tenant"], lines=lines, justification=options["because"], by=by, measure=usage_evidence
         )
         self._tell(filed, by)
 
     def _reclaim(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
-        starts = start_of(_date(options["from_date"], "from"))
+        starts = start_of_day(_date(options["from_date"], "from"))
         lines = []
         for text in options["line"]:
             slug, units, kind = _wish(text)
             if kind != "base":
                 raise refuse("bad_line", f"'{text[:80]}' is no line; write a100=2, the lower total.", field="line")
-            lines.append(Taken(slug, units, starts))
-        filed = reclaims.reclaim(options["tenant"], lines=lines, justification=options["because"], by=by)
+            lines.append(ReclaimLine(slug, units, starts))
+        filed = reclaim_actions.file_reclaim(options["tenant"], lines=lines, justification=options["because"], by=by)
         self._tell(filed, by)
 
     def _approve(self, options: dict[str, Any]) -> None:
@@ -180,7 +185,7 @@ class Command(BaseCommand):
         ]
         because = options["over_promise"]
         over_promise = OverPromise(because is not None, because or "")
-        self._tell(actions.decide(row.pk, decisions, by=by, over_promise=over_promise), by)
+        self._tell(decision_actions.decide_request(row.pk, decisions, by=by, over_promise=over_promise), by)
 
     def _deny(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
@@ -190,11 +195,11 @@ class Command(BaseCommand):
             Decision(line.pk, approve=False, reason=options["reason"], measured=facts[line.pk])
             for line in row.to_decide
         ]
-        self._tell(actions.decide(row.pk, decisions, by=by), by)
+        self._tell(decision_actions.decide_request(row.pk, decisions, by=by), by)
 
     def _withdraw(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
-        self._tell(actions.withdraw(options["pk"], by=by), by)
+        self._tell(actions.withdraw_request(options["pk"], by=by), by)
 
     def _set_wanted(self, options: dict[str, Any], verb: str) -> None:
         by = _person(options["as"])
@@ -202,30 +207,32 @@ class Command(BaseCommand):
         terms = {name: options[name] for name in ("grace_hours", "keep_days") if name in options}
         with transaction.atomic():
             rows = [
-                life.set_wanted(row.pk, to=WANTED[verb], because=options["because"], by=by, **terms)
+                lifecycle_actions.set_namespace_state(
+                    row.pk, to=WANTED[verb], because=options["because"], by=by, **terms
+                )
                 for row in Namespace.objects.filter(tenant=tenant).order_by("pk")
             ]
         for row in rows:
             self.stdout.write(f"{row.name} of {tenant.slug} shall be {row.wanted}.")
             if row.closes_at is not None and row.volumes_until is not None:
-                until = moment(row.volumes_until)
-                self.stdout.write(f"What runs ends on {moment(row.closes_at)}, volumes are kept until {until}.")
+                until = date_and_time(row.volumes_until)
+                self.stdout.write(f"What runs ends on {date_and_time(row.closes_at)}, volumes are kept until {until}.")
 
     def _delegate(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
-        starts = start_of(_date(options["from_date"], "from")) if options["from_date"] else timezone.now()
-        ends = end_of(_date(options["until"], "until"))
-        row = deputies.name_deputy(email=options["to"], starts=starts, ends=ends, by=by)
+        starts = start_of_day(_date(options["from_date"], "from")) if options["from_date"] else timezone.now()
+        ends = end_of_day(_date(options["until"], "until"))
+        row = delegation_actions.name_delegate(email=options["to"], starts=starts, ends=ends, by=by)
         period = f"from {_day(row.period.lower)} until {options['until']}"
         self.stdout.write(f"Deputy {row.pk}: {row.deputy.name} stands in for {by.name} {period}.")
 
     def _undelegate(self, options: dict[str, Any]) -> None:
-        row = deputies.end_deputy(options["pk"], by=_person(options["as"]))
+        row = delegation_actions.end_delegation(options["pk"], by=_person(options["as"]))
         self.stdout.write(f"{row.deputy.name} does not stand in for {row.approver.name} any more.")
 
     def _renew(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])
-        self._tell(grants.renew(options["tenant"], options["pk"], by=by, measure=measured), by)
+        self._tell(renewal_actions.renew_grant(options["tenant"], options["pk"], by=by, measure=usage_evidence), by)
 
 
 def sentence(refusal: Refusal) -> str:
@@ -251,7 +258,7 @@ def _person(email: str) -> Actor:
 
 def _to_decide(pk: int, by: Actor) -> RequestRow:
     """Raises Refused for who may decide none of its lines."""
-    [row] = requests.request_rows([get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)], by=by)
+    [row] = request_queries.request_rows([get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk)], by=by)
     if not row.to_decide:
         refuse_if(row.refusal or row.lines[0].refusal)
     return row
@@ -259,7 +266,7 @@ def _to_decide(pk: int, by: Actor) -> RequestRow:
 
 def _measured(row: RequestRow) -> dict[int, Mapping[str, Any]]:
     """By line: what the decision keeps, as from the page."""
-    found = measured(row.tenant, classes_of(QuotaRequest.objects.get(pk=row.pk))).plain
+    found = usage_evidence(row.tenant, classes_of_request(QuotaRequest.objects.get(pk=row.pk))).plain
     return {line.pk: found[line.gpu_class_id] for line in row.lines}
 
 

@@ -1,0 +1,1 @@
+"""How people come to an account and a password by administrators, with a code."""

@@ -1,0 +1,76 @@
+"""How people come to an account and a password: by administrators, who vouch for the address.
+
+A code, which is shown to the administrator once and stands nowhere else, lets its person set a password. It is Django's
+own for a lost password: signed over the password and the last sign-in that are, so it works once, until the days are
+over. It is typed and no link, since addresses are written into logs; and no mail has it, since mails are rows.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.tokens import default_token_generator
+from django.db import transaction
+
+from accounts.account_setup import policy
+from accounts.core.actor import Actor
+from accounts.credentials.actions import NOT_YOU, end_sessions
+from accounts.events.actions import deliver, record
+from accounts.models import User
+from accounts.people import policy as people_policy
+from accounts.people.actions import lock_actor_and_target
+from portal.core.errors import refuse_if
+
+CODE_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
+
+
+@transaction.atomic
+def add_person(*, email: str, name: str, by: Actor) -> tuple[User, str]:
+    """A new account without roles, and the code for its password. Its person is told by mail that it is there.
+
+    Raises Refused: not_allowed (403), email_taken (409), bad_address, bad_name (422).
+    """
+    email = email.strip().lower()
+    refuse_if(policy.may_add_person(by, email=email, is_taken=User.objects.filter(email=email).exists()))
+    user = User.objects.create_user(email=email, name=people_policy.clean_person_name(name))
+    event = record(by, "account.added", user, after={"email": email})
+    text = f"{by.name} made it. You get a code from them, with which you set your password: {_page()}"
+    deliver(event, [user], subject="You have an account", body=text)
+    return user, default_token_generator.make_token(user)
+
+
+@transaction.atomic
+def make_password_code(user_id: int, *, by: Actor) -> tuple[User, str]:
+    """Of an account that is there, for a lost password; the password of before works until the code is used.
+
+    Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), suspended (409).
+    """
+    by, target, _ = lock_actor_and_target(by, user_id)
+    refuse_if(policy.may_make_password_code(by, target))
+    event = record(by, "account.password_code_made", target)
+    text = f"{by.name} made a code with which you set a new password: {_page()}\n\n{NOT_YOU}"
+    deliver(event, [target], subject="A code for your password was made", body=text)
+    return target, default_token_generator.make_token(target)
+
+
+def user_of_password_code(email: str, code: str) -> User | None:
+    """None: no such account, suspended, or the code is wrong, old, or was used."""
+    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    return user if user is not None and default_token_generator.check_token(user, code) else None
+
+
+@transaction.atomic
+def set_password_with_code(code: str, new: str, *, by: Actor) -> bool:
+    """By whom the code is for; all sessions end, and a second factor stays. False: the code was used meanwhile."""
+    user = User.objects.select_for_update().get(pk=by.person.pk)
+    if not default_token_generator.check_token(user, code):
+        return False
+    user.set_password(new)
+    user.save(update_fields=["password"])
+    ended = end_sessions(user)
+    event = record(by, "account.password_set", user, after={"sessions_ended": ended})
+    deliver(event, [user], subject="Your password was set", body=NOT_YOU)
+    return True
+
+
+def _page() -> str:
+    return f"{settings.PORTAL_URL}/login/password"

@@ -1,0 +1,25 @@
+"""Who may make an account, and a code for its password. Pure."""
+
+from __future__ import annotations
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from accounts.people.policy import account_access_refusal, address_refusal, may_administer
+from portal.core.errors import Refusal
+
+
+def may_make_password_code(by: Actor, target: User) -> Refusal | None:
+    if refusal := account_access_refusal(by, target, own="You change your own password on the page of your account."):
+        return refusal
+    if target.is_active:
+        return None
+    text = f"{target.name} is suspended and could not use a code; restore the account first."
+    return Refusal("suspended", text, status=409)
+
+
+def may_add_person(by: Actor, *, email: str, is_taken: bool) -> Refusal | None:
+    if refusal := may_administer(by) or address_refusal(email):
+        return refusal
+    if is_taken:
+        return Refusal("email_taken", f"'{email}' has an account already; nothing was changed.", "email", status=409)
+    return None

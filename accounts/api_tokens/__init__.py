@@ -1,0 +1,1 @@
+"""API tokens: their text, who may make, list and revoke them, and how a call shows one."""

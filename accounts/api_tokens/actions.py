@@ -1,0 +1,91 @@
+"""The verbs about tokens. Each is one transaction that writes exactly one Event."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.api_tokens import policy as api_token_policy
+from accounts.api_tokens import queries as api_token_queries
+from accounts.api_tokens import token_text
+from accounts.core.actor import Actor
+from accounts.events import queries as event_queries
+from accounts.events.actions import deliver, record
+from accounts.models import ApiToken, Delivery, Scope, User
+from portal.core.errors import get_or_refuse, refuse_if
+
+REMINDED_BEFORE = timedelta(days=7)
+
+
+@transaction.atomic
+def create_token(
+    *, name: str, scopes: Collection[str], expires_in_days: int, tenant: str = "", by: Actor
+) -> tuple[ApiToken, str]:
+    """The new token and its text, which is shown now and never again. Its owner is told a week before it ends.
+
+    `tenant`: of a team's token; whether `by` may make one there is asked by tenants.members.tokens.actions, which calls this.
+    Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token (403), name_taken (409), the rest 422.
+    """
+    User.objects.select_for_update().get(pk=by.person.pk)  # one at a time: the number of tokens is a rule
+    end = timezone.now() + timedelta(days=max(0, min(expires_in_days, api_token_policy.TOKEN_DAYS_MAX)))
+    refuse_if(
+        api_token_policy.may_create_token(
+            by,
+            scopes=scopes,
+            expires_in_days=expires_in_days,
+            tokens_held=(
+                api_token_queries.tokens_of_team(tenant) if tenant else api_token_queries.tokens_of(by.person)
+            ).count(),
+            own_end=by.token_expires_at,
+            end=end,
+            tenant=tenant,
+        )
+    )
+    text = token_text.new_token()
+    token = ApiToken.objects.create(
+        user=by.person,
+        name=api_token_policy.clean_token_name(name),
+        prefix=text.prefix,
+        digest=text.digest,
+        tenant=tenant,
+        scopes=[scope for scope in Scope.values if scope in scopes],
+        expires_at=end,
+    )
+    after = {"scopes": token.scopes, "expires_at": token.expires_at}
+    event = record(by, "token.created", token, tenant=tenant, after=after)
+    if (at := end - REMINDED_BEFORE) > timezone.now():
+        subject, body = _reminder(token)
+        deliver(event, [token.user], subject=subject, body=body, at=at)
+    return token, str(text)
+
+
+@transaction.atomic
+def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
+    """It stops working with the next request. Raises Refused: not_found (404), also when it was revoked before."""
+    token = get_or_refuse(api_token_queries.tokens_to_revoke(by).select_for_update(of=("self",)), prefix=prefix)
+    refuse_if(api_token_policy.may_revoke_token(by, token))
+    end_token(token, by=by)
+    return token
+
+
+@transaction.atomic
+def end_token(token: ApiToken, *, by: Actor) -> None:
+    """Whoever calls this has asked whether `by` may. Nobody is reminded of it any more."""
+    token.revoked_at = timezone.now()
+    token.save(update_fields=["revoked_at"])
+    record(by, "token.revoked", token, tenant=token.tenant)
+    Delivery.objects.filter(event__row=event_queries.row_label(token), sent_at=None).delete()
+
+
+def _reminder(token: ApiToken) -> tuple[str, str]:
+    of_team, where = (f" of {token.tenant}", f"/teams/{token.tenant}/tokens") if token.tenant else ("", "/tokens")
+    body = (
+        f"{token}, a token{of_team} with the scopes {', '.join(token.scopes)}, ends on "
+        f"{token.expires_at:%d %b %Y, %H:%M %Z}; what uses it is refused from then on. Make a new one, put it where "
+        f"this one is, and revoke this one: {settings.PORTAL_URL}{where}"
+    )
+    return f"The token {token.name}{of_team} ends on {token.expires_at:%d %b %Y}", body

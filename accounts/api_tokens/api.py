@@ -1,0 +1,74 @@
+"""/api/v1/: who am I, my tokens, events."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api_tokens import actions, policy, queries
+from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
+from accounts.core.request_actor import actor
+from accounts.models import ApiToken, Scope
+from accounts.rest.strict.query import text_parameter
+from accounts.rest.strict.serializers import takes_no_fields
+from portal.core.errors import refuse_if
+
+EVERYBODY = "everybody"
+OWNER = text_parameter(
+    "owner", 254, f"For administrators: an e-mail address, or `{EVERYBODY}`; with the tokens of teams."
+)
+
+
+class Tokens(generics.GenericAPIView[ApiToken]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.ADMIN}
+    is_personal = True
+    query_of_get = (OWNER,)
+    serializer_class = TokenSerializer
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        by, owner = actor(self.request), self.request.query_params.get("owner")
+        if owner is None:
+            return queries.tokens_of(by.person)
+        refuse_if(policy.may_see_all_tokens(by))
+        return queries.all_tokens(owner="" if owner == EVERYBODY else owner)
+
+    @extend_schema(
+        operation_id="tokens_list",
+        summary="My tokens that are not revoked, newest first",
+        responses={200: TokenSerializer(many=True), 404: None},
+    )
+    def get(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        return self.get_paginated_response(TokenSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="tokens_create",
+        summary="A new token; its text is in this answer only",
+        request=NewTokenSerializer,
+        responses={201: CreatedTokenSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        asked = NewTokenSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        token, secret = actions.create_token(**asked.validated_data, by=actor(request))
+        made = {**TokenSerializer(token).data, "token": secret}
+        return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class TokenDetail(APIView):
+    required_scope = Scope.ADMIN
+    is_personal = True
+
+    @extend_schema(
+        operation_id="tokens_revoke", summary="Revoke a token; it stops working at once", responses={204: None}
+    )
+    @takes_no_fields
+    def delete(self, request: Request, prefix: str) -> Response:
+        actions.revoke_token(prefix, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,54 @@
+"""Who calls the API: a personal token (Bearer) or the browser's session with CSRF protection."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+from rest_framework import authentication, exceptions
+from rest_framework.request import Request
+
+from accounts.api_tokens import queries
+from accounts.models import ApiToken, User
+from portal.core.errors import Refusal, Refused
+
+LAST_USED_STEP = timedelta(minutes=1)
+CSRF_REFUSED = Refusal(
+    "csrf",
+    "A session needs the CSRF cookie's value in the header X-CSRFToken; scripts use a token instead.",
+    status=403,
+)
+
+
+class TokenAuthentication(authentication.BaseAuthentication):
+    """`Authorization: Bearer gpt_…`. A wrong, expired, revoked or suspended one is refused, never ignored."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        scheme, _, text = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        token = queries.authenticate_token(text.strip())
+        stamp_last_used(token)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class SessionAuthentication(authentication.SessionAuthentication):
+    """The pages' own session: user of the session, no token, CSRF checked on every write."""
+
+    def enforce_csrf(self, request: Request) -> None:
+        try:
+            super().enforce_csrf(request)
+        except exceptions.PermissionDenied as error:
+            raise Refused(CSRF_REFUSED) from error
+
+
+def stamp_last_used(token: ApiToken) -> None:
+    """Stamps `last_used_at` at most once a minute: a busy CI must not write a row with every request."""
+    before = timezone.now() - LAST_USED_STEP
+    if token.last_used_at is None or token.last_used_at < before:
+        not_lately = Q(last_used_at=None) | Q(last_used_at__lt=before)
+        ApiToken.objects.filter(not_lately, pk=token.pk).update(last_used_at=timezone.now())

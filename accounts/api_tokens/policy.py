@@ -1,0 +1,89 @@
+"""Who may make, revoke and list tokens. Pure: (actor, facts) → Refusal or None."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from accounts.core.actor import Actor
+from accounts.core.policy import clean_name, person_refusal, scope_refusal
+from accounts.models import ApiToken, Role, Scope
+from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal
+
+TOKEN_DAYS_MAX = 365
+
+TOKENS_MAX = 50
+
+TOKEN_NAME_MAX = 60
+
+
+def may_create_token(
+    by: Actor,
+    *,
+    scopes: Collection[str],
+    expires_in_days: int,
+    tokens_held: int,
+    own_end: datetime | None,
+    end: datetime,
+    tenant: str = "",
+) -> Refusal | None:
+    """`own_end`: when the token ends that `by` came with, if any: a token cannot outlive or outgrow its maker, nor
+    leave its team. `tenant`: the team's slug, "" for a token of the person's own.
+    """
+    if by.user is None:
+        return NOT_SIGNED_IN
+    if by.confined_to != tenant and (refusal := person_refusal(by)):
+        return refusal
+    if not scopes:
+        return Refusal("no_scope", "Choose at least one scope.", "scopes")
+    known = scopes_for(tenant)
+    if unknown := sorted(set(scopes) - set(known)):
+        of_team = " for a team's token" if tenant else ""
+        text = f"There is no scope {unknown[0]!r}{of_team}. Scopes are {', '.join(known)}."
+        return Refusal("unknown_scope", text, "scopes")
+    if lacking := sorted(set(scopes) - by.scopes):
+        return Refusal(
+            "lacks_scope", f"Your own token lacks the scope {lacking[0]!r} and cannot give it.", "scopes", status=403
+        )
+    if not 1 <= expires_in_days <= TOKEN_DAYS_MAX:
+        return Refusal(
+            "bad_expiry",
+            f"A token lives 1 to {TOKEN_DAYS_MAX} days; {expires_in_days} is not possible.",
+            "expires_in_days",
+        )
+    if own_end is not None and end > own_end:
+        return Refusal(
+            "outlives_token",
+            f"Your own token ends on {own_end:%d %b %Y, %H:%M %Z}; a token made with it cannot live longer.",
+            "expires_in_days",
+            status=403,
+        )
+    if tokens_held >= TOKENS_MAX:
+        who = "The team has" if tenant else "You have"
+        return Refusal(
+            "too_many_tokens", f"{who} {tokens_held} tokens, at most {TOKENS_MAX} possible. Revoke one first."
+        )
+    return None
+
+
+def scopes_for(tenant: str) -> list[str]:
+    """Deciding is for staff and their deputies, and they leave that at home."""
+    return [scope for scope in Scope.values if not tenant or scope != Scope.DECIDE]
+
+
+def clean_token_name(name: str) -> str:
+    """The name with single spaces. Raises Refused (bad_name): 1 to 60 printable characters."""
+    return clean_name(
+        name, TOKEN_NAME_MAX, f"A token's name has 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'."
+    )
+
+
+def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
+    if by.user is None or by.user_id == token.user_id or by.has_role(Role.ADMIN):
+        return None
+    return Refusal("not_allowed", "Only its owner or an administrator may revoke a token.", status=403)
+
+
+def may_see_all_tokens(by: Actor) -> Refusal | None:
+    """For others there is no such list."""
+    return scope_refusal(by, Scope.ADMIN) if by.has_role(Role.ADMIN) else NOT_FOUND

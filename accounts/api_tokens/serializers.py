@@ -1,0 +1,31 @@
+"""Tokens as the API shows and takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.models import Scope
+from accounts.rest.strict.serializers import StrictSerializer
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    prefix = serializers.CharField(help_text="The recognisable part, after `gpt_`.")
+    tenant = serializers.CharField(allow_blank=True, help_text="The team that it is confined to; empty: your own.")
+    owner = serializers.EmailField(source="user.email", help_text="As whom it acts.")
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: never used.")
+
+
+class CreatedTokenSerializer(TokenSerializer):
+    token = serializers.CharField(help_text="The token itself. Shown in this answer only.")
+
+
+class NewTokenSerializer(StrictSerializer):
+    name = serializers.CharField(max_length=60)
+    scopes = serializers.ListField(child=serializers.CharField(max_length=10), min_length=1, max_length=len(Scope))
+    expires_in_days = serializers.IntegerField(min_value=1, max_value=365, default=90)

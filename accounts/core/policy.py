@@ -1,0 +1,29 @@
+"""What every verb may ask about who asks: is it a person, has the token the scope? Pure."""
+
+from __future__ import annotations
+
+from accounts.core.actor import Actor
+from accounts.models import Scope
+from portal.core.errors import Refusal, refuse
+
+
+def person_refusal(by: Actor) -> Refusal | None:
+    """Of what concerns a person in no team, or in any: a team's token has no part in it."""
+    if not by.confined_to:
+        return None
+    text = f"This token acts in the team '{by.confined_to}' only. Use one of your own, from the page of your tokens."
+    return Refusal("team_token", text, status=403)
+
+
+def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
+    if by.has_scope(scope):
+        return None
+    text = f"This token lacks the scope '{scope}'. Use one that has it, or make one on the page of your tokens."
+    return Refusal("missing_scope", text, status=403)
+
+
+def clean_name(name: str, most: int, otherwise: str) -> str:
+    cleaned = " ".join(name.split())
+    if not 1 <= len(cleaned) <= most or not cleaned.isprintable():
+        raise refuse("bad_name", otherwise, field="name")
+    return cleaned

@@ -1,0 +1,39 @@
+"""From a request to an Actor: what every view and API view hands to actions and queries as `by`."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from rest_framework.request import Request
+
+from accounts.core.actor import ALL_SCOPES, Actor, actor_of_token
+from accounts.models import ApiToken, Role, User
+from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refused
+
+
+def actor(request: HttpRequest | Request) -> Actor:
+    """Who asks, through which door, with which scopes. Raises Refused (401) when nobody is signed in."""
+    user = request.user
+    if not isinstance(user, User):
+        # Pages have a lazy wrapper, which passes this test through; nobody at all is None or AnonymousUser.
+        raise Refused(NOT_SIGNED_IN)
+    token = getattr(request, "auth", None)
+    request_id = getattr(request, "request_id", "")
+    if isinstance(token, ApiToken):
+        return actor_of_token(token, request_id=request_id)
+    return Actor(user=user, via="page", scopes=ALL_SCOPES, request_id=request_id)
+
+
+def operator(request: HttpRequest | Request) -> Actor:
+    """For pages and calls of operators and admins, which are not there for others. Raises Refused (404)."""
+    by = actor(request)
+    if not by.operates:
+        raise Refused(NOT_FOUND)
+    return by
+
+
+def administrator(request: HttpRequest | Request) -> Actor:
+    """The same for administrators alone."""
+    by = actor(request)
+    if not by.has_role(Role.ADMIN):
+        raise Refused(NOT_FOUND)
+    return by

@@ -1,0 +1,194 @@
+"""The verbs about how somebody signs in: password, second factor, sessions. allauth keeps the rows of the last two.
+
+A second factor is a one-time code of an app (TOTP), with recovery codes for the day that the phone is lost. Its holder
+is told by mail of every change, since a change that they did not make means that somebody else did.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+import structlog
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.utils import decrypt
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from nacl.exceptions import CryptoError
+
+from accounts.core.actor import Actor
+from accounts.credentials import policy, queries
+from accounts.events.actions import deliver, record
+from accounts.models import Event, User
+from accounts.people import policy as people_policy
+from accounts.people.actions import lock_actor_and_target
+from portal.core.errors import get_or_refuse, refuse_if
+
+log = structlog.get_logger(__name__)
+NOT_YOU = "If this was not you, tell an administrator of the portal at once."
+
+
+# ---- second factor -----------------------------------------------------------------------------------------------
+
+
+def pending_totp_seed(user: User, session_key: str) -> str:
+    """Of the factor that a session is about to add: the same however often its page is looked at, which writes nothing
+    down, and another one after each that was added. One query.
+    """
+    added = Event.objects.filter(actor_id=user.pk, verb="account.second_factor_added").count()
+    text = f"{user.pk} {session_key} {added}"
+    digest = salted_hmac("accounts.signing", text, secret=settings.SECOND_FACTOR_KEY, algorithm="sha256").digest()
+    return base64.b32encode(digest[:20]).decode()
+
+
+def totp_step_of(seed: str, code: str) -> int | None:
+    """Which of the time steps around now this code is for; None: it is wrong."""
+    typed = "".join(code.split())
+    for step in yield_hotp_counters_from_time():
+        if secrets.compare_digest(typed.encode(), format_hotp_value(hotp_value(seed, step)).encode()):
+            return int(step)
+    return None
+
+
+@transaction.atomic
+def consume_code(user: User, code: str) -> Authenticator | None:
+    """The factor that this code proves, each code once; None: wrong or used. Used codes are kept in the row and not in
+    Redis, as allauth would: Redis may be away, or forget.
+    """
+    for row in Authenticator.objects.select_for_update().filter(user=user).order_by("-type"):
+        try:
+            if _uses(row, code):
+                row.last_used_at = timezone.now()
+                row.save(update_fields=["data", "last_used_at"])
+                return row
+        except CryptoError:
+            log.error("second_factor_unreadable", user=user.pk, why="sealed with another SECOND_FACTOR_KEY")
+    return None
+
+
+def _uses(row: Authenticator, code: str) -> bool:
+    if row.type == Authenticator.Type.TOTP:
+        step = totp_step_of(decrypt(row.data["secret"]), code)
+        if step is None or step <= row.data.get("used_step", -1):
+            return False
+        row.data["used_step"] = step
+        return True
+    codes = RecoveryCodes(row)
+    if not codes.validate_code(code):
+        return False
+    row.data = codes.instance.data
+    return True
+
+
+@transaction.atomic
+def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator, list[str]]:
+    """The factor and the recovery codes, which are shown now and never again. `step`: of the code that proved the seed.
+
+    Raises Refused: second_factor_there, no_second_factor_key (409).
+    """
+    user = User.objects.select_for_update().get(pk=by.person.pk)
+    refuse_if(policy.may_add_second_factor(held=queries.holds_second_factor(user), has_key=has_second_factor_key()))
+    row: Authenticator = TOTP.activate(user, seed).instance
+    row.data["used_step"] = step
+    row.save(update_fields=["data"])
+    event = record(by, "account.second_factor_added", user)
+    deliver(event, [user], subject="A second factor was added to your account", body=NOT_YOU)
+    return row, _new_codes(user)
+
+
+@transaction.atomic
+def renew_recovery_codes(*, by: Actor) -> list[str]:
+    """Those of before are void. Raises Refused: no_second_factor (409)."""
+    user = User.objects.select_for_update().get(pk=by.person.pk)
+    refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
+    event = record(by, "account.recovery_codes_made", user)
+    deliver(event, [user], subject="New recovery codes were made for your account", body=NOT_YOU)
+    return _new_codes(user)
+
+
+@transaction.atomic
+def remove_second_factor(*, by: Actor) -> None:
+    """One's own. Raises Refused: no_second_factor (409)."""
+    user = User.objects.select_for_update().get(pk=by.person.pk)
+    refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
+    Authenticator.objects.filter(user=user).delete()
+    event = record(by, "account.second_factor_removed", user)
+    deliver(event, [user], subject="The second factor of your account was removed", body=NOT_YOU)
+
+
+@transaction.atomic
+def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
+    """Somebody else's, who lost phone and recovery codes. All their sessions end.
+
+    Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), no_second_factor (409),
+    reason_missing (422).
+    """
+    by, user, _ = lock_actor_and_target(by, user_id)
+    refuse_if(policy.may_drop_second_factor(by, user))
+    because = " ".join(because.split())
+    refuse_if(people_policy.reason_refusal(because, is_needed=True))
+    refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
+    Authenticator.objects.filter(user=user).delete()
+    end_sessions(user)
+    event = record(by, "account.second_factor_dropped", user, after={"because": because})
+    text = f"{by.name} removed it: {because}\n\n{NOT_YOU}"
+    deliver(event, [user], subject="The second factor of your account was removed", body=text)
+    return user
+
+
+def has_second_factor_key() -> bool:
+    return bool(settings.SECOND_FACTOR_KEY)
+
+
+def _new_codes(user: User) -> list[str]:
+    Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).delete()
+    codes: list[str] = RecoveryCodes.activate(user).generate_codes()
+    return codes
+
+
+# ---- password and sessions ---------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def change_password(new: str, *, keep: str, by: Actor) -> User:
+    """One's own; all sessions but `keep` end. Raises ValidationError for a password that is too easy."""
+    user = User.objects.select_for_update().get(pk=by.person.pk)
+    validate_password(new, user)
+    user.set_password(new)
+    user.save(update_fields=["password"])
+    ended = end_sessions(user, keep=keep)
+    event = record(by, "account.password_changed", user, after={"sessions_ended": ended})
+    deliver(event, [user], subject="Your password was changed", body=NOT_YOU)
+    return user
+
+
+@transaction.atomic
+def end_session(session_id: int, *, by: Actor) -> None:
+    """Its pages, streams and notebooks close within seconds. Raises Refused: not_found (404)."""
+    row = get_or_refuse(UserSession.objects.filter(user=by.person), pk=session_id)
+    Session.objects.filter(session_key=row.session_key).delete()
+    row.delete()
+    record(by, "account.session_ended", by.person, before={"address": row.ip, "browser": row.user_agent})
+
+
+@transaction.atomic
+def end_other_sessions(*, keep: str, by: Actor) -> int:
+    """How many ended."""
+    ended = end_sessions(by.person, keep=keep)
+    record(by, "account.sessions_ended", by.person, after={"sessions_ended": ended})
+    return ended
+
+
+def end_sessions(user: User, *, keep: str = "") -> int:
+    """How many ended."""
+    rows = UserSession.objects.filter(user=user).exclude(session_key=keep)
+    ended, _ = Session.objects.filter(session_key__in=list(rows.values_list("session_key", flat=True))).delete()
+    rows.delete()
+    return ended

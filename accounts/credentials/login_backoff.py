@@ -1,0 +1,57 @@
+"""Guessing a password or a code gets slower with every attempt, for one address at one account; nobody else waits.
+
+Counted in Redis. Redis away: nobody waits, since signing in matters more than slowing a guesser for that minute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+import structlog
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+log = structlog.get_logger(__name__)
+PREFIX = "sign-in"
+FREE_ATTEMPTS = 5
+FIRST_WAIT_S = 1
+WAIT_MAX_S = 60
+FORGET_AFTER_S = 15 * 60
+
+
+def wait_before_attempt(email: str, address: str, *, at: str = "password") -> int:
+    """Seconds to wait before the next attempt; 0: go on, and this attempt is counted. `at`: what is guessed.
+
+    Counted before the password or code is looked at, so that attempts in parallel gain nothing.
+    """
+    key = _key(email, address, at)
+    try:
+        now = time.time()
+        until: float | None = cache.get(f"{key}:until")
+        if until is not None and until > now:
+            return int(until - now) + 1
+        cache.add(key, 0, timeout=FORGET_AFTER_S)
+        attempts = cache.incr(key)
+        if attempts < FREE_ATTEMPTS:
+            return 0
+        wait_s: int = min(FIRST_WAIT_S * 2 ** (attempts - FREE_ATTEMPTS), WAIT_MAX_S)
+        if not cache.add(f"{key}:until", now + wait_s, timeout=wait_s):
+            return wait_s
+    except (RedisError, ValueError) as error:
+        log.warning("slow_down_away", error=type(error).__name__)
+    return 0
+
+
+def reset_backoff(email: str, address: str, *, at: str = "password") -> None:
+    """After a success."""
+    key = _key(email, address, at)
+    try:
+        cache.delete_many([key, f"{key}:until"])
+    except RedisError as error:
+        log.warning("slow_down_away", error=type(error).__name__)
+
+
+def _key(email: str, address: str, at: str) -> str:
+    digest = hashlib.sha256(f"{email.strip().lower()}\0{address}\0{at}".encode()).hexdigest()
+    return f"{PREFIX}:{digest[:32]}"

@@ -1,0 +1,45 @@
+"""/api/v1/events: what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django_filters.rest_framework.filterset import FilterSet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.core.request_actor import actor
+from accounts.core.teams import TenantsOf, team_slugs
+from accounts.events import queries as event_queries
+from accounts.events.serializers import EventSerializer
+from accounts.models import Event, Scope
+from accounts.rest.strict.query import text_filter
+
+
+class EventFilter(FilterSet):
+    tenant = text_filter(63, "Slug of a team.")
+    row = text_filter(120, "What it was done to, as `<app>.<model>.<id>`.")
+    verb = text_filter(60, "What was done, for example `token.created`.")
+
+    class Meta:
+        model = Event
+        fields = ["tenant", "row", "verb"]
+
+
+class Events(generics.ListAPIView[Event]):
+    required_scope = Scope.READ
+    serializer_class = EventSerializer
+    filterset_class = EventFilter
+    tenants_of: TenantsOf | None = None
+    queryset = Event.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Event]:
+        by = actor(self.request)
+        return event_queries.events_for(by, tenants=team_slugs(self.tenants_of, by))
+
+    @extend_schema(operation_id="events_list", summary="What happened in my teams and to my account, newest first")
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return self.list(request, *args, **kwargs)

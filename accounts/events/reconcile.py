@@ -1,0 +1,38 @@
+"""One Delivery: send the mail, stamp the row. At least once: after a crash the same Message-ID goes out again."""
+
+from __future__ import annotations
+
+from smtplib import SMTPException, SMTPRecipientsRefused
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db.models.functions import Now
+
+from accounts.models import Delivery
+from portal.core import due
+
+
+def reconcile(delivery: Delivery, deadline: due.Deadline) -> due.Outcome:
+    if delivery.sent_at is not None or (delivery.user is not None and not delivery.user.is_active):
+        return due.DONE
+    deadline.check()
+    try:
+        message_for(delivery).send()
+    except SMTPRecipientsRefused as error:
+        raise due.TryLater("address_refused", "The mail server does not accept this address.") from error
+    except (SMTPException, OSError) as error:
+        text = f"The mail server does not answer as it should ({type(error).__name__}); tried again later."
+        raise due.TryLater("mail_unavailable", text) from error
+    Delivery.objects.filter(pk=delivery.pk, sent_at=None).update(sent_at=Now())
+    return due.DONE
+
+
+def message_for(delivery: Delivery) -> EmailMessage:
+    host = urlsplit(settings.PORTAL_URL).hostname or "localhost"
+    return EmailMessage(
+        subject=delivery.subject,
+        body=f"{delivery.body}\n\n-- \nGPU portal, {settings.PORTAL_URL}\n",
+        to=[delivery.user.email if delivery.user else delivery.address],
+        headers={"Message-ID": f"<delivery-{delivery.pk}@{host}>", "Auto-Submitted": "auto-generated"},
+    )

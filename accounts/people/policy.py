@@ -1,0 +1,107 @@
+"""Who may do what to accounts and tokens. Pure: (actor, row, facts) → Refusal or None."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from accounts.core.actor import Actor
+from accounts.core.policy import clean_name, scope_refusal
+from accounts.models import Role, Scope, User
+from portal.core.errors import Refusal
+
+REASON_MAX = 300
+ADDRESS_MAX = 254
+NAME_MAX = 80
+NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do this.", status=403)
+LAST_ADMIN = Refusal(
+    "last_admin", "The portal needs an administrator. Make somebody else one first; nothing was changed.", status=409
+)
+
+
+def may_administer(by: Actor) -> Refusal | None:
+    """See all accounts, and change what others may do. The portal itself (`by.user` is None) may."""
+    if refusal := scope_refusal(by, Scope.ADMIN):
+        return refusal
+    return None if by.user is None or by.has_role(Role.ADMIN) else NOT_ADMIN
+
+
+def may_set_roles(by: Actor, target: User, roles: Collection[str], *, other_admins: int) -> Refusal | None:
+    """The portal itself may grant all: somebody has to be the first administrator. `other_admins`: those beside
+    `target` whose accounts are active.
+    """
+    if refusal := may_administer(by):
+        return refusal
+    if unknown := sorted(set(roles) - set(Role.values)):
+        return Refusal("unknown_role", f"There is no role {unknown[0]!r}. Roles are {', '.join(Role.values)}.", "roles")
+    if by.user is not None and by.user_id == target.pk:
+        return Refusal("own_roles", "You cannot change your own roles; ask another administrator.", status=403)
+    if by.user is not None and (lacking := sorted(set(roles) - set(target.roles) - set(by.roles))):
+        return Refusal(
+            "lacks_role", f"You are not {lacking[0]} yourself and cannot make others so.", "roles", status=403
+        )
+    return None if Role.ADMIN in roles else _last_admin_refusal(target, other_admins)
+
+
+def may_suspend(by: Actor, target: User, *, other_admins: int) -> Refusal | None:
+    if refusal := may_restore(by, target):
+        return refusal
+    return _last_admin_refusal(target, other_admins)
+
+
+def may_restore(by: Actor, target: User) -> Refusal | None:
+    if refusal := may_administer(by):
+        return refusal
+    if by.user is not None and by.user_id == target.pk:
+        return Refusal("own_account", "You cannot suspend yourself; ask another administrator.", status=403)
+    return None
+
+
+def _last_admin_refusal(target: User, other_admins: int) -> Refusal | None:
+    return LAST_ADMIN if target.is_active and target.has_role(Role.ADMIN) and not other_admins else None
+
+
+def reason_refusal(because: str, *, is_needed: bool) -> Refusal | None:
+    if is_needed and not because:
+        return Refusal("reason_missing", "Say why; it stays in the history.", "because")
+    if len(because) > REASON_MAX:
+        text = f"A reason has at most {REASON_MAX} characters, this one has {len(because)}; shorten it."
+        return Refusal("reason_too_long", text, "because")
+    return None
+
+
+def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | None:
+    """Of what would let somebody who means ill in as the other: nobody comes to what they lack by it."""
+    if refusal := may_administer(by):
+        return refusal
+    if by.user is None:
+        return None
+    if by.user_id == target.pk:
+        return Refusal("own_account", own, status=403)
+    if target.is_superuser:
+        text = "This is the account for emergencies; operators keep it with 'manage.py', where the portal runs."
+        return Refusal("break_glass", text, status=403)
+    if lacking := sorted(set(target.roles) - set(by.roles)):
+        text = f"{target.name} is {lacking[0]} and you are not; ask an administrator who is."
+        return Refusal("lacks_role", text, status=403)
+    return None
+
+
+def address_refusal(email: str) -> Refusal | None:
+    """Of a person whom nobody here knows: mail goes there."""
+    name, at, host = email.partition("@")
+    if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
+        return None
+    text = f"'{email[:80]}' is no mail address. Send one of up to {ADDRESS_MAX} characters."
+    return Refusal("bad_address", text, "email")
+
+
+def clean_person_name(name: str) -> str:
+    """The name with single spaces. Raises Refused (bad_name)."""
+    return clean_name(name, NAME_MAX, f"A person's name has 1 to {NAME_MAX} characters.")
+
+
+def may_change_activity(target: User, *, to: bool) -> Refusal | None:
+    if target.is_active is to:
+        state = "active" if to else "suspended"
+        return Refusal("already_so", f"{target.name} is {state} already; nothing was changed.", status=409)
+    return None

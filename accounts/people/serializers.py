@@ -1,0 +1,22 @@
+"""Who is asking, as the API shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.models import Role, Scope
+
+
+class MeSerializer(serializers.Serializer[Any]):
+    email = serializers.EmailField()
+    name = serializers.CharField()
+    roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
+    tenants = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Slugs of your own teams. Staff see others, too: `GET /api/v1/tenants`.",
+    )
+    via = serializers.CharField(help_text="`page`, or `token <prefix>`.")
+    confined_to = serializers.CharField(allow_blank=True, help_text="The team whose token this is; empty: your own.")

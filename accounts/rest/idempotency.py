@@ -1,0 +1,108 @@
+"""`Idempotency-Key`: a call that is sent again, because its answer was lost, is not done again."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from django.db import connection, transaction
+from django.http import HttpResponse
+from django.utils.crypto import salted_hmac
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.core.request_actor import actor
+from accounts.models import KeptAnswer
+from portal.core.errors import refuse
+
+KEY_LIMIT = 200
+KEPT_FOR = timedelta(hours=24)
+# Old answers that a call takes away besides its own work: more than it adds, so that they do not pile up.
+SWEPT = 100
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT},
+    OpenApiParameter.HEADER,
+    description="Chosen by you, for this call alone. The same call with the same key is done once, and within "
+    f"{KEPT_FOR // timedelta(hours=1)} hours answered with what was answered first.",
+)
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
+    """For a handler whose call may carry a key. Only what was done is kept, with it and in its transaction: after a
+    refusal the same key may be tried again. `check(request, **kwargs)` raises Refused for whoever may not see (any
+    more) what the call is about; it is asked before anything else is said.
+
+    Not for answers that have a secret in them. Raises Refused: bad_key, key_reused (422), busy (409) while the first
+    call of the key takes too long.
+    """
+
+    def decorated(handler: Handler) -> Handler:
+        @functools.wraps(handler)
+        def answered(self: Any, request: Request, **kwargs: Any) -> Response | HttpResponse:
+            key = request.headers.get("Idempotency-Key")
+            if key is None:
+                return handler(self, request, **kwargs)  # type: ignore[no-any-return]
+            check(request, **kwargs)
+            if not (0 < len(key) <= KEY_LIMIT and key.isascii() and key.isprintable()):
+                text = f"Idempotency-Key is 1 to {KEY_LIMIT} printable ASCII characters. Send another one, or none."
+                raise refuse("bad_key", text, field="Idempotency-Key")
+            with transaction.atomic():
+                kept, is_new = _claimed(request, key)
+                if not is_new:
+                    return _again(kept)
+                response: Response = handler(self, request, **kwargs)
+                kept.status, kept.location = response.status_code, response.headers.get("Location", "")
+                kept.body = JSONRenderer().render(response.data).decode()
+                kept.save(update_fields=["status", "location", "body"])
+            return response
+
+        answered.takes_key = True  # type: ignore[attr-defined]
+        return answered  # type: ignore[return-value]
+
+    return decorated
+
+
+def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
+    """The key's row, and whether this call made it. Whoever comes second waits here for the first to end."""
+    person, call, kept_s = actor(request).person, _digest(request), KEPT_FOR.total_seconds()
+    with connection.cursor() as cursor:
+        cursor.execute(_SWEEP, [kept_s, SWEPT, person.pk, key, kept_s])
+        cursor.execute(_CLAIM, [person.pk, key, call])
+        is_new = cursor.fetchone() is not None
+    kept = KeptAnswer.objects.get(user=person, key=key)
+    if kept.call != call:
+        text = f"This key was sent at {kept.at:%H:%M:%S} UTC with another call. Choose a new key for each call."
+        raise refuse("key_reused", text, field="Idempotency-Key")
+    return kept, is_new
+
+
+def _again(kept: KeptAnswer) -> HttpResponse:
+    """Byte for byte, also where what it tells of has changed since."""
+    headers = {"Idempotent-Replayed": "true", **({"Location": kept.location} if kept.location else {})}
+    return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers=headers)
+
+
+def _digest(request: Request) -> str:
+    """Of what is asked for. Keyed, since bodies hold what nobody shall try out against a copy of the table."""
+    asked = [request.method, request.path, sorted(request.query_params.lists()), dict(request.data)]
+    asked.append(actor(request).confined_to)
+    text = json.dumps(asked, sort_keys=True, ensure_ascii=False)
+    return salted_hmac("accounts.idempotency", text, algorithm="sha256").hexdigest()
+
+
+_TABLE = KeptAnswer._meta.db_table
+_SWEEP = f"""
+DELETE FROM {_TABLE} WHERE id IN (
+    SELECT id FROM {_TABLE} WHERE at < now() - make_interval(secs => %s) ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED)
+ OR (user_id = %s AND key = %s AND at < now() - make_interval(secs => %s))"""
+_CLAIM = (
+    f"INSERT INTO {_TABLE} (user_id, key, call) VALUES (%s, %s, %s) ON CONFLICT (user_id, key) DO NOTHING RETURNING id"
+)

@@ -1,0 +1,1 @@
+"""Bodies, forms and queries in which nothing unknown is ignored."""

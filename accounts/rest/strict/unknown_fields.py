@@ -1,0 +1,12 @@
+"""Which of the names that were sent is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+NAME_LIMIT = 60
+
+
+def first_unknown_field(sent: Collection[str], known: Collection[str]) -> str | None:
+    """The first of `sent`, in the order of the alphabet, that is not a field here."""
+    return min(set(sent) - set(known), default=None)

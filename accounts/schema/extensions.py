@@ -1,0 +1,58 @@
+"""What drf-spectacular cannot see: how callers prove who they are, and the one body of every refusal."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
+
+from accounts.rest.strict.query import parameters_of
+
+
+class PortalAutoSchema(AutoSchema):
+    """The query parameters of a view are those that it takes (accounts/rest/strict/query.py)."""
+
+    def get_override_parameters(self) -> list[Any]:
+        return list(parameters_of(self.view, self.method))
+
+
+class BearerScheme(OpenApiAuthenticationExtension):
+    target_class = "accounts.api_tokens.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A personal token, made on the page API tokens."}
+
+    def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
+        """With the scope that the token needs; of several one is enough."""
+        from accounts.rest.permissions import scopes_of
+
+        return [{self.name: [str(scope)]} for scope in scopes_of(auto_schema.view, auto_schema.method.upper())]
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    target_class = "accounts.api_tokens.authentication.SessionAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        from django.conf import settings
+
+        description = "The browser's session; writes also need the header X-CSRFToken."
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME, "description": description}
+
+
+class StrictSerializerExtension(OpenApiSerializerExtension):
+    """What a body may not have is in the contract as well."""
+
+    target_class = "accounts.rest.strict.serializers.StrictSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        from accounts.rest.strict.serializers import StrictSerializer
+
+        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        if schema.get("description") == inspect.getdoc(StrictSerializer):
+            del schema["description"]  # what is said to who writes one, not to who sends one
+        return {**schema, "additionalProperties": False}

@@ -1,0 +1,56 @@
+"""Hooks of drf-spectacular: the one body of every refusal, and what stands in addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal.core.codes import CODES
+
+REFUSAL = {
+    "type": "object",
+    "description": "Why not. `code` is stable; `message` is for people; `field` names what to change, if anything.",
+    "required": ["code", "message", "field"],
+    "properties": {
+        "code": {"type": "string", "enum": list(CODES), "examples": ["not_found", "exceeds_grant"]},
+        "message": {"type": "string"},
+        "field": {"type": ["string", "null"]},
+    },
+}
+
+# What stands in an address is the same thing wherever it stands.
+PATH_PARAMETERS = {
+    "name": "Name that it has in the team.",
+    "number": "Number of the run, as the list of runs has it.",
+    "pk": "`id`, as the list has it.",
+    "prefix": "What the token starts with, as the list has it.",
+    "registry": "Host of the registry, with its port if it has one.",
+    "slug": "Slug of a class.",
+    "tenant": "Slug of a team.",
+}
+
+RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}}
+
+
+def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Every operation may be refused, always with the same body."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = REFUSAL
+    refused = {
+        "description": "Refused.",
+        "headers": {"Retry-After": RETRY_AFTER},
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
+    }
+    for operations in result.get("paths", {}).values():
+        for operation in operations.values():
+            if isinstance(operation, dict) and "responses" in operation:
+                operation["responses"].setdefault("default", refused)
+    return result
+
+
+def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """drf-spectacular asks the model of a view's queryset; ours have none. KeyError for an unknown name."""
+    for operations in result.get("paths", {}).values():
+        for operation in operations.values():
+            for one in operation.get("parameters", []):
+                if one["in"] == "path":
+                    one["description"] = PATH_PARAMETERS[one["name"]]
+    return result

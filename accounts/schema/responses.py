@@ -1,0 +1,156 @@
+"""What every operation of the contract may answer besides what its view says: refusals, headers, and two addresses
+that are no views of the REST framework.
+
+Each status follows from what a call is made of: who has a name in the address may meet a 404, who sends a body a 415.
+What does not follow, a view declares itself, as `responses={…, 404: None}`.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter
+
+# For a view's `parameters=`: what its 201 has made.
+LOCATION = OpenApiParameter(
+    "Location", str, OpenApiParameter.HEADER, response=[201], description="Address of what was made."
+)
+TEXTS = {
+    "400": "The body cannot be read: no JSON, or no object, or a key stands in it, or in the query, twice.",
+    "401": "No token and no session, or one that does not work, or not any more.",
+    "403": "The token lacks the scope, or the role does not allow it.",
+    "404": "Not there, or not yours to see.",
+    "409": "It contradicts what is so by now: somebody was quicker, or something else comes first.",
+    "412": "It was changed since it was read; read it again.",
+    "413": "The body has more than 1 MiB.",
+    "415": "The body is not sent as `Content-Type: application/json`.",
+    "422": "The call is readable and wrong; `field` says where.",
+    "429": "Too many calls with this token.",
+    "500": "A mistake of the portal; give the operators the `X-Request-ID`.",
+    "503": "Something that the portal needs does not answer.",
+}
+WAITING_HELPS = {"409", "429", "503"}
+HEADERS: dict[str, dict[str, Any]] = {
+    "X-Request-ID": {
+        "description": "In the portal's log and in the events of what the call changed.",
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}},
+    "WWW-Authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}},
+    "Idempotent-Replayed": {
+        "description": "`true`: an earlier call with this key was answered so.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+}
+REFUSAL_BODY = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+
+# Not of the REST framework, so that nothing describes them by itself. The log is streamed by doors.
+NON_DRF_OPERATIONS: dict[str, Any] = {
+    "/api/v1/openapi.json": {
+        "get": {
+            "operationId": "contract_get",
+            "summary": "This contract, the same for everybody; no token needed",
+            "tags": ["openapi.json"],
+            "responses": {
+                "200": {
+                    "description": "OK",
+                    "content": {"application/vnd.oai.openapi+json": {"schema": {"type": "object"}}},
+                }
+            },
+        }
+    },
+    "/live/logs/{tenant}/{name}": {
+        "get": {
+            "operationId": "workloads_log",
+            "summary": "The log of a workload's last run as text, for as long as it writes",
+            "tags": ["workloads"],
+            "security": [{"token": ["read"]}, {"session": []}],
+            "parameters": [
+                {"in": "path", "name": "tenant", "required": True, "schema": {"type": "string"}},
+                {"in": "path", "name": "name", "required": True, "schema": {"type": "string"}},
+                {
+                    "in": "query",
+                    "name": "follow",
+                    "schema": {"type": "string", "enum": ["0", "1"], "default": "1"},
+                    "description": "0: what is there now.",
+                },
+                {
+                    "in": "query",
+                    "name": "worker",
+                    "schema": {"type": "integer", "minimum": 0, "maximum": 9999},
+                    "description": "Of a job of several workers; default: the first.",
+                },
+            ],
+            "responses": {
+                "200": {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}},
+                "401": {"description": TEXTS["401"]},
+                "404": {"description": TEXTS["404"], "content": REFUSAL_BODY},
+                "503": {
+                    "description": "Too many logs are followed.",
+                    "headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}},
+                    "content": {"text/plain": {"schema": {"type": "string"}}},
+                },
+            },
+        }
+    },
+}
+
+
+def add_responses(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """A hook of drf-spectacular, after the one that names the refusal."""
+    components = result.setdefault("components", {})
+    components["headers"] = HEADERS
+    components["responses"] = {f"Refused{status}": _refusal(status) for status in TEXTS}
+    for operations in result.get("paths", {}).values():
+        for method, operation in operations.items():
+            _complete(method, operation, components.get("schemas", {}))
+    result["paths"] = dict(sorted({**result.get("paths", {}), **NON_DRF_OPERATIONS}.items()))
+    return result
+
+
+def refusal_statuses(method: str, operation: dict[str, Any], body: dict[str, Any]) -> set[str]:
+    """The statuses that follow from how a call is made; `body`: the fields of what it sends."""
+    found = {"400", "422", "429", "500", "503"}
+    parameters = operation.get("parameters", [])
+    named = {one["name"] for one in parameters}
+    if operation.get("security"):
+        found |= {"401", "403"}
+    if "tenant" in named | body.keys() or any(one["in"] == "path" for one in parameters):
+        found.add("404")
+    if method != "get":  # also where no body is asked for: one that is sent is read, and has no fields
+        found |= {"409", "413", "415"}
+    if "If-Match" in named:
+        found.add("412")
+    return found
+
+
+def _complete(method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    sent = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    body = schemas.get(sent.get("$ref", "").rpartition("/")[2], {}).get("properties", {})
+    answers, named = operation["responses"], {one["name"] for one in operation.get("parameters", [])}
+    for status in refusal_statuses(method, operation, body) | (answers.keys() & TEXTS.keys()):
+        answers[status] = {"$ref": f"#/components/responses/Refused{status}"}
+    for status, answer in answers.items():
+        if status.startswith("2"):
+            answer["description"] = answer.get("description") or HTTPStatus(int(status)).phrase
+            headers = ["X-Request-ID"]
+            headers += ["Idempotent-Replayed"] if "Idempotency-Key" in named else []
+            headers += ["Retry-After"] if "wait" in named else []
+            answer.setdefault("headers", {}).update({name: _header(name) for name in headers})
+    operation["responses"] = dict(sorted(answers.items()))
+
+
+def _refusal(status: str) -> dict[str, Any]:
+    names = ["X-Request-ID"]
+    names += ["Retry-After"] if status in WAITING_HELPS else []
+    names += ["WWW-Authenticate"] if status == "401" else []
+    return {
+        "description": TEXTS[status],
+        "headers": {name: _header(name) for name in names},
+        "content": REFUSAL_BODY,
+    }
+
+
+def _header(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/headers/{name}"}

@@ -1,0 +1,1 @@
+"""Signing in and out by password, into the administration, and by an issuer (oidc)."""

@@ -1,0 +1,40 @@
+"""The administration's door: one way to sign in for everybody, which slows guessers down, and a second factor."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from accounts.credentials.authentication_records import showed_second_factor
+from portal.web.safe_redirect import safe_redirect_target
+
+
+def may_open_admin(request: HttpRequest) -> bool:
+    """Staff whose session has shown a second factor. Instead of Django's own rule, which asks for staff alone."""
+    return _is_staff(request) and showed_second_factor(request)
+
+
+def admin_sign_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """Instead of Django's own form. For people who are signed in and no staff, there is nothing here."""
+    go_on = safe_redirect_target(request.GET.get("next"), otherwise=reverse("admin:index"))
+    if not request.user.is_authenticated:
+        return redirect_to_login(go_on)
+    if not _is_staff(request):
+        raise Http404
+    if may_open_admin(request):
+        return redirect("admin:index")
+    return redirect(f"{reverse('second-factor')}?{urlencode({'next': go_on})}")
+
+
+def admin_password_change(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    """Instead of Django's own form, which ends no session and leaves no event."""
+    return redirect("account")
+
+
+def _is_staff(request: HttpRequest) -> bool:
+    return request.user.is_active and getattr(request.user, "is_staff", False)

@@ -1,0 +1,26 @@
+"""Who may connect an account to a person at the issuer. Pure."""
+
+from __future__ import annotations
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from accounts.people.policy import account_access_refusal
+from portal.core.errors import Refusal
+
+
+def may_connect_identity(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
+    """With somebody at an issuer. `is_held`: the person here or the one there is connected already."""
+    if refusal := account_access_refusal(by, target, own="Another administrator connects you."):
+        return refusal
+    if is_held:
+        text = f"{target.name}, or this person at the issuer, is connected already; nothing was changed."
+        return Refusal("already_so", text, status=409)
+    return None
+
+
+def may_disconnect_identity(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
+    if refusal := account_access_refusal(by, target, own="Another administrator disconnects you."):
+        return refusal
+    if is_held:
+        return None
+    return Refusal("already_so", f"{target.name} is not connected with this issuer; nothing was changed.", status=409)

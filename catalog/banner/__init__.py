@@ -1,0 +1,1 @@
+"""What staff tell everybody about the cluster."""

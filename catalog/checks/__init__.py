@@ -1,0 +1,1 @@
+"""Standing checks: does the catalog still say what nodes and queues are?"""

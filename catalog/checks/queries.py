@@ -1,0 +1,77 @@
+"""What the standing checks are given: nodes, slices and queues of the mirror, and the rows of the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from catalog.checks import suite
+from catalog.checks.nodes import STATE
+from catalog.checks.types import CheckedClass, CheckedNode, CheckedQueue, CheckedSite, Finding
+from catalog.classes import queries
+from catalog.classes.proposals.queries import dismissed_proposals
+from catalog.discovery import types as discovery_types
+from catalog.discovery.queries import discovery_devices, discovery_node
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from cluster.reads import observed
+from cluster.reads import queries as mirror
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """`findings` None: nothing is known, which is not the same as nothing found. `is_current` False: as of `as_of`."""
+
+    findings: tuple[Finding, ...] | None
+    as_of: datetime | None
+    is_current: bool
+    problem: str = ""
+
+
+def check_report(cluster: Cluster) -> CheckReport:
+    """Six queries, whatever the number of nodes and classes; one while nothing is known."""
+    has_kueue = cluster.queue_system == Cluster.QueueSystem.KUEUE
+    as_of = mirror.as_of(cluster.pk, "Node", "ResourceSlice", *(["ClusterQueue"] if has_kueue else []))
+    if as_of.at is None:
+        return CheckReport(None, None, False, as_of.problem)
+    slices = mirror.objects(cluster.pk, kind="ResourceSlice")
+    queues = mirror.objects(cluster.pk, kind="ClusterQueue") if has_kueue else []
+    on_nodes = GpuClass.objects.filter(cluster=cluster).exclude(interface=GpuClass.Interface.STORAGE)
+    site = CheckedSite(
+        nodes=tuple(_node(node) for node in mirror.nodes(cluster.pk)),
+        slices=tuple(device for one in slices for device in discovery_devices(one)),
+        classes=tuple(_offer(gpu_class) for gpu_class in on_nodes),
+        # While a grant is in its grace, its team's queue is in a cohort of its own name.
+        queues=tuple(_queue(one) for one in queues if one.record["cohort"] in (cluster.cohort, one.name))
+        if has_kueue
+        else None,
+        dismissed=frozenset(dismissed_proposals(cluster).values_list("slug", flat=True)),
+    )
+    return CheckReport(suite.check_site(site), as_of.at, as_of.is_current, as_of.problem)
+
+
+def _node(node: observed.Node) -> CheckedNode:
+    writer = node.writers.get(STATE)
+    return CheckedNode(
+        seen=discovery_node(node),
+        capacity={name: units for name, units in node.capacity.items() if discovery_types.is_device(name)},
+        is_ready=node.ready,
+        ready_since=node.ready_since,
+        state_since=writer.at if writer else None,
+    )
+
+
+def _offer(gpu_class: GpuClass) -> CheckedClass:
+    names = ("slug", "name", "resource", "node_labels", "product", "partition", "sharing", "replicas", "interface")
+    same = {name: getattr(gpu_class, name) for name in (*names, "device_class", "device_selector", "memory_mib")}
+    return CheckedClass(
+        **same,
+        id=gpu_class.pk,
+        flavor=queries.flavor_name(gpu_class),
+        is_open=gpu_class.life_cycle in queries.OPEN_STATES,
+        is_draft=gpu_class.life_cycle == GpuClass.LifeCycle.DRAFT,
+    )
+
+
+def _queue(one: observed.GenericObject) -> CheckedQueue:
+    return CheckedQueue(one.name, {flavor: frozenset(cells) for flavor, cells in one.record["quota"].items()})

@@ -1,0 +1,94 @@
+"""Standing checks of classes against queues: what Kueue would refuse, or let wait for ever. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from catalog.checks.types import CheckedSite, Finding, Severity, Subject, counted
+from portal.ui.text import first_names
+
+# What queues leave to others. Equal to excludeResourcePrefixes in deploy/kueue/manager-config.yaml (a test compares).
+EXCLUDED_PREFIXES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+# Limits of Kueue's API: flavors of a group; groups and flavors of a queue; labels of a flavor. That of the cells of a
+# group (512, flavor × resource) cannot be passed, since each of our groups has one resource.
+FLAVORS = 64
+GROUPS = 16
+FLAVORS_OF_A_QUEUE = 256
+LABELS = 8
+# Every queue has one more group with one flavor, see cluster/manifests/namespace.py.
+PLAIN = 1
+
+
+def resource_not_covered(site: CheckedSite) -> Iterator[Finding]:
+    for offer in site.open:
+        if not offer.resource or offer.resource.startswith(EXCLUDED_PREFIXES):
+            continue
+        queues = [
+            q.name for q in site.queues or () if offer.resource not in q.cells.get(offer.flavor, {offer.resource})
+        ]
+        if queues:
+            yield Finding(
+                "resource_not_covered",
+                Severity.ERROR,
+                offer.subject,
+                f"Pods of class {offer.name} request {offer.resource}, which queue {first_names(queues)} neither covers for "
+                "that class nor excludes: its work waits there for ever.",
+                "Undo the change of the queue; the portal repairs it when it sees the difference.",
+            )
+
+
+def device_class_not_mapped(site: CheckedSite) -> Iterator[Finding]:
+    for offer in site.open if site.queues is not None else ():
+        if not offer.is_dra or (mapped := site.device_classes.get(offer.device_class)) == offer.resource:
+            continue
+        says = f"counts it as {mapped}, not as {offer.resource}" if mapped else "does not map it to any resource"
+        yield Finding(
+            "device_class_not_mapped",
+            Severity.ERROR,
+            offer.subject,
+            f"Class {offer.name} asks for device class {offer.device_class}, and Kueue {says}: "
+            "its work is never admitted.",
+            f"Correct the resource name of the class: {mapped}."
+            if mapped
+            else "Add it to deviceClassMappings of Kueue's manager configuration and restart Kueue.",
+        )
+
+
+def queue_limits(site: CheckedSite) -> Iterator[Finding]:
+    """Of a queue that has every class: the one that a team of everything would get."""
+    if site.queues is None:
+        return
+    offers = [offer for offer in site.open if offer.resource]
+    flavors = Counter(offer.resource for offer in offers)
+    for resource, number in sorted(flavors.items()):
+        if number > FLAVORS:
+            yield _limit(
+                f"{counted(number, 'class')} are counted as {resource}; Kueue takes at most {FLAVORS} flavors a group.",
+                f"Retire {number - FLAVORS}, or count them under a resource of their own.",
+            )
+    if (groups := len(flavors) + PLAIN) > GROUPS:
+        yield _limit(
+            f"The catalog has {len(flavors)} resources, which with the queue's own makes {groups} groups; "
+            f"Kueue takes at most {GROUPS} in a queue.",
+            f"Retire the classes of {counted(groups - GROUPS, 'resource')}.",
+        )
+    if (total := len(offers) + PLAIN) > FLAVORS_OF_A_QUEUE:
+        yield _limit(
+            f"The catalog has {counted(len(offers), 'class')}, which with the queue's own flavor makes {total}; "
+            f"Kueue takes at most {FLAVORS_OF_A_QUEUE} in a queue.",
+            f"Retire {counted(total - FLAVORS_OF_A_QUEUE, 'class')}.",
+        )
+    for offer in offers:
+        if len(offer.node_labels) > LABELS:
+            yield Finding(
+                "queue_limit",
+                Severity.ERROR,
+                offer.subject,
+                f"Class {offer.name} has {len(offer.node_labels)} labels; Kueue takes at most {LABELS} in a flavor.",
+                "Keep the labels that tell its nodes from others.",
+            )
+
+
+def _limit(sentence: str, remedy: str) -> Finding:
+    return Finding("queue_limit", Severity.ERROR, Subject("catalog"), sentence, remedy)

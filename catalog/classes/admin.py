@@ -1,0 +1,116 @@
+"""Steps of a class's life in the admin, each a page with its own form: hold, release, retire; and proposed classes.
+
+Like the rest of the admin it changes nothing itself. A refusal stands in the form, beside its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import path
+from django.utils import timezone
+
+from accounts.core.request_actor import actor
+from catalog.classes import actions, life_cycle, policy
+from catalog.classes.admin_pages import redirect_to_class
+from catalog.classes.forms import HoldForm, ReleaseForm, RetireForm
+from catalog.classes.proposals.admin import decide_view, proposals_view
+from catalog.models import GpuClass
+from portal.core.errors import get_or_refuse
+from portal.web.refusals import refusal_in_form
+
+
+@dataclass(frozen=True)
+class LifeCycleStep:
+    """`begin`: the form's first values; `do` raises Refused; `done`: a sentence."""
+
+    title: str
+    note: str
+    form: type[forms.Form]
+    begin: Callable[[GpuClass], dict[str, Any]]
+    do: Callable[..., GpuClass]
+    done: str
+
+
+STEPS = {
+    "hold": LifeCycleStep(
+        "Hold",
+        "Nothing new starts on it. What runs goes on.",
+        HoldForm,
+        lambda one: {"reason": one.held_reason, "until": one.held_until},
+        actions.hold_class,
+        "It is held; what runs goes on.",
+    ),
+    "release": LifeCycleStep(
+        "Release",
+        "What waits for it starts by itself, as far as there are cards and quota.",
+        ReleaseForm,
+        lambda one: {},
+        actions.release_class,
+        "It is released.",
+    ),
+    "retire": LifeCycleStep(
+        "Retire",
+        "No new requests, nothing new starts. Owners of the teams that hold units are told.",
+        RetireForm,
+        lambda one: {
+            "successor": one.successor.slug if one.successor else "",
+            "message": one.retiring_message,
+            "runs_until": one.runs_until,
+        },
+        actions.retire_class,
+        "It is being retired; owners of the teams that hold units are told.",
+    ),
+}
+
+
+class LifeCycleStepsMixin:
+    """For the ModelAdmin of GpuClass."""
+
+    admin_site: Any
+
+    def get_urls(self) -> list[Any]:
+        pages = [
+            path(f"<int:pk>/{name}/", self._page(_step_view(step)), name=f"catalog_gpuclass_{name}")
+            for name, step in STEPS.items()
+        ]
+        proposed = [
+            path("proposed/", self._page(proposals_view), name="catalog_gpuclass_proposed"),
+            path("proposed/<slug:slug>/", self._page(decide_view), name="catalog_gpuclass_decide"),
+        ]
+        return [*pages, *proposed, *super().get_urls()]  # type: ignore[misc]
+
+    def _page(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        def checked(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+            if policy.may_edit(actor(request)) is not None:
+                raise PermissionDenied
+            return view(request, self.admin_site.each_context(request), **kwargs)
+
+        wrapped: Callable[..., HttpResponse] = self.admin_site.admin_view(checked)
+        return wrapped
+
+
+def _step_view(step: LifeCycleStep) -> Callable[..., HttpResponse]:
+    def view(request: HttpRequest, context: dict[str, Any], *, pk: int) -> HttpResponse:
+        one = get_or_refuse(GpuClass.objects.select_related("successor"), pk=pk)
+        form = step.form(request.POST if request.method == "POST" else None, initial=step.begin(one))
+        if form.is_valid():
+            with refusal_in_form(form):
+                step.do(pk, **form.cleaned_data, by=actor(request))
+                messages.success(request, f"{one.name}: {step.done}")
+                return redirect_to_class(pk)
+        told = life_cycle.hold_sentence(one, now=timezone.now())
+        more = {"title": f"{step.title} {one.name}", "step": step, "form": form, "gpu_class": one, "told": told}
+        return render(request, "admin/catalog/step.html", {**context, **more})
+
+    return view
+
+
+# ---- proposed classes ------------------------------------------------------------------------------------------------

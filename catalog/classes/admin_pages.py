@@ -1,0 +1,10 @@
+"""Pages of the admin beside its own: who may open them, and the way back to a class."""
+
+from __future__ import annotations
+
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+
+
+def redirect_to_class(pk: int) -> HttpResponseRedirect:
+    return HttpResponseRedirect(reverse("admin:catalog_gpuclass_change", args=[pk]))

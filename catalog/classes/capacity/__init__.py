@@ -1,0 +1,1 @@
+"""What the nodes have of each class and what is in use, from the mirror."""

@@ -1,0 +1,165 @@
+"""What the nodes have of each class and what is in use, from the mirror. One that is not there is unknown, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+from catalog.classes.capacity.types import Capacity, NodeCapacity
+from catalog.discovery import dra_devices, inventory
+from catalog.discovery import types as discovery_types
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from cluster.reads import observed
+from cluster.reads import queries as mirror
+from cluster.reads import units as seen_units
+from cluster.reads.taints import is_tolerated
+from cluster.reads.units import CPU, SLICES, ResourceUnits
+
+GIB = 1024**3
+STORAGE_UNKNOWN = "The cluster does not say how much storage there is."
+
+
+def capacities(cluster: Cluster, classes: Collection[GpuClass], *, with_nodes: bool = False) -> dict[int, Capacity]:
+    """Capacity by class id. Two queries, three with a DRA class of unlike devices; without nodes their cost grows with
+    the kinds of hardware. Of storage nothing is known: no node has it.
+    """
+    unknown = {one.pk: Capacity(problem=STORAGE_UNKNOWN) for one in classes if one.is_storage}
+    classes = [one for one in classes if not one.is_storage]
+    return unknown | _of_nodes(cluster, classes, with_nodes) if classes else unknown
+
+
+def _of_nodes(cluster: Cluster, classes: Collection[GpuClass], with_nodes: bool) -> dict[int, Capacity]:
+    kinds = ["Node", "Pod"]
+    if any(gpu_class.interface == GpuClass.Interface.DRA for gpu_class in classes):
+        kinds += ["ResourceSlice", "ResourceClaim"]
+    as_of = mirror.as_of(cluster.pk, *kinds)
+    if as_of.at is None:
+        return {gpu_class.pk: Capacity(problem=as_of.problem) for gpu_class in classes}
+    labels = {name for gpu_class in classes for name in gpu_class.node_labels}
+    seen = seen_units.resource_units(
+        cluster.pk, {_asked(one) for one in classes}, labels=sorted(labels), by_node=with_nodes
+    )
+    known = {dra_devices.device_class(one.device) for one in seen if one.resource == SLICES}
+    known |= inventory.DEVICE_CLASS_RESOURCES.keys()
+    found = {gpu_class.pk: _of(gpu_class, seen, known) for gpu_class in classes}
+    if not with_nodes and any(_has_several_kinds(units) for units in found.values()):
+        # What one node has of them all is only known node by node.
+        devices_seen = seen_units.resource_units(cluster.pk, {(SLICES, 1)}, labels=sorted(labels), by_node=True)
+        for gpu_class in classes:
+            if gpu_class.interface == GpuClass.Interface.DRA:
+                found[gpu_class.pk] = _of(gpu_class, devices_seen, known)
+    return {gpu_class.pk: _capacity(found[gpu_class.pk], gpu_class, as_of, with_nodes) for gpu_class in classes}
+
+
+def units_used(cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str) -> dict[int, int]:
+    """Units by class id of a namespace's pods that are bound to a node and not finished, and GiB of its volumes. What
+    is not known is left out.
+    """
+    every = list(classes)
+    of_pods, storage = [one for one in every if not one.is_storage], [one for one in every if one.is_storage]
+    gib = claimed_gib(cluster, namespace=namespace) if storage else None
+    found = {} if gib is None else {one.pk: gib for one in storage}
+    if not of_pods or not mirror.is_known(cluster.pk, "Pod", "ResourceClaim"):
+        return found
+    used = used_by_namespace(cluster, of_pods, namespace=namespace)
+    return found | {pk: units.get(namespace, 0) for pk, units in used.items()}
+
+
+def claimed_gib(cluster: Cluster, *, namespace: str) -> int | None:
+    """What the namespace's volume claims ask for together, whoever made them, rounded up; None when nobody knows."""
+    if not mirror.is_known(cluster.pk, "PersistentVolumeClaim"):
+        return None
+    claims = mirror.objects(cluster.pk, kind="PersistentVolumeClaim", namespace=namespace)
+    return -(-sum(int(one.record["asked_bytes"]) for one in claims) // GIB)
+
+
+def used_by_namespace(
+    cluster: Cluster, classes: Iterable[GpuClass], *, namespace: str = ""
+) -> dict[int, dict[str, int]]:
+    """Class id → namespace → units of our pods that are bound to a node and not finished, as far as the mirror goes.
+    Pods use no storage class.
+
+    One query. `namespace`: of this one alone. Whoever asks knows already whether the mirror is complete.
+    """
+    by_slug = {gpu_class.slug: gpu_class for gpu_class in classes}
+    asked = [(slug, *_asked(gpu_class)) for slug, gpu_class in by_slug.items() if not gpu_class.is_storage]
+    found: dict[int, dict[str, int]] = {gpu_class.pk: {} for gpu_class in by_slug.values()}
+    for (name, slug), units in seen_units.used_by_namespace(cluster.pk, asked, namespace=namespace).items():
+        found[by_slug[slug].pk][name] = units
+    return found
+
+
+def _asked(gpu_class: GpuClass) -> tuple[str, int]:
+    """The resource that counts a class, and how much of it is one unit."""
+    if gpu_class.interface == GpuClass.Interface.DRA:
+        return SLICES, 1
+    if gpu_class.interface == GpuClass.Interface.NONE:
+        return CPU, gpu_class.cpu_per_unit * 1000
+    return gpu_class.resource, 1
+
+
+def _of(gpu_class: GpuClass, seen: Iterable[ResourceUnits], known: Collection[str]) -> list[ResourceUnits]:
+    """What of it the class selects; what its pods may not go to for a taint takes none of them, as if cordoned."""
+    theirs = [one for one in seen if _is_of(gpu_class, one, known)]
+    return [
+        one
+        if all(is_tolerated(taint, gpu_class.tolerations) for taint in one.shape.taints)
+        else replace(one, schedulable=False)
+        for one in theirs
+    ]
+
+
+def _is_of(gpu_class: GpuClass, one: ResourceUnits, known: Collection[str]) -> bool:
+    if (one.resource, one.size) != _asked(gpu_class):
+        return False
+    if gpu_class.interface == GpuClass.Interface.NONE:
+        has_devices = any(discovery_types.is_device(resource) for resource in one.shape.resources)
+        return not has_devices and not one.shape.taints
+    if any(one.shape.labels.get(name) != value for name, value in gpu_class.node_labels.items()):
+        return False
+    return gpu_class.interface != GpuClass.Interface.DRA or dra_devices.may_take(
+        one.device, of_class=gpu_class.device_class, selector=gpu_class.device_selector, known=known
+    )
+
+
+def _has_several_kinds(seen: Collection[ResourceUnits]) -> bool:
+    return any(one.device != other.device for one, other in pairwise(seen))
+
+
+def _joined(seen: Collection[ResourceUnits]) -> list[ResourceUnits]:
+    """Where a class may take devices of several kinds, one node's are added up."""
+    if not _has_several_kinds(seen):
+        return list(seen)
+    by_node: dict[str, ResourceUnits] = {}
+    for one in seen:
+        other = by_node.get(one.node)
+        by_node[one.node] = (
+            replace(one, **{name: getattr(one, name) + getattr(other, name) for name in _SUMS}) if other else one
+        )
+    return list(by_node.values())
+
+
+_SUMS = ("capacity", "allocatable", "used", "free", "most_free", "largest")
+
+
+def _capacity(seen: Collection[ResourceUnits], gpu_class: GpuClass, as_of: observed.AsOf, with_nodes: bool) -> Capacity:
+    ready = [one for one in _joined(seen) if one.ready]
+    usable = [one for one in ready if one.schedulable]
+    has_gpu = gpu_class.interface != GpuClass.Interface.NONE
+    return Capacity(
+        allocatable=sum(one.allocatable for one in ready),
+        used=sum(one.used for one in seen),
+        free=sum(one.free for one in usable),
+        most_on_one_node=max((one.most_free for one in usable), default=0),
+        largest_node=max((one.largest for one in ready), default=0),
+        # Of cores the node keeps some for itself: they are not broken.
+        unhealthy=sum(max(0, one.capacity - one.allocatable) for one in ready) if has_gpu else 0,
+        cordoned=sum(one.allocatable for one in ready if not one.schedulable),
+        nodes=tuple(NodeCapacity(one.node, one.allocatable, one.used) for one in usable) if with_nodes else (),
+        parts=tuple(seen),
+        as_of=as_of.at,
+        is_current=as_of.is_current,
+        problem=as_of.problem,
+    )

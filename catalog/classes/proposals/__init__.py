@@ -1,0 +1,1 @@
+"""Classes that discovery proposes: accepted, edited, or dismissed with a reason."""

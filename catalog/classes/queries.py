@@ -1,0 +1,133 @@
+"""Reads about the catalog: classes as pages and the API show them, with capacity from the mirror."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from catalog.classes import life_cycle
+from catalog.classes.capacity.queries import capacities, units_used
+from catalog.classes.capacity.types import Capacity, NodeCapacity
+from catalog.contract.types import Axes
+from catalog.models import GpuClass
+from cluster.manifests import names
+from cluster.manifests.run_spec import PodSpec
+from cluster.models import Cluster
+
+__all__ = [
+    "Capacity",
+    "NodeCapacity",
+    "capacities",
+    "claims",
+    "discover",
+    "dismissed",
+    "owners",
+    "proposals",
+    "retirement",
+    "successor_of",
+    "told",
+    "units_used",
+]
+
+LifeCycle = GpuClass.LifeCycle
+# What people see: a draft is the operators' own, a retired class has nothing left.
+OPEN_STATES = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
+
+
+def unit_of(one: GpuClass) -> str:
+    """What one unit is called: card, slice, share, core or GiB."""
+    if one.is_storage:
+        return "GiB"
+    if one.interface == GpuClass.Interface.NONE:
+        return "core"
+    if one.sharing != GpuClass.Sharing.NONE:
+        return "share"
+    return "slice" if one.partition != "none" else "card"
+
+
+def counted_in(one: GpuClass) -> str:
+    """What a sentence counts that does not say whether a unit is a card or a slice: unit, or GiB."""
+    return "GiB" if one.is_storage else "unit"
+
+
+def axes_of(gpu_class: GpuClass) -> Axes:
+    """What the class's contract is computed from."""
+    return Axes(
+        vendor=gpu_class.vendor,
+        partition=gpu_class.partition,
+        sharing=gpu_class.sharing,
+        replicas=gpu_class.replicas,
+        memory_mib=gpu_class.memory_mib,
+        interface=gpu_class.interface,
+        resource=gpu_class.resource,
+    )
+
+
+def pod_spec(gpu_class: GpuClass, *, units: int, image: str, namespace: str) -> PodSpec:
+    """A pod on so many units of it, with what the class promises for each."""
+    return PodSpec(
+        namespace=namespace,
+        gpu_class=gpu_class.slug,
+        units=units,
+        interface=gpu_class.interface,
+        resource=gpu_class.resource,
+        device_class=gpu_class.device_class,
+        device_selector=gpu_class.device_selector,
+        node_labels=gpu_class.node_labels,
+        tolerations=tuple(gpu_class.tolerations),
+        image=image,
+        cpu=units * gpu_class.cpu_per_unit,
+        memory_gib=units * gpu_class.memory_gib_per_unit,
+    )
+
+
+def flavor_name(gpu_class: GpuClass) -> str:
+    """ "" for a class without GPUs. Tolerations count as well: of a flavor with a topology they are immutable too."""
+    if not gpu_class.resource:
+        return ""
+    tolerations = {
+        f"toleration {index}": json.dumps(one, sort_keys=True) for index, one in enumerate(gpu_class.tolerations)
+    }
+    return names.flavor_name(gpu_class.slug, {**gpu_class.node_labels, **tolerations})
+
+
+def open_classes(cluster: Cluster) -> QuerySet[GpuClass]:
+    return GpuClass.objects.filter(cluster=cluster, life_cycle__in=OPEN_STATES).order_by("slug")
+
+
+def promise_limits(classes: Collection[GpuClass]) -> dict[int, int | None]:
+    """Units of each class that may be promised at one time: staff's limit, else allocatable; None: unknown."""
+    typed = {gpu_class.pk: gpu_class.promise_limit for gpu_class in classes}
+    open_ended = [gpu_class for gpu_class in classes if gpu_class.promise_limit is None]
+    if open_ended:
+        found = capacities(open_ended[0].cluster, open_ended)
+        typed |= {pk: capacity.allocatable for pk, capacity in found.items()}
+    return typed
+
+
+def status_notice(gpu_class: GpuClass, known: Mapping[int, str]) -> str:
+    """Its hold and its end (see `retirement`), in sentences; "" of a class about which there is nothing to say."""
+    return f"{life_cycle.hold_sentence(gpu_class, now=timezone.now())} {retirement_notice(gpu_class, known)}".strip()
+
+
+def successor_name(gpu_class: GpuClass) -> str:
+    """Its name; "" where there is none, or none that everybody may know of."""
+    found = gpu_class.successor
+    return found.name if found is not None and found.visibility == GpuClass.Visibility.EVERYONE else ""
+
+
+def retirement_notice(gpu_class: GpuClass, known: Mapping[int, str] | None = None) -> str:
+    """What holders are told; "" of a class that stays. `known`: by id the names of the classes that the reader may know
+    of. None: it is for many readers, so it names only a successor that everybody may know of, at the cost of a query.
+    """
+    return life_cycle.retirement_sentence(
+        name=gpu_class.name,
+        life_cycle=gpu_class.life_cycle,
+        successor=successor_name(gpu_class) if known is None else known.get(gpu_class.successor_id or 0, ""),
+        message=gpu_class.retiring_message,
+        runs_until=gpu_class.runs_until,
+        is_storage=gpu_class.is_storage,
+    )

@@ -1,0 +1,67 @@
+"""CEL, the language in which a class of dynamic resource allocation says which devices it means.
+
+Parsed by the library of the language's authors, so that a slip of the pen is told at the door. Functions that only the
+API server knows (`quantity`, `semver`) are believed: what is left over is the API server's to refuse.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import cel_expr_python.cel as cel
+
+# What Kubernetes adds to the language for device selectors and this library brings along.
+_ENVIRONMENT = """
+name: device-selector
+extensions: [{name: optional, version: latest}, {name: bindings, version: latest}, {name: strings, version: latest}]
+variables: [{name: device, type_name: dyn}]
+"""
+_SYNTAX = re.compile(r"ERROR: <input>:(\d+):(\d+): (.+)")
+_UNEXPECTED = re.compile(r"(?:mismatched|extraneous) input (.+?)(?: expecting .*)?$")
+_UNDECLARED = re.compile(r"undeclared reference to '([^']+)'")
+_TOO_DEEP = "The CEL selector is nested too deeply to be read."
+
+
+def selector_problem(expression: str) -> str:
+    """Why this cannot be a device selector, as a sentence; "" if nothing speaks against it."""
+    if not expression.strip():
+        return "The CEL selector is empty; `device.driver == 'gpu.nvidia.com'`, for example, selects by driver."
+    if any(not one.isprintable() and not one.isspace() for one in expression):
+        return "The CEL selector holds a character that cannot be printed."
+    try:
+        _environment().compile(expression, disable_check=True)
+    except RuntimeError as error:
+        return _syntax_sentence(str(error))
+    try:
+        result = _environment().compile(expression).return_type()
+    except RuntimeError as error:
+        return _unknown_sentence(expression, str(error))
+    if result not in (cel.Type.BOOL, cel.Type.DYN):
+        return f"A CEL selector has to be true or false; this one is of type {result.name().lower()}."
+    return ""
+
+
+@functools.cache
+def _environment() -> cel.Env:
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_ENVIRONMENT))
+
+
+def _syntax_sentence(error: str) -> str:
+    found = _SYNTAX.search(error)
+    if found is None or "recursion depth" in error:
+        return _TOO_DEEP
+    line, column, reason = found.groups()
+    reason = reason.removesuffix(" [INVALID_ARGUMENT]").removeprefix("Syntax error: ").replace("'<EOF>'", "the end")
+    if unexpected := _UNEXPECTED.match(reason):
+        reason = f"{unexpected[1]} is not expected here"
+    elif reason.startswith("token recognition error"):
+        reason = "this is no word or sign of CEL"
+    return f"The CEL selector cannot be read at line {line}, column {column}: {reason}."
+
+
+def _unknown_sentence(expression: str, error: str) -> str:
+    for name in _UNDECLARED.findall(error):
+        if not re.search(rf"\b{re.escape(name)}\s*\(", expression):
+            return f"The CEL selector speaks of `{name}`, which there is not; a selector knows only `device`."
+    return ""

@@ -1,0 +1,30 @@
+"""What a class promises, computed from its axes and never typed in: vendor × partition × sharing × interface → words.
+
+Pure. The sentences describe what the hardware and its drivers do, not what one hopes for: taking turns is never sold
+as a fraction of a card. Where each comes from: NVIDIA's MIG user guide, the device plugins of NVIDIA, AMD, Intel and
+Habana, NVIDIA's DRA driver, AMD's guide to partitions.
+"""
+
+from __future__ import annotations
+
+from catalog.contract import exclusive, shared, slices
+from catalog.contract.types import NO, PART, YES, Axes, Contract, gib
+
+__all__ = ["NO", "PART", "YES", "Axes", "Contract", "Promise", "contract", "gib"]
+
+
+def contract_of(axes: Axes) -> Contract:
+    """What a class of these axes promises, whom it suits and what support makes of it.
+
+    Promises on memory, compute and faults come first: they decide what may run here. Then jitter, telemetry,
+    interruption.
+    """
+    if axes.interface == "none":
+        return exclusive.without_gpu()
+    if axes.sharing == "mps":
+        return shared.mps(axes)
+    if axes.sharing != "none":
+        return shared.time_sliced(axes)
+    if not axes.is_slice:
+        return exclusive.whole_gpu(axes)
+    return slices.amd_partition(axes) if axes.vendor == "amd" else slices.mig_slice(axes)

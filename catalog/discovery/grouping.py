@@ -1,0 +1,154 @@
+"""What was seen on single nodes → one proposal a kind, with node labels that really tell its nodes from the others'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from catalog.discovery.naming import SLUG_LIMIT, class_title, product_slug
+from catalog.discovery.types import ClassProposal, NodeFacts
+from cluster.manifests.names import dns_label, short_hash
+
+MACHINE = "nvidia.com/gpu.machine"
+# Asked in this order when the labels that a kind is known by match nodes of another kind too.
+MORE_LABELS = (
+    "nvidia.com/gpu.sharing-strategy",
+    "nvidia.com/gpu.replicas",
+    "nvidia.com/mig.strategy",
+    "nvidia.com/device-plugin.config",
+    "gpu.intel.com/product",
+    MACHINE,
+    "node.kubernetes.io/instance-type",
+)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A proposal for what one node has."""
+
+    node: NodeFacts
+    proposal: ClassProposal
+
+
+@dataclass(frozen=True)
+class _Kind:
+    proposal: ClassProposal
+    nodes: tuple[NodeFacts, ...]
+
+
+def merge_sightings(seen: Iterable[Sighting]) -> tuple[tuple[ClassProposal, ...], set[str]]:
+    """Proposals by slug, and a sentence for every kind that no label tells from another."""
+    groups: dict[Any, list[Sighting]] = {}
+    for one in sorted(seen, key=lambda sighting: sighting.node.name):
+        groups.setdefault(_key(one.proposal), []).append(one)
+    split = [part for group in groups.values() for part in _by_machine(group)]
+    kinds = _named_apart([_merge(group) for group in split])
+    proposals, problems = [], set()
+    for kind in kinds:
+        others = [other for other in kinds if other is not kind and other.proposal.resource == kind.proposal.resource]
+        separated, confused = _separated(kind, others)
+        if confused:
+            problems.add(confused)
+        else:
+            proposals.append(separated)
+    return tuple(sorted(proposals, key=lambda proposal: proposal.slug)), problems
+
+
+def _key(one: ClassProposal) -> Any:
+    return one.resource, one.product, one.partition, one.sharing, one.replicas, one.device_selector
+
+
+def _by_machine(group: list[Sighting]) -> list[list[Sighting]]:
+    """Several whole cards are connected as their machine connects them: unlike machines are unlike classes where a
+    label says so. One card, a slice or a share has no connection to tell.
+    """
+    first = group[0].proposal
+    machines = {one.node.labels.get(MACHINE, "") for one in group}
+    several = first.is_exclusive and any(one.proposal.units > 1 for one in group)
+    if not several or len(machines) == 1 or "" in machines:
+        return [group]
+    parts = []
+    for machine in sorted(machines):
+        slug = dns_label(f"{first.slug}-{product_slug(machine)}", limit=SLUG_LIMIT)
+        name = class_title(first.name, note=machine.replace("-", " "))
+        parts.append(
+            [
+                Sighting(
+                    one.node,
+                    replace(
+                        one.proposal, slug=slug, name=name, node_labels={**one.proposal.node_labels, MACHINE: machine}
+                    ),
+                )
+                for one in group
+                if one.node.labels[MACHINE] == machine
+            ]
+        )
+    return parts
+
+
+def _merge(group: list[Sighting]) -> _Kind:
+    """Sizes are the smallest seen, so that a unit fits on each of its nodes; labels those that all its nodes have."""
+    all_of = [one.proposal for one in group]
+    memories = [one.memory_mib for one in all_of if one.memory_mib is not None]
+    labels = dict(all_of[0].node_labels.items())
+    for one in all_of[1:]:
+        labels = dict(labels.items() & one.node_labels.items())
+    taints = {tuple(sorted(toleration.items())) for one in all_of for toleration in one.tolerations}
+    return _Kind(
+        replace(
+            all_of[0],
+            node_labels=dict(sorted(labels.items())),
+            tolerations=tuple(dict(taint) for taint in sorted(taints)),
+            memory_mib=min(memories) if len(memories) == len(all_of) else None,
+            units=sum(one.units for one in all_of),
+            nodes=tuple(one.node.name for one in group),
+            units_per_workload=max(one.units_per_workload for one in all_of),
+            cpu_per_unit=min(one.cpu_per_unit for one in all_of),
+            memory_gib_per_unit=min(one.memory_gib_per_unit for one in all_of),
+        ),
+        tuple(one.node for one in group),
+    )
+
+
+def _named_apart(kinds: list[_Kind]) -> list[_Kind]:
+    """Two kinds whose names read alike are told apart by what they are, not by the order in which they were seen."""
+    slugs = [kind.proposal.slug for kind in kinds]
+
+    def named(kind: _Kind) -> _Kind:
+        one = kind.proposal
+        if slugs.count(one.slug) == 1:
+            return kind
+        mark = short_hash(repr((_key(one), sorted(one.node_labels.items()))))
+        return replace(kind, proposal=replace(one, slug=f"{one.slug[: SLUG_LIMIT - 9]}-{mark}"))
+
+    return [named(kind) for kind in kinds]
+
+
+def _separated(kind: _Kind, others: list[_Kind]) -> tuple[ClassProposal, str]:
+    """With labels added until no node of another kind with the same resource matches; or a sentence why that fails."""
+    one = kind.proposal
+    if not one.resource or not others:
+        return one, ""
+    labels = dict(one.node_labels)
+    for name in MORE_LABELS:
+        if not (mixed_up := _matching(labels, others)):
+            break
+        values = {node.labels.get(name, "") for node in kind.nodes}
+        if len(values) == 1 and (value := values.pop()) and any(n.labels.get(name) != value for n in mixed_up):
+            labels[name] = value
+    if not (mixed_up := _matching(labels, others)):
+        return replace(one, node_labels=dict(sorted(labels.items()))), ""
+    return one, (
+        f"{one.name}: {one.units} {one.resource} on {_some(kind.nodes)} cannot be told by labels from what "
+        f"{_some(mixed_up)} offers under the same name. Give the nodes of each kind a label of their own."
+    )
+
+
+def _matching(labels: Mapping[str, str], others: list[_Kind]) -> list[NodeFacts]:
+    return [node for other in others for node in other.nodes if labels.items() <= node.labels.items()]
+
+
+def _some(nodes: Iterable[NodeFacts]) -> str:
+    names = sorted({node.name for node in nodes})
+    return f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"

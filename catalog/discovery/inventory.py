@@ -1,0 +1,135 @@
+"""Nodes and device slices → one proposed class per kind of capacity. Values in, values out.
+
+A kind is what a person would tell apart: product × partition × sharing × the resource name that counts it. Names alone
+do not tell: `nvidia.com/gpu` may be a whole card, a slice, or a turn on either. Labels of GPU Feature Discovery and of
+AMD's and Intel's labellers do. What they do not tell is a problem and no proposal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from catalog.discovery import vendors
+from catalog.discovery.grouping import Sighting, merge_sightings
+from catalog.discovery.naming import SLUG_LIMIT
+from catalog.discovery.types import (
+    VENDOR_TAINT,
+    ClassProposal,
+    Device,
+    Discovery,
+    NodeFacts,
+    UnlabelledCapacity,
+    is_device,
+    is_gpu_node,
+    tolerations,
+)
+
+__all__ = [
+    "DEVICE_CLASS_RESOURCES",
+    "SLUG_LIMIT",
+    "VENDOR_TAINT",
+    "Device",
+    "Discovery",
+    "Node",
+    "Proposal",
+    "discover",
+    "is_device",
+]
+
+# Kueue counts DRA devices under names that its manager configuration maps to device classes; no API tells them.
+# Equal to deploy/kueue/manager-config.yaml (a test compares).
+DEVICE_CLASS_RESOURCES: Mapping[str, str] = {"gpu.nvidia.com": "dra.portal/h100"}
+
+
+def discover(nodes: Iterable[NodeFacts], devices: Iterable[Device] = ()) -> Discovery:
+    """Deterministic: the same hardware gives the same slugs, in any order."""
+    by_name = {node.name: node for node in nodes}
+    by_node: dict[str, list[Device]] = {}
+    for device in devices:
+        by_node.setdefault(device.node, []).append(device)
+    problems: set[str] = set()
+    seen: list[Sighting] = []
+    for node in by_name.values():
+        here = by_node.get(node.name, [])
+        seen += _plugged(node, problems)
+        seen += _claimable(node, here, problems)
+        if not here and not is_gpu_node(node) and (cores := _cpu_only(node)) is not None:
+            seen.append(Sighting(node, cores))
+    proposals, confused = merge_sightings(seen)
+    return Discovery(proposals, tuple(sorted(problems | confused)))
+
+
+def _plugged(node: NodeFacts, problems: set[str]) -> Iterable[Sighting]:
+    """What the node's device plugins advertise."""
+    if product := vendors.invalid_product(node):
+        problems.add(
+            f"Node {node.name} reports {product}: with MIG strategy single all its cards have to be cut alike, "
+            "and they are not."
+        )
+        return
+    for resource, units in sorted(node.allocatable.items()):
+        if units < 1:
+            continue
+        try:
+            found = vendors.of_resource(node, resource, int(units))
+        except UnlabelledCapacity as sentence:
+            problems.add(str(sentence))
+            continue
+        if found is not None:
+            devices = sum(int(n) for name, n in node.allocatable.items() if is_device(name))
+            yield Sighting(node, _sized(found, node, int(units), devices))
+
+
+def _claimable(node: NodeFacts, devices: list[Device], problems: set[str]) -> Iterable[Sighting]:
+    """What a DRA driver publishes for the node."""
+    groups: dict[Any, list[Device]] = {}
+    for device in devices:
+        kind = (device.attributes.get("productName", ""), device.attributes.get("profile", ""))
+        groups.setdefault((vendors.device_class_of(device), *kind), []).append(device)
+    for (device_class, *_kind), group in groups.items():
+        resource = DEVICE_CLASS_RESOURCES.get(device_class)
+        if resource is None:
+            problems.add(
+                f"Device class {device_class} on node {node.name} is not counted by Kueue: "
+                "add it to deviceClassMappings of its manager configuration."
+            )
+            continue
+        yield Sighting(node, _sized(vendors.of_devices(node, group, resource), node, len(group), len(devices)))
+
+
+def _cpu_only(node: NodeFacts) -> ClassProposal | None:
+    """One unit is one core and the memory that comes with it. A tainted node is kept for something else."""
+    if node.allocatable.get("cpu", 0) < 1 or any(taint.get("effect", "").startswith("No") for taint in node.taints):
+        return None
+    cores = int(node.allocatable["cpu"])
+    return ClassProposal(
+        slug="cpu",
+        name="CPU only",
+        vendor="",
+        product="",
+        resource="",
+        node_labels={},
+        interface="none",
+        weight=Fraction(0),
+        units_per_workload=max(1, cores // 2),
+        memory_gib_per_unit=max(1, int(node.allocatable.get("memory", 1) * 0.9 // cores)),
+        units=cores,
+        nodes=(node.name,),
+    )
+
+
+def _sized(found: ClassProposal, node: NodeFacts, units: int, devices: int) -> ClassProposal:
+    """Companion cpu and memory: the node shared out over its devices, a tenth kept back for what else runs there."""
+    return replace(
+        found,
+        tolerations=tolerations(node),
+        # CUDA shows a process one MIG slice, and a second share of a card adds nothing.
+        units_per_workload=units if found.is_exclusive else 1,
+        cpu_per_unit=max(1, int(node.allocatable.get("cpu", 1) * 0.9) // devices),
+        memory_gib_per_unit=max(1, int(node.allocatable.get("memory", 1) * 0.9) // devices),
+        units=units,
+        nodes=(node.name,),
+    )

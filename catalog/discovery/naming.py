@@ -1,0 +1,22 @@
+"""Slugs and names of proposed classes. Pure."""
+
+from __future__ import annotations
+
+import re
+
+SLUG_LIMIT = 40
+
+NAME_LIMIT = 80
+
+
+def product_slug(product: str) -> str:
+    """The product as slugs carry it."""
+    plain = product.lower().replace("_", "-").replace(" ", "-")
+    plain = re.sub(r"^(nvidia|amd|intel|tesla|instinct)-", "", plain)
+    return re.sub(r"^(tesla|instinct|geforce)-", "", plain)
+
+
+def class_title(product: str, partition: str = "", *, shared: str = "", note: str = "") -> str:
+    """`partition`, `shared` and `note` in words, "" where there is nothing to say."""
+    plain = re.sub(r"^(NVIDIA|AMD) ", "", product.replace("-", " ").replace("_", " "))
+    return ", ".join(part for part in (plain, partition, shared, note) if part)[:NAME_LIMIT]

@@ -1,0 +1,110 @@
+"""The catalog as a file, for a site that keeps it in git. Pure: text → values or problems, values → text.
+
+An entry says what differs from the defaults. A field that it leaves out has its default; an entry that the file leaves
+out is not spoken of (see catalog/file/diff.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from catalog.classes.validation.field_checks import TOLERATION_KEYS
+from catalog.file.types import SECTIONS, VERSION, CatalogDocument, FieldSchema, Schema
+
+UNITS = {
+    "memory_mib": "MiB of one unit",
+    "units_per_workload": "units at most",
+    "cpu_per_unit": "cores",
+    "memory_gib_per_unit": "GiB of the node's memory",
+    "price_per_unit_hour": "for a unit and hour",
+    "weight": "GPU equivalents of a unit",
+    "promise_limit": "units",
+    "borrowing_limit": "units that one team may borrow",
+    "replicas": "shares of a card",
+    "run_hours_limit": "hours from the start of a run",
+    "idle_stop_minutes": "minutes without use",
+    "production_limit": "units that one team may have as production work",
+}
+HEADER = f"""\
+# The catalog of classes and images, written by `manage.py catalog export`.
+# `manage.py catalog apply FILE --dry-run` shows what the file would change. A field that is left out has its default.
+version: {VERSION}
+"""
+
+
+# ---- text → values -----------------------------------------------------------------------------------------------
+
+
+# ---- values → text -----------------------------------------------------------------------------------------------
+
+
+def write_document(document: CatalogDocument, schema: Schema) -> str:
+    """The same document gives the same text: entries by name, fields as the schema has them, defaults left out."""
+    parts = [HEADER]
+    for section in SECTIONS:
+        entries = getattr(document, section) or {}
+        if not entries:
+            parts.append(f"\n{section}: {{}}\n")
+            continue
+        parts.append(f"\n{section}:\n")
+        parts += [_entry(name, entries[name], schema[section]) for name in sorted(entries)]
+    return "".join(parts)
+
+
+def _entry(name: str, values: Mapping[str, Any], fields: tuple[FieldSchema, ...]) -> str:
+    said = {one.name: _ordered(values[one.name], one) for one in fields if values[one.name] != one.default}
+    lines = _dumped({name: said}).splitlines()
+    return "".join(f"  {_commented(line)}\n" if line else "\n" for line in lines)
+
+
+def _ordered(value: Any, one: FieldSchema) -> Any:
+    """The database gives the names in JSON back in an order of its own."""
+    if one.kind == "labels":
+        return dict(sorted(value.items()))
+    if one.kind == "tolerations":
+        return [{name: item[name] for name in TOLERATION_KEYS if name in item} for item in value]
+    return value
+
+
+def _commented(line: str) -> str:
+    """A number's unit behind it. Fields stand two columns in; a text of several lines lies deeper."""
+    found = re.fullmatch(r"  (\w+): -?[0-9.]+", line)
+    return f"{line}  # {UNITS[found[1]]}" if found and found[1] in UNITS else line
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists indented, texts of several lines as they are, decimals and moments plain."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _dumped(values: Any) -> str:
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    # Empty lines at the end would leave a literal block open, and what follows it could not be read.
+    is_block = "\n" in text and not text.endswith("\n\n") and text != "\n"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+
+
+def _decimal_node(dumper: yaml.SafeDumper, number: Decimal) -> yaml.ScalarNode:
+    text = f"{number.normalize():f}"
+    return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
+
+
+def _moment_node(dumper: yaml.SafeDumper, moment: datetime) -> yaml.ScalarNode:
+    text = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return dumper.represent_scalar("tag:yaml.org,2002:timestamp", text)
+
+
+_Dumper.add_representer(str, _text_node)
+_Dumper.add_representer(Decimal, _decimal_node)
+_Dumper.add_representer(datetime, _moment_node)

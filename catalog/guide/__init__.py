@@ -1,0 +1,1 @@
+"""Which class suits a workload, and what usual failures on a class mean. Pure."""

@@ -1,0 +1,71 @@
+"""The verbs of images: put and remove."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from accounts.core.actor import Actor
+from accounts.events.actions import record
+from catalog.classes import policy as class_policy
+from catalog.classes.actions import refuse_invalid
+from catalog.images import policy as image_policy
+from catalog.models import Image
+from portal.core.errors import get_or_refuse, refuse, refuse_if
+
+IMAGE_FIELDS = (
+    "version", "reference", "digest", "contents", "vendor", "min_cuda", "deprecated_since", "successor", "kind",
+    "position",
+)  # fmt: skip
+
+
+@transaction.atomic
+def put_image(*, name: str, by: Actor, **values: Any) -> Image:
+    """Create or change the image of that name; the same again changes nothing. `successor` is an Image or None.
+
+    Raises Refused: not_allowed (403), unknown_field, bad_successor, invalid (422).
+    """
+    refuse_if(class_policy.may_edit(by))
+    if unknown := sorted(set(values) - set(IMAGE_FIELDS)):
+        raise refuse("unknown_field", f"An image has no field '{unknown[0]}' to set.", field=unknown[0])
+    known = Image.objects.select_for_update().filter(name=name).first()
+    image = known or Image(name=name)
+    before = {field: getattr(known, field) for field in values} if known else {}
+    changed = {field: value for field, value in values.items() if known is None or before[field] != value}
+    if known and not changed:
+        return known
+    for field, value in changed.items():
+        setattr(image, field, value)
+    refuse_invalid(image)
+    _refuse_misfit(image)
+    image.save()
+    record(by, "image.put", image, before=_named({f: before[f] for f in changed if known}), after=_named(changed))
+    return image
+
+
+def _refuse_misfit(image: Image) -> None:
+    if problem := image_policy.image_problem(image.reference, image.digest, image.vendor, image.min_cuda):
+        field, text = problem
+        raise refuse("invalid", text, field=field)
+    successor = image.successor
+    if successor and successor.name == image.name:
+        raise refuse(
+            "bad_successor", "An image cannot replace itself; leave it empty, or name another.", field="successor"
+        )
+    if successor and successor.kind != image.kind:
+        text = f"{successor.name} is for a {successor.kind}; what replaces {image.name} is for a {image.kind} too."
+        raise refuse("bad_successor", text, field="successor")
+
+
+def _named(values: dict[str, Any]) -> dict[str, Any]:
+    return {field: value.name if isinstance(value, Image) else value for field, value in values.items()}
+
+
+@transaction.atomic
+def remove_image(image_id: int, *, by: Actor) -> None:
+    """It is no longer offered; runs keep the reference that they were launched with."""
+    refuse_if(class_policy.may_edit(by))
+    image = get_or_refuse(Image.objects.select_for_update(), pk=image_id)
+    record(by, "image.removed", image, before={"reference": image.reference})
+    image.delete()

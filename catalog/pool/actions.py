@@ -1,0 +1,23 @@
+"""The cluster that this installation works on, set up with its pool."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from accounts.core.actor import Actor
+from accounts.events.actions import record
+from catalog.classes import policy as class_policy
+from catalog.classes.actions import touch_pool
+from cluster.models import Cluster
+from portal.core.errors import refuse_if
+
+
+@transaction.atomic
+def configure_cluster(*, name: str, notebooks_domain: str, cohort: str, by: Actor) -> Cluster:
+    """The row of the cluster that this installation works on, made or changed; with its pool."""
+    refuse_if(class_policy.may_edit(by))
+    values = {"notebooks_domain": notebooks_domain, "cohort": cohort}
+    cluster, _created = Cluster.objects.update_or_create(name=name, defaults=values)
+    record(by, "cluster.settled", cluster, after=values)
+    touch_pool(cluster)
+    return cluster

@@ -1,0 +1,15 @@
+"""What the pool has to know of grants, which belong to an app above."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class AllocatedUnits:
+    """`units`: promised at `as_of`, by class id. `clock`: when that changes next by itself."""
+
+    units: dict[int, int]
+    clock: datetime | None
+    as_of: datetime

@@ -1,0 +1,109 @@
+"""Which portal, and with which token: GPU_PORTAL, GPU_TOKEN or GPU_TOKEN_FILE, else what `gpu login` has kept."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from gpu_cli.api.errors import UsageError
+
+READABLE_BY_OTHERS = 0o077
+
+
+@dataclass(frozen=True)
+class Portal:
+    """`address` without a slash at its end. The token is in no repr: a traceback may show one."""
+
+    address: str
+    token: str = field(repr=False)
+
+
+def path(environment: Mapping[str, str]) -> Path:
+    base = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME") or Path.home()) / ".config")
+    return Path(base) / "gpu" / "config.json"
+
+
+def resolve(environment: Mapping[str, str], *, portal: str = "") -> Portal:
+    """`portal` is what the command line says. A token that was kept is for the portal that it was kept with alone."""
+    kept = load(path(environment))
+    named = portal or environment.get("GPU_PORTAL", "")
+    if not named and kept is None:
+        raise UsageError("Which portal? Run 'gpu login', or set GPU_PORTAL and GPU_TOKEN.")
+    address = validate_address(named) if named or kept is None else kept.address
+    token = _from_environment(environment)
+    if not token and kept is not None and kept.address == address:
+        token = kept.token
+    if not token:
+        raise UsageError(f"There is no token for {address}. Run 'gpu login', or set GPU_TOKEN or GPU_TOKEN_FILE.")
+    return Portal(address, validate_token(token))
+
+
+def _from_environment(environment: Mapping[str, str]) -> str:
+    if token := environment.get("GPU_TOKEN", "").strip():
+        return token
+    if file := environment.get("GPU_TOKEN_FILE", ""):
+        try:
+            return Path(file).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"GPU_TOKEN_FILE: {file} cannot be read ({type(error).__name__}).") from None
+    return ""
+
+
+def validate_address(text: str) -> str:
+    """Without a slash at its end. http only on this machine: a token would cross the network in the clear."""
+    try:
+        url = httpx.URL(text.strip())
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
+        raise UsageError("The portal's address is like https://gpu.example.org, without anything after its path.")
+    if url.scheme == "http" and not _is_this_machine(url.host):
+        raise UsageError(f"http:// would send the token in the clear to {url.host}; use https://.")
+    return str(url).rstrip("/")
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def validate_token(text: str) -> str:
+    """What cannot stand in a header is refused here: libraries that refuse it would show it."""
+    token = text.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError("That is no token: one begins with gpt_ and is a single word.")
+    return token
+
+
+def load(file: Path) -> Portal | None:
+    """None: nobody has logged in."""
+    try:
+        if os.name == "posix" and file.stat().st_mode & READABLE_BY_OTHERS:
+            raise UsageError(f"Others can read the token in {file}: run 'chmod 600 {file}', better revoke it as well.")
+        kept = json.loads(file.read_text())
+        return Portal(str(kept["portal"]), str(kept["token"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        # The text is not quoted: there is a token in it.
+        raise UsageError(f"{file} cannot be read. Run 'gpu login' again.") from None
+
+
+def save(file: Path, portal: Portal) -> None:
+    """Readable by its owner alone from its first byte on; a crash leaves the old file."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as text:
+        json.dump({"portal": portal.address, "token": portal.token}, text)
+    new.replace(file)

@@ -1,0 +1,37 @@
+"""Exit codes, which scripts rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+
+class ExitCode(IntEnum):
+    DONE = 0
+    FAILED = 1
+    REFUSED = 2  # by the portal, or it can never start; also what click says of arguments that it does not know
+    TIMED_OUT_QUEUED = 3
+    TIMED_OUT_RUNNING = 4
+    UNREACHABLE = 5
+
+
+def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:
+    """Of a run as the API gives it, with its `status`. `timed_out`: what was waited for did not come in time."""
+    if run["ended_at"] is not None:
+        return ExitCode.DONE if run["outcome"] == "succeeded" else ExitCode.FAILED
+    if can_never_start(run):
+        return ExitCode.REFUSED
+    if not timed_out:
+        return ExitCode.DONE
+    return ExitCode.TIMED_OUT_QUEUED if is_queued(run) else ExitCode.TIMED_OUT_RUNNING
+
+
+def is_queued(run: Mapping[str, Any]) -> bool:
+    """It has no units: it never had, or the queue took them back, which leaves the moments of the first time."""
+    never_had = run["admitted_at"] is None and run["started_at"] is None
+    return never_had or run["status"]["phase"] == "queued"
+
+
+def can_never_start(run: Mapping[str, Any]) -> bool:
+    return run["ended_at"] is None and run["started_at"] is None and run["status"]["verdict"] == "never"

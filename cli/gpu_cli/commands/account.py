@@ -1,0 +1,80 @@
+"""Who you are to the portal: login, tokens."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gpu_cli import formatting
+from gpu_cli.api import config
+from gpu_cli.session import AsJson, session_of
+
+# What a person at a terminal needs; whoever makes tokens for others says so.
+SCOPES = ["read", "launch", "request"]
+tokens = typer.Typer(help="Your tokens: list, create, revoke.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def login(
+    context: typer.Context,
+    address: Annotated[str, typer.Argument(help="The portal's address; else it is asked for.")] = "",
+    token_stdin: Annotated[
+        bool, typer.Option("--token-stdin", help="Read the token from stdin. It is no argument: others see those.")
+    ] = False,
+) -> None:
+    """Keep address and token for later calls, in a file that only you can read."""
+    session = session_of(context)
+    environment = session.outside.environment
+    named = address or session.portal or environment.get("GPU_PORTAL", "")
+    if not named and not token_stdin:
+        named = typer.prompt("Address of the portal", err=True)
+    portal = config.validate_address(named)
+    text = (
+        sys.stdin.readline() if token_stdin else typer.prompt(f"Token, from {portal}/tokens", hide_input=True, err=True)
+    )
+    found = config.Portal(portal, config.validate_token(text))
+    # Asked before it is kept: what does not work shall not replace what does.
+    me = session.client_of(found).get("me")
+    file = config.path(environment)
+    config.save(file, found)
+    session.say(f"{portal}: {formatting.me(me)} Kept in {file}.")
+
+
+@tokens.command("list")
+def list_tokens(context: typer.Context, json: AsJson = False) -> None:
+    """Your tokens, without their secrets."""
+    session = session_of(context)
+    session.give(session.client.everything("tokens"), formatting.tokens)
+
+
+@tokens.command()
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What it is for.")],
+    scope: Annotated[
+        list[str] | None, typer.Option(help="read, launch, request, decide or admin; several times.")
+    ] = None,
+    days: Annotated[int, typer.Option(help="1 to 365.")] = 90,
+    json: AsJson = False,
+) -> None:
+    """Make one. stdout gets the new token alone, this once."""
+    session = session_of(context)
+    asked = {"name": name, "scopes": scope or SCOPES, "expires_in_days": days}
+    made = session.client.call("POST", "tokens", body=asked).body
+    scopes, ends = ", ".join(made["scopes"]), formatting.when(made["expires_at"])
+    session.say(f"{made['name']} ({made['prefix']}) may {scopes}; it ends {ends}.")
+    session.give(made, lambda body: formatting.plain(body["token"]))
+
+
+@tokens.command()
+def revoke(context: typer.Context, prefix: Annotated[str, typer.Argument(help="As 'list' shows it.")]) -> None:
+    """It stops working at once."""
+    session = session_of(context)
+    session.client.call("DELETE", "tokens", prefix)
+    session.say(f"{prefix} is revoked.")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(login)
+    app.add_typer(tokens, name="token")

@@ -1,0 +1,160 @@
+"""Asking for quota, and answering: request, inbox."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any
+
+import typer
+
+from gpu_cli import formatting
+from gpu_cli.api.client import Json, new_idempotency_key
+from gpu_cli.api.errors import UsageError
+from gpu_cli.session import AsJson, Session, Tenant, session_of
+
+LINE = re.compile(r"(?P<gpu_class>[^=:]+)=(?P<units>\d{1,9})(?::(?P<kind>base|boost))?")
+DECISION = re.compile(r"(?P<id>\d{1,18})(?:=(?P<units>\d{1,9}))?")
+
+requests = typer.Typer(
+    help="Requests for quota: new, list, show, withdraw.", no_args_is_help=True, rich_markup_mode=None
+)
+inbox = typer.Typer(help="For approvers: list, approve, deny.", no_args_is_help=True, rich_markup_mode=None)
+Number = Annotated[int, typer.Argument(help="Of the request.")]
+Lines = Annotated[
+    list[str] | None, typer.Option("--line", help="ID or, with other units, ID=UNITS. Default: all that are pending.")
+]
+Reason = Annotated[str, typer.Option(help="Needed for a no, and for less than was asked.")]
+
+
+@requests.command()
+def new(
+    context: typer.Context,
+    lines: Annotated[list[str], typer.Argument(help="CLASS=UNITS, the new total, or CLASS=UNITS:boost on top of it.")],
+    until: Annotated[str, typer.Option(help="Last day, as 2027-03-31 (UTC), or a moment.")],
+    because: Annotated[str, typer.Option(help="What it is for.")],
+    since: Annotated[str, typer.Option("--from", help="First day. Default: now.")] = "",
+    tenant: Tenant = "",
+    json: AsJson = False,
+) -> None:
+    """Ask for units of classes."""
+    session = session_of(context)
+    period = {"ends_at": parse_moment(until, at=time.max)} | (
+        {"starts_at": parse_moment(since, at=time.min)} if since else {}
+    )
+    body = {
+        "tenant": session.team(tenant),
+        "justification": because,
+        "lines": [{**parse_line(text), **period} for text in lines],
+    }
+    session.give(session.client.call("POST", "requests", body=body, key=new_idempotency_key()).body, formatting.request)
+
+
+@requests.command("list")
+def list_requests(
+    context: typer.Context,
+    state: Annotated[str, typer.Option(help="pending, approved, denied or withdrawn.")] = "",
+    tenant: Tenant = "",
+    json: AsJson = False,
+) -> None:
+    """Requests of your teams, newest first."""
+    session = session_of(context)
+    session.give(session.client.everything("requests", tenant=tenant, state=state), formatting.requests)
+
+
+@requests.command("show")
+def show_request(context: typer.Context, number: Number, json: AsJson = False) -> None:
+    """One request with its lines."""
+    session = session_of(context)
+    session.give(session.client.get("requests", str(number)), formatting.request)
+
+
+@requests.command()
+def withdraw(context: typer.Context, number: Number, json: AsJson = False) -> None:
+    """Take back what is still pending."""
+    session = session_of(context)
+    session.give(session.client.call("POST", "requests", str(number), "withdraw").body, formatting.request)
+
+
+@inbox.command("list")
+def list_inbox(
+    context: typer.Context,
+    group: Annotated[str, typer.Option(help="one_click, conflict or look.")] = "",
+    gpu_class: Annotated[str, typer.Option("--class", help="Slug of a class.")] = "",
+    tenant: Tenant = "",
+    json: AsJson = False,
+) -> None:
+    """What waits for you, oldest first."""
+    session = session_of(context)
+    session.give(
+        session.client.everything("inbox", group=group, gpu_class=gpu_class, tenant=tenant), formatting.requests
+    )
+
+
+@inbox.command()
+def approve(
+    context: typer.Context,
+    number: Number,
+    line: Lines = None,
+    reason: Reason = "",
+    grace_hours: Annotated[int | None, typer.Option(help="How long what runs at the end goes on.")] = None,
+    over_promise: Annotated[str, typer.Option(help="Promise more than there is, for this reason.")] = "",
+    json: AsJson = False,
+) -> None:
+    """Say yes to a request, or to some of its lines."""
+    session = session_of(context)
+    beside = {"approve": True, "reason": reason} | ({} if grace_hours is None else {"grace_hours": grace_hours})
+    more = {"over_promise": True, "over_promise_reason": over_promise} if over_promise else {}
+    _decide(session, number, line, beside, more)
+
+
+@inbox.command()
+def deny(context: typer.Context, number: Number, reason: Reason, line: Lines = None, json: AsJson = False) -> None:
+    """Say no, and why."""
+    _decide(session_of(context), number, line, {"approve": False, "reason": reason}, {})
+
+
+def _decide(session: Session, number: int, lines: list[str] | None, beside: Json, more: Json) -> None:
+    """All of the lines or none, as the portal does it. Without --line: those that nobody has answered."""
+    if lines:
+        named = [parse_decision(text) for text in lines]
+    else:
+        found = session.client.get("requests", str(number))
+        named = [{"id": one["id"]} for one in found["lines"] if one["state"] == "pending"]
+        if not named:
+            raise UsageError(f"Nothing of request {number} is pending.")
+    body = {"lines": [{**one, **beside} for one in named], **more}
+    session.give(session.client.call("POST", "requests", str(number), "decide", body=body).body, formatting.request)
+
+
+def parse_line(text: str) -> Json:
+    found = LINE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"'{text}' is no line: CLASS=UNITS, or CLASS=UNITS:boost.")
+    return {"gpu_class": found["gpu_class"], "units": int(found["units"]), "kind": found["kind"] or "base"}
+
+
+def parse_decision(text: str) -> Json:
+    found = DECISION.fullmatch(text)
+    if found is None:
+        raise UsageError(f"'{text}' is no line of a request: ID, or ID=UNITS.")
+    units: dict[str, Any] = {} if found["units"] is None else {"units": int(found["units"])}
+    return {"id": int(found["id"]), **units}
+
+
+def parse_moment(text: str, *, at: time) -> str:
+    """A day begins or ends by UTC, as the portal shows it."""
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+            found = datetime.combine(date.fromisoformat(text), at.replace(microsecond=0), UTC)
+        else:
+            found = datetime.fromisoformat(text)
+            found = found if found.tzinfo else found.replace(tzinfo=UTC)
+    except ValueError:
+        raise UsageError(f"'{text}' is no day: write it as 2027-03-31.") from None
+    return found.isoformat()
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(requests, name="request")
+    app.add_typer(inbox, name="inbox")

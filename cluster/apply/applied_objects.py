@@ -1,0 +1,79 @@
+"""Rows that say what was sent for an owner and what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from django.utils.crypto import salted_hmac
+
+from cluster.apply.types import Manifest, ObjectKey, object_key
+from cluster.client.types import ApiObject
+from cluster.models import AppliedObject
+from portal.core.sql import columns
+
+Result = AppliedObject.Result
+
+
+def rows_of_owner(cluster_id: int, owner: str) -> dict[ObjectKey, AppliedObject]:
+    """What was sent for the owner and what came of it. One query."""
+    return {row_key(row): row for row in AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner)}
+
+
+def manifest_hash(manifest: Manifest) -> str:
+    """Keyed: a Secret has values that whoever reads the rows could otherwise find by guessing."""
+    return salted_hmac("cluster.apply", json.dumps(manifest, sort_keys=True), algorithm="sha256").hexdigest()
+
+
+def row_key(row: AppliedObject) -> ObjectKey:
+    return row.kind, row.namespace, row.name
+
+
+def outcome_row(
+    cluster_id: int,
+    owner: str,
+    manifest: Manifest,
+    result: str,
+    *,
+    answer: ApiObject | None = None,
+    code: str = "",
+    text: str = "",
+) -> AppliedObject:
+    kind, namespace, name = object_key(manifest)
+    return AppliedObject(
+        cluster_id=cluster_id,
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        owner=owner,
+        manifest_hash=manifest_hash(manifest),
+        result=result,
+        code=code[:60],
+        text=text[:300],
+        uid=answer.uid if answer else "",
+        resource_version=answer.resource_version if answer else "",
+    )
+
+
+def record_outcomes(rows: Sequence[AppliedObject]) -> list[AppliedObject]:
+    """As they are in the database then. One statement, without a transaction around it.
+
+    A refused change leaves the object that is there as it was, still ours, and ours to delete.
+    """
+    if not rows:
+        return []
+    fields = ("cluster_id", "owner", "kind", "namespace", "name", "uid", "manifest_hash", "resource_version")
+    statement = f"""
+        INSERT INTO {AppliedObject._meta.db_table} AS old
+               ({", ".join(fields)}, result, code, text, sent_at, difference)
+        SELECT {", ".join(fields)}, result, code, text, statement_timestamp(), '{{}}'
+          FROM jsonb_populate_recordset(NULL::{AppliedObject._meta.db_table}, %s::jsonb)
+        ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE SET
+               owner = excluded.owner, manifest_hash = excluded.manifest_hash, sent_at = excluded.sent_at,
+               result = excluded.result, code = excluded.code, text = excluded.text,
+               uid = CASE WHEN excluded.result = '{Result.REFUSED}' THEN old.uid ELSE excluded.uid END,
+               resource_version = CASE WHEN excluded.result = '{Result.REFUSED}' THEN old.resource_version
+                                       ELSE excluded.resource_version END
+        RETURNING {columns(AppliedObject, of="old")}"""
+    sent = [{name: getattr(row, name) for name in (*fields, "result", "code", "text")} for row in rows]
+    return list(AppliedObject.objects.raw(statement, [json.dumps(sent)]))

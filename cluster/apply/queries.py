@@ -1,0 +1,79 @@
+"""One word for each object that rows want in the cluster, and the objects that no row stands behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Exists, OuterRef
+
+from cluster.apply.status import Result
+from cluster.mirror.records.kinds import KINDS
+from cluster.models import AppliedObject, MirrorJob, MirrorObject, MirrorPod
+from cluster.reads import queries as mirror
+
+# What was sent this moment is not in the mirror yet.
+SEEN_WITHIN = timedelta(seconds=30)
+_WATCHED = [kind.name for kind in KINDS.values() if kind.table == "object" and kind.is_applied]
+
+
+def missing_objects(cluster_id: int, *, owner: str = "") -> set[int]:
+    """Primary keys of what counts as applied and is not in the cluster. Empty while the mirror is not current: unknown
+    is not missing. Two queries.
+    """
+    as_of = mirror.as_of(cluster_id)
+    if not as_of.is_current or as_of.at is None:
+        return set()
+    seen = MirrorObject.objects.filter(
+        cluster_id=cluster_id,
+        kind=OuterRef("kind"),
+        namespace=OuterRef("namespace"),
+        name=OuterRef("name"),
+        uid=OuterRef("uid"),
+    )
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id, result=Result.APPLIED, kind__in=_WATCHED)
+    rows = rows.filter(~Exists(seen), sent_at__lt=as_of.at - SEEN_WITHIN)
+    return set((rows.filter(owner=owner) if owner else rows).values_list("pk", flat=True))
+
+
+def orphaned_objects(cluster_id: int, *, limit: int) -> list[tuple[str, str, str]]:
+    """(kind, namespace, name) of objects with our owner label that names no live row. Never deleted unasked."""
+    gone = _without_row(mirror.owners_seen(cluster_id))
+    if not gone:
+        return []
+    found: list[tuple[str, str, str]] = []
+    for kind, model in (("Pod", MirrorPod), ("Job", MirrorJob)):
+        rows = model.objects.filter(cluster_id=cluster_id, owner__in=gone).order_by("namespace", "name")
+        found += [(kind, row.namespace, row.name) for row in rows[:limit]]
+    others = MirrorObject.objects.filter(cluster_id=cluster_id, owner__in=gone).order_by("kind", "namespace", "name")
+    found += [(row.kind, row.namespace, row.name) for row in others[:limit]]
+    return found[:limit]
+
+
+def _without_row(owners: Iterable[str]) -> list[str]:
+    by_model: dict[str, dict[int, str]] = {}
+    gone = []
+    for owner in owners:
+        model, _, pk = owner.rpartition(".")
+        if pk.isdigit():
+            by_model.setdefault(model, {})[int(pk)] = owner
+        else:
+            gone.append(owner)
+    for name, labels in by_model.items():
+        try:
+            model_class = apps.get_model(name)
+        except (LookupError, ValueError):
+            gone += labels.values()
+            continue
+        rows = model_class._base_manager.filter(pk__in=labels)
+        try:
+            model_class._meta.get_field("deleted_at")
+        except FieldDoesNotExist:
+            pass
+        else:
+            rows = rows.filter(deleted_at=None)
+        alive = set(rows.values_list("pk", flat=True))
+        gone += [label for pk, label in labels.items() if pk not in alive]
+    return gone

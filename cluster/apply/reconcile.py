@@ -1,0 +1,226 @@
+"""Make the cluster hold a row's manifests: send what changed, is missing or drifted, delete what nobody wants.
+
+First write of an object is POST, so that an object of that name which is not ours is reported and never adopted; later
+writes are server-side apply with the uid that we were given, so that an object somebody deleted and made again is not
+taken for ours. Every object has an AppliedObject row that says what was sent and what came of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from cluster.apply import messages
+from cluster.apply.applied_objects import Result, manifest_hash, outcome_row, record_outcomes, row_key, rows_of_owner
+from cluster.apply.server_side_apply import ForeignObject, foreign_text, write_object
+from cluster.apply.types import OWNER_LABEL, REPAIRED, ConvergeResult, Manifest, ObjectKey, object_key
+from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
+from cluster.client.kube import Kube
+from cluster.client.managed_fields import removal_patch
+from cluster.models import AppliedObject, Cluster
+from portal.core.due import Deadline, TryLater
+
+# A refused manifest is not hammered: sent again when it changes, or after this long.
+REFUSED_AGAIN_AFTER = timedelta(seconds=300)
+# What is repaired may be sent again by the same look (a queue is made on hold, then opened): it stays a repair.
+STILL_REPAIRED = timedelta(seconds=30)
+# Everything is sent again about once a day, in case the watcher missed a difference; jittered by the object's name.
+SEND_AGAIN_AFTER = timedelta(hours=24)
+
+# Requests for one row at one time.
+PARALLEL_REQUESTS = 4
+
+
+def converge(
+    *,
+    kube: Kube,
+    cluster_id: int,
+    owner: str,
+    manifests: Sequence[Manifest],
+    deadline: Deadline,
+    delete_unwanted: bool = True,
+    known: dict[ObjectKey, AppliedObject] | None = None,
+) -> ConvergeResult:
+    """Send in the given order (the caller puts what lowers a limit first), then delete. Raises ClusterUnavailable.
+
+    Objects that are new in a namespace do not wait for one another. `known`: as `rows_of` said in this look, where
+    there is more to send than at once; it is kept up to date.
+    """
+    known = rows_of_owner(cluster_id, owner) if known is None else known
+    sent: list[ObjectKey] = []
+    for group in _groups(manifests, known):
+        deadline.check()
+        if len(group) > 1:
+            rows = _send_new(group, deadline, kube=kube, cluster_id=cluster_id, owner=owner)
+        else:
+            row = known.get(object_key(group[0]))
+            rows = [send(kube=kube, cluster_id=cluster_id, owner=owner, manifest=group[0], row=row)]
+        known |= {row_key(row): row for row in rows}
+        sent += [object_key(manifest) for manifest in group]
+    deleted: list[ObjectKey] = []
+    wanted = {object_key(manifest) for manifest in manifests}
+    if delete_unwanted:
+        for key in [key for key in known if key not in wanted]:
+            deadline.check()
+            delete_row(kube, known.pop(key))
+            deleted.append(key)
+    results: dict[str, list[ObjectKey]] = {}
+    for key, row in known.items():
+        results.setdefault(row.result, []).append(key)
+    return ConvergeResult(
+        tuple(sent),
+        tuple(deleted),
+        *(tuple(results.get(r, ())) for r in (Result.REFUSED, Result.FOREIGN, Result.TERMINATING)),
+    )
+
+
+def send(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
+    """One object, one or two requests; the outcome is recorded. Raises ClusterUnavailable, with nothing recorded."""
+    found = _tried(kube, cluster_id, owner, manifest, row)
+    made = record_outcomes([found])[0]
+    if found.result != Result.REFUSED and row is not None and row.difference:
+        # One that was noted since the row was read is kept, and repaired by the next look, which it has asked for.
+        AppliedObject.objects.filter(pk=made.pk, difference=row.difference).update(difference={})
+        made.refresh_from_db(fields=["difference"])
+    return made
+
+
+def create_once(*, kube: Kube, cluster_id: int, owner: str, manifest: Manifest) -> AppliedObject:
+    """POST and never again: a Job's template is immutable and Kueue writes into it. 409 with our owner label = done.
+
+    Raises ClusterUnavailable, also for a 409 about an object that is not there: it is just going away, or several
+    creations at once were counted against the namespace's quota.
+    """
+    kind, namespace, name = object_key(manifest)
+    try:
+        answer = kube.create(manifest)
+    except Conflict as conflict:
+        try:
+            answer = kube.get(kind, name=name, namespace=namespace)
+        except NotFound as gone:
+            raise ClusterUnavailable(conflict.text) from gone
+        if answer.labels.get(OWNER_LABEL) != owner:
+            text = foreign_text(manifest)
+            return record_outcomes(
+                [outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=text)]
+            )[0]
+    except ClusterRefused as refused:
+        code, text = refused.reason, refused.text
+        return record_outcomes([outcome_row(cluster_id, owner, manifest, Result.REFUSED, code=code, text=text)])[0]
+    result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
+    text = " ".join(answer.warnings)
+    return record_outcomes([outcome_row(cluster_id, owner, manifest, result, answer=answer, text=text)])[0]
+
+
+def delete_owned(*, kube: Kube, cluster_id: int, owner: str, kinds: Iterable[str]) -> int:
+    """Delete every object of these kinds that the owner has, each by its uid. Returns how many were there."""
+    rows = list(AppliedObject.objects.filter(cluster_id=cluster_id, owner=owner, kind__in=list(kinds)))
+    for row in rows:
+        delete_row(kube, row)
+    return len(rows)
+
+
+def delete_row(kube: Kube, row: AppliedObject) -> None:
+    """Delete the object, unless it is somebody else's, then forget it. An object that is gone is success."""
+    if row.result != Result.FOREIGN and row.uid:
+        kube.delete(row.kind, name=row.name, namespace=row.namespace, uid=row.uid)
+    row.delete()
+
+
+def _groups(manifests: Sequence[Manifest], known: Mapping[ObjectKey, AppliedObject]) -> Iterator[list[Manifest]]:
+    """What is to be sent, in order. New objects inside a namespace that follow one another are one group."""
+    group: list[Manifest] = []
+    for manifest in manifests:
+        row = known.get(object_key(manifest))
+        if row is not None and not _is_to_send(row, manifest):
+            continue
+        is_new_inside = row is None and "namespace" in manifest["metadata"]
+        if group and not is_new_inside:
+            yield group
+            group = []
+        group.append(manifest)
+        if not is_new_inside:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _send_new(
+    manifests: Sequence[Manifest], deadline: Deadline, *, kube: Kube, cluster_id: int, owner: str
+) -> list[AppliedObject]:
+    """At once, and recorded together. Once something cannot be sent nothing more is begun; what was sent by then is
+    recorded, and the first failure is raised.
+    """
+    has_failed = threading.Event()
+
+    def tried(manifest: Manifest) -> AppliedObject | None:
+        if has_failed.is_set():
+            return None
+        try:
+            deadline.check()
+            return _tried(kube, cluster_id, owner, manifest, None)
+        except BaseException:
+            has_failed.set()
+            raise
+
+    with ThreadPoolExecutor(max_workers=min(PARALLEL_REQUESTS, len(manifests))) as threads:
+        tries = [threads.submit(tried, manifest) for manifest in manifests]
+    failures = [error for one in tries if (error := one.exception()) is not None]
+    rows = record_outcomes([row for one in tries if one.exception() is None and (row := one.result()) is not None])
+    if failures:
+        raise failures[0]
+    return rows
+
+
+def _tried(kube: Kube, cluster_id: int, owner: str, manifest: Manifest, row: AppliedObject | None) -> AppliedObject:
+    """Sent; what came of it, not recorded yet. `row`: as it was before. No query: this runs in threads too."""
+    try:
+        answer = write_object(kube, owner, manifest, row.uid if row is not None else "")
+        is_repair = row is not None and bool(row.difference)
+        if is_repair and (added := removal_patch(answer.managed_fields)):
+            answer = kube.take_out(answer, added)
+    except ForeignObject as foreign:
+        return outcome_row(cluster_id, owner, manifest, Result.FOREIGN, code="foreign", text=str(foreign))
+    except Conflict as conflict:
+        raise ClusterUnavailable(conflict.text) from conflict
+    except ClusterRefused as refused:
+        return outcome_row(cluster_id, owner, manifest, Result.REFUSED, code=refused.reason, text=refused.text)
+    result = Result.TERMINATING if answer.is_terminating else Result.APPLIED
+    code = text = ""
+    if result == Result.APPLIED and row is not None and row.difference:
+        code, text = REPAIRED, messages.repair_sentence(row.difference)
+    elif result == Result.APPLIED and row is not None and row.code == REPAIRED and _age(row) < STILL_REPAIRED:
+        code, text = REPAIRED, row.text
+    text = " ".join([text, *answer.warnings]).strip()
+    return outcome_row(cluster_id, owner, manifest, result, answer=answer, code=code, text=text)
+
+
+def _is_to_send(row: AppliedObject, manifest: Manifest) -> bool:
+    if row.manifest_hash != manifest_hash(manifest):
+        return True
+    age = _age(row)
+    if row.result == Result.APPLIED:
+        if row.difference:
+            return True
+        jitter = int(row.manifest_hash[:4], 16) / 0xFFFF
+        return age > SEND_AGAIN_AFTER * (0.9 + 0.2 * jitter)
+    return row.result == Result.TERMINATING or age > REFUSED_AGAIN_AFTER
+
+
+def _age(row: AppliedObject) -> timedelta:
+    return timezone.now() - row.sent_at
+
+
+def raise_if_not_applied(cluster: Cluster, owner: str, done: ConvergeResult, *, clock: datetime | None) -> None:
+    """A row of which something was refused, or is somebody else's, is not as wanted: it says so, and is tried again."""
+    if not (done.refused or done.foreign):
+        return
+    results = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]
+    rows = AppliedObject.objects.filter(cluster=cluster, owner=owner, result__in=results).order_by("kind", "name")
+    told = "; ".join(f"{row.kind} {row.name}: {row.text}" for row in rows)
+    raise TryLater(str(rows[0].result) if rows else "refused", told, clock=clock)

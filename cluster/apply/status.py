@@ -1,0 +1,37 @@
+"""One status for each object that a row wants in the cluster, and its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cluster.apply import messages
+from cluster.apply.types import REPAIRED
+from cluster.models import AppliedObject
+
+# Every word there is, in the order in which a sentence counts them.
+STATUSES = ("applied", "repaired", "refused", "foreign", "missing", "drifted", "terminating")
+
+Result = AppliedObject.Result
+
+
+def object_status(row: AppliedObject, absent: Collection[int] = ()) -> str:
+    """`absent`: as `missing` found them."""
+    if row.result != Result.APPLIED:
+        return str(row.result)
+    if row.difference.get("gone") or row.pk in absent:
+        return "missing"
+    return "drifted" if row.difference else "repaired" if row.code == REPAIRED else "applied"
+
+
+def status_sentence(row: AppliedObject, absent: Collection[int] = ()) -> str:
+    """What there is to say about it, in plain words; "" where the word says it all."""
+    match object_status(row, absent):
+        case "refused":
+            return messages.refusal_sentence(row.code, row.text)
+        case "terminating":
+            return "Somebody deleted it; it is made again."
+        case "missing" if not row.difference:
+            return "It was sent, and the cluster does not have it. It is sent again within a day."
+        case "drifted" | "missing":
+            return messages.drift_sentence(row.difference)
+    return row.text

@@ -1,0 +1,40 @@
+"""What converging is given and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+OWNER_LABEL = "gpu-portal/owner"
+
+# Code of an object that somebody had changed and that is as it was sent again; `text` says what it was.
+REPAIRED = "repaired"
+
+Manifest = dict[str, Any]
+
+ObjectKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class ConvergeResult:
+    """What one pass did. `sent` and `deleted` name objects as (kind, namespace, name)."""
+
+    sent: tuple[ObjectKey, ...]
+    deleted: tuple[ObjectKey, ...]
+    refused: tuple[ObjectKey, ...]
+    foreign: tuple[ObjectKey, ...]
+    terminating: tuple[ObjectKey, ...]
+
+    @property
+    def is_settled(self) -> bool:
+        """Everything wanted is there. What was refused is settled too: it waits for people, not for another try."""
+        return not self.terminating
+
+    @property
+    def is_all_applied(self) -> bool:
+        return not (self.refused or self.foreign or self.terminating)
+
+
+def object_key(manifest: Manifest) -> ObjectKey:
+    metadata = manifest["metadata"]
+    return manifest["kind"], metadata.get("namespace", ""), metadata["name"]

@@ -1,0 +1,66 @@
+"""Answers of the API server sorted by meaning: try later, tell people, not found, conflict, too old."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from cluster.client.secret_scrubbing import scrub_secret_values
+from portal.core.due import TryLater
+
+TEXT_LIMIT = 300
+
+
+class ClusterUnavailable(TryLater):
+    """No answer, or one that says "later": time-out, 429, 5xx, a webhook that is down, a namespace going away."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("cluster_unavailable", text)
+
+
+class ClusterRefused(Exception):
+    """The cluster understood and said no (403, 409 by content, 422). `text`: the first 300 characters of why."""
+
+    def __init__(self, status: int, reason: str, text: str, causes: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{status} {reason}: {text}")
+        self.status = status
+        self.reason = reason
+        self.text = text[:TEXT_LIMIT]
+        self.causes = causes
+
+
+class NotFound(ClusterRefused):
+    """404: no such object, or its namespace is absent."""
+
+
+class Conflict(ClusterRefused):
+    """409: the name is taken, or the uid that we named is not there."""
+
+
+class Gone(Exception):
+    """410: the resource version is too old; list again."""
+
+
+def error_from_status(status: int, data: bytes, path: str, sent: Any = None) -> Exception:
+    """A Kubernetes Status sorted by meaning. A body that is no Status is dropped: it could be anything."""
+    try:
+        answer = json.loads(data)
+    except ValueError:
+        answer = {}
+    if not isinstance(answer, dict) or answer.get("kind") != "Status":
+        answer = {}
+    reason = str(answer.get("reason", ""))
+    text = scrub_secret_values(str(answer.get("message", "")), sent) or f"HTTP {status}"
+    details = answer.get("details") or {}
+    told = (str(cause.get("reason") or cause.get("message", "")) for cause in details.get("causes") or [])
+    causes = tuple(scrub_secret_values(text, sent) for text in told)
+    if status == 410 or reason in ("Expired", "Gone"):
+        return Gone(text)
+    # 401: our own token is being renewed, or nobody could check it; no word about what we asked.
+    if status in (401, 429) or status >= 500 or "NamespaceTerminating" in causes:
+        return ClusterUnavailable(text[:TEXT_LIMIT])
+    if status == 403 and "status unknown for quota" in text:
+        # The quota was created a moment ago and is not counted yet.
+        return ClusterUnavailable(text[:TEXT_LIMIT])
+    kind = {404: NotFound, 409: Conflict}.get(status, ClusterRefused)
+    return kind(status, reason or str(status), text or path, causes)

@@ -1,0 +1,24 @@
+"""What the cluster says of a Secret that it refuses, without what is in it: whoever checks objects on their way in may
+tell what it found, and the text is kept, shown and logged. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+PLACEHOLDER = "***"
+# Shorter ones are parts of common words.
+LENGTH_MIN = 4
+
+
+def scrub_secret_values(text: str, sent: Any) -> str:
+    """`sent`: the object, or whatever else the call had as its body."""
+    if not isinstance(sent, dict) or sent.get("kind") != "Secret":
+        return text
+    encoded = [str(value) for value in (sent.get("data") or {}).values()]
+    values = {*encoded, *(base64.b64decode(value).decode(errors="replace") for value in encoded)}
+    # The longest first: one may be a part of another.
+    for value in sorted((one for one in values if len(one) >= LENGTH_MIN), key=len, reverse=True):
+        text = text.replace(value, PLACEHOLDER)
+    return text

@@ -1,0 +1,21 @@
+"""Pure functions: frozen spec → Kubernetes dict. Every key stands here; nothing is changed after building."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Manifest = dict[str, Any]
+
+MANAGED_BY = {"app.kubernetes.io/managed-by": "gpu-portal"}
+OWNER_LABEL = "gpu-portal/owner"
+CLASS_LABEL = "gpu-portal/class"
+RUN_LABEL = "gpu-portal/run"
+
+
+def object_meta(name: str, *, owner: str, namespace: str = "", labels: dict[str, str] | None = None) -> dict[str, Any]:
+    """Metadata with the two labels of every object; `owner` is `<app>.<model>.<pk>`, the only link back to a row."""
+    return {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "labels": {**MANAGED_BY, OWNER_LABEL: owner, **(labels or {})},
+    }

@@ -1,0 +1,14 @@
+"""What is left of a closed team while its volumes are kept: the namespace, and a quota in which nothing can run."""
+
+from __future__ import annotations
+
+from cluster.manifests.metadata import Manifest
+from cluster.manifests.namespace import namespace, resource_quota
+from cluster.manifests.specs import NamespaceSpec
+
+
+def retained_objects(spec: NamespaceSpec) -> list[Manifest]:
+    """Claims that are there stay, whatever their number; a quota below use only refuses what is new."""
+    quota = resource_quota(spec)
+    nothing = dict.fromkeys(quota["spec"]["hard"], "0")
+    return [namespace(spec), {**quota, "spec": {"hard": nothing}}]

@@ -1,0 +1,41 @@
+"""What one transaction of the mirror is going to write, and whose pages show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.mirror.records.types import ObservedObject
+
+# Hints about what belongs to no namespace: nodes, capacity, flavors.
+CLUSTER_CHANNEL = "cluster"
+
+
+@dataclass
+class KindMark:
+    is_listed: bool = False
+    is_heard: bool = False
+    version: str = ""
+    problem: str | None = None
+
+
+@dataclass
+class MirrorBatch:
+    upserts: dict[tuple[str, str, str], ObservedObject] = field(default_factory=dict)
+    deletes: dict[str, set[str]] = field(default_factory=dict)
+    marks: dict[str, KindMark] = field(default_factory=dict)
+    jobs: dict[str, str] = field(default_factory=dict)
+    strangers: set[str] = field(default_factory=set)
+    owners: set[str] = field(default_factory=set)
+    gone: list[tuple[str, str, str]] = field(default_factory=list)
+    differences: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    channels: set[str] = field(default_factory=set)
+
+
+def page_channels(kind: str, namespace: str, name: str, *, is_ours: bool) -> set[str]:
+    """Whose pages show it. Our pods take capacity as strangers' do; a ClusterQueue is named like its namespace."""
+    if kind in ("Pod", "ResourceClaim"):
+        return {CLUSTER_CHANNEL, namespace} if is_ours else {CLUSTER_CHANNEL}
+    if kind in ("Namespace", "ClusterQueue"):
+        return {name}
+    return {namespace or CLUSTER_CHANNEL}

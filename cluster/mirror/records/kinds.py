@@ -1,0 +1,91 @@
+"""What is mirrored: every kind with its path, the reader of its record and the table it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cluster.mirror.records import devices, jobs, namespaces, nodes, pods, queues
+from cluster.mirror.records import types as record_types
+from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
+from cluster.models import Cluster
+
+KUEUE = "apis/kueue.x-k8s.io/v1beta2"
+# Created once, then written by controllers: a second writer is how they work, not a difference.
+_NEVER_APPLIED = {
+    *("Node", "Pod", "Job", "Workload", "Event"),
+    *("ResourceClaim", "ResourceSlice", "DeviceClass", "Topology"),
+}
+
+
+@dataclass(frozen=True)
+class MirroredKind:
+    """`table`: node, pod, job, workload, warning or object. `is_everywhere`: kept whoever made it; of other kinds only
+    what is ours or lies in a namespace of ours. `has_bookmarks`: the API server serves it from its watch cache.
+    """
+
+    name: str
+    path: str
+    read: Callable[[Raw], RecordContent]
+    table: str = "object"
+    is_everywhere: bool = False
+    field_selector: str = ""
+    has_bookmarks: bool = True
+
+    @property
+    def is_applied(self) -> bool:
+        return self.name not in _NEVER_APPLIED
+
+    @property
+    def is_kueue(self) -> bool:
+        return self.path.startswith("apis/kueue.x-k8s.io/")
+
+    def seen(self, raw: Raw) -> ObservedObject:
+        return record_types.observed_object(self.name, raw, self.read(raw), is_applied=self.is_applied)
+
+
+_ALL = (
+    # Which namespaces are ours decides what is kept of most other kinds.
+    MirroredKind("Namespace", "api/v1/namespaces", namespaces.namespace_record, is_everywhere=True),
+    MirroredKind("Node", "api/v1/nodes", nodes.node_record, "node", is_everywhere=True),
+    MirroredKind("Pod", "api/v1/pods", pods.pod_record, "pod", is_everywhere=True),
+    MirroredKind("Job", "apis/batch/v1/jobs", jobs.job_record, "job"),
+    MirroredKind("Workload", f"{KUEUE}/workloads", jobs.workload_record, "workload"),
+    MirroredKind("ClusterQueue", f"{KUEUE}/clusterqueues", queues.cluster_queue_record, is_everywhere=True),
+    MirroredKind("LocalQueue", f"{KUEUE}/localqueues", queues.local_queue_record),
+    MirroredKind("Cohort", f"{KUEUE}/cohorts", queues.cohort_record, is_everywhere=True),
+    MirroredKind("ResourceFlavor", f"{KUEUE}/resourceflavors", queues.resource_flavor_record, is_everywhere=True),
+    MirroredKind("Topology", f"{KUEUE}/topologies", queues.topology_record, is_everywhere=True),
+    MirroredKind(
+        "ResourceClaim", "apis/resource.k8s.io/v1/resourceclaims", devices.resource_claim_record, is_everywhere=True
+    ),
+    MirroredKind(
+        "ResourceSlice",
+        "apis/resource.k8s.io/v1/resourceslices",
+        devices.resource_slice_record,
+        is_everywhere=True,
+    ),
+    MirroredKind(
+        "DeviceClass", "apis/resource.k8s.io/v1/deviceclasses", devices.device_class_record, is_everywhere=True
+    ),
+    MirroredKind("ResourceQuota", "api/v1/resourcequotas", namespaces.resource_quota_record),
+    MirroredKind("LimitRange", "api/v1/limitranges", namespaces.limit_range_record),
+    MirroredKind("ServiceAccount", "api/v1/serviceaccounts", namespaces.service_account_record),
+    MirroredKind("PersistentVolumeClaim", "api/v1/persistentvolumeclaims", namespaces.volume_claim_record),
+    MirroredKind("NetworkPolicy", "apis/networking.k8s.io/v1/networkpolicies", namespaces.network_policy_record),
+    MirroredKind("RoleBinding", "apis/rbac.authorization.k8s.io/v1/rolebindings", namespaces.role_binding_record),
+    MirroredKind(
+        "Event",
+        "api/v1/events",
+        namespaces.warning_record,
+        "warning",
+        field_selector="type=Warning",
+        has_bookmarks=False,
+    ),
+)
+KINDS = {kind.name: kind for kind in _ALL}
+
+
+def followed_kinds(cluster: Cluster) -> Iterable[str]:
+    """Without Kueue its kinds are not served."""
+    return [kind.name for kind in KINDS.values() if not kind.is_kueue or cluster.queue_system == "kueue"]

@@ -1,0 +1,94 @@
+"""Records of the kinds that the portal keeps as `MirrorObject` rows, and of Warning events. Pure, like `records.py`."""
+
+from __future__ import annotations
+
+from cluster.mirror.records.quantities import amount
+from cluster.mirror.records.types import Raw, RecordContent, condition_records, record_only, truncated
+
+# ---- a tenant's namespace ----------------------------------------------------------------------------------------
+
+
+def namespace_record(raw: Raw) -> RecordContent:
+    """phase, labels, conditions (what blocks a deletion)."""
+    status = raw.get("status") or {}
+    labels = raw["metadata"].get("labels") or {}
+    kept = {key: value for key, value in labels.items() if key != "kubernetes.io/metadata.name"}
+    return record_only(phase=status.get("phase", ""), labels=kept, conditions=condition_records(status))
+
+
+def resource_quota_record(raw: Raw) -> RecordContent:
+    """hard and used: {key: quantity as text}."""
+    status = raw.get("status") or {}
+    return record_only(hard=(raw.get("spec") or {}).get("hard") or {}, used=status.get("used") or {})
+
+
+def limit_range_record(raw: Raw) -> RecordContent:
+    """limits: as they are."""
+    return record_only(limits=(raw.get("spec") or {}).get("limits") or [])
+
+
+def service_account_record(raw: Raw) -> RecordContent:
+    """automount: whether pods get a token."""
+    return record_only(automount=raw.get("automountServiceAccountToken", True))
+
+
+def volume_claim_record(raw: Raw) -> RecordContent:
+    """phase, storage_class, asked_bytes, capacity_bytes, access_modes, volume, conditions."""
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    capacity = (status.get("capacity") or {}).get("storage")
+    return record_only(
+        phase=status.get("phase", ""),
+        storage_class=spec.get("storageClassName") or "",
+        asked_bytes=amount("storage", asked) if asked else 0,
+        capacity_bytes=amount("storage", capacity) if capacity else 0,
+        access_modes=spec.get("accessModes") or [],
+        volume=spec.get("volumeName", ""),
+        conditions=condition_records(status),
+    )
+
+
+def network_policy_record(raw: Raw) -> RecordContent:
+    """types [Ingress, Egress], rules (how many of both)."""
+    spec = raw.get("spec") or {}
+    rules = len(spec.get("ingress") or []) + len(spec.get("egress") or [])
+    return record_only(types=spec.get("policyTypes") or [], rules=rules)
+
+
+def role_binding_record(raw: Raw) -> RecordContent:
+    """role {kind, name}, subjects [{kind, name, namespace}]."""
+    role = raw.get("roleRef") or {}
+    subjects = [{key: one.get(key, "") for key in ("kind", "name", "namespace")} for one in raw.get("subjects") or []]
+    return record_only(role={"kind": role.get("kind", ""), "name": role.get("name", "")}, subjects=subjects)
+
+
+# ---- queues ------------------------------------------------------------------------------------------------------
+
+
+# ---- dynamic resource allocation ---------------------------------------------------------------------------------
+
+
+# ---- Warning events ----------------------------------------------------------------------------------------------
+
+
+def warning_record(raw: Raw) -> RecordContent:
+    """All in columns: object_kind, object_name, object_uid, reason, message, count, first_at, last_at, source.
+
+    The old counters (count, firstTimestamp) and the new ones (series, eventTime) are both in use.
+    """
+    about = raw.get("involvedObject") or {}
+    series = raw.get("series") or {}
+    created_at = raw["metadata"].get("creationTimestamp")
+    first_at = raw.get("firstTimestamp") or raw.get("eventTime") or created_at
+    columns = {
+        "object_kind": str(about.get("kind", ""))[:60],
+        "object_name": truncated(about.get("name"), 253),
+        "object_uid": str(about.get("uid", ""))[:36],
+        "reason": truncated(raw.get("reason"), 120),
+        "message": truncated(raw.get("message")),
+        "count": series.get("count") or raw.get("count") or 1,
+        "first_at": first_at,
+        "last_at": series.get("lastObservedTime") or raw.get("lastTimestamp") or first_at,
+        "source": ((raw.get("source") or {}).get("component") or raw.get("reportingComponent") or "")[:120],
+    }
+    return RecordContent(columns, {}, is_kept=bool(raw.get("type", "Warning") == "Warning"))

@@ -1,0 +1,78 @@
+"""Records of nodes. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+
+from cluster.mirror.records.quantities import amounts
+from cluster.mirror.records.types import Raw, RecordContent, truncated
+
+IMAGES_LIMIT = 50
+
+IMAGE_NAMES_LIMIT = 3
+
+# Hundreds of processor flags, and what changes although nothing did.
+_NOISY_LABELS = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "nvidia.com/gfd.timestamp")
+
+# Labels that decide how a node's cards are cut and shared: people ask since when, and by whom.
+_LAYOUT_LABELS = ("nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config")
+
+
+def node_record(raw: Raw) -> RecordContent:
+    """labels (all but processor flags), taints [{key, value, effect}], capacity and allocatable {resource: amount},
+    ready_since, ready_reason, ready_message, pressure [condition types that are True], kubelet (version),
+    writers {layout label: {manager, at}}, see `_label_writers`; images {key: MiB}, see `_images`.
+    """
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    by_type = {condition["type"]: condition for condition in status.get("conditions") or []}
+    ready = by_type.get("Ready", {})
+    record = {
+        "labels": {k: v for k, v in (raw["metadata"].get("labels") or {}).items() if not k.startswith(_NOISY_LABELS)},
+        "taints": [
+            {"key": taint["key"], "value": taint.get("value", ""), "effect": taint.get("effect", "")}
+            for taint in spec.get("taints") or []
+        ],
+        "capacity": amounts(status.get("capacity") or {}),
+        "allocatable": amounts(status.get("allocatable") or {}),
+        "ready_since": ready.get("lastTransitionTime"),
+        "ready_reason": ready.get("reason", ""),
+        "ready_message": truncated(ready.get("message")),
+        "pressure": sorted(name for name, c in by_type.items() if name != "Ready" and c.get("status") == "True"),
+        "kubelet": (status.get("nodeInfo") or {}).get("kubeletVersion", ""),
+        "writers": _label_writers(raw["metadata"].get("managedFields") or []),
+        "images": _images(status.get("images") or []),
+    }
+    columns = {"schedulable": not spec.get("unschedulable", False), "ready": ready.get("status") == "True"}
+    return RecordContent(columns, record)
+
+
+def _label_writers(managed_fields: list[Raw]) -> dict[str, dict[str, str]]:
+    """Who holds the label, and when that manager last changed anything: its value is at least as old."""
+    found: dict[str, dict[str, str]] = {}
+    for entry in sorted(managed_fields, key=lambda entry: entry.get("time") or ""):
+        labels = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:labels") or {}
+        for name in _LAYOUT_LABELS:
+            if f"f:{name}" in labels:
+                found[name] = {"manager": entry.get("manager", ""), "at": entry.get("time") or ""}
+    return found
+
+
+def _images(images: list[Raw]) -> dict[str, int]:
+    """A kubelet names its 50 largest images, each by several names of up to 200 letters: keys keep a record small."""
+    found: dict[str, int] = {}
+    for image in images[:IMAGES_LIMIT]:
+        mib = round(int(image.get("sizeBytes") or 0) / 2**20)
+        found |= {image_key(name): mib for name in (image.get("names") or [])[:IMAGE_NAMES_LIMIT]}
+    return found
+
+
+def image_key(reference: str) -> str:
+    """Of an image, however it is written: `python` is `docker.io/library/python:latest`, and a digest says it all."""
+    name, _, digest = reference.partition("@")
+    host, slash, path = name.partition("/")
+    if not slash or not ("." in host or ":" in host or host == "localhost"):
+        host, path = "docker.io", name if slash else f"library/{name}"
+    repository, colon, tag = path.rpartition(":")
+    repository, tag = (repository, tag) if colon else (path, "latest")
+    full = f"{host}/{repository}@{digest}" if digest else f"{host}/{repository}:{tag}"
+    return hashlib.blake2b(full.encode(), digest_size=6).hexdigest()

@@ -1,0 +1,124 @@
+"""Raw Kubernetes JSON → a small record and the columns of its mirror row. Pure: no database, no cluster, no clock.
+
+A pod has 5 KB and a real node 50 KB, half of it managedFields; a record has what pages and reconcilers read, a few
+hundred bytes. A record must not contain what changes without meaning (heartbeats, versions): an equal record is not
+written. Times stay the API server's text. Each reader documents its keys; `observed.py` gives them types, `kinds.py`
+says which reader serves which kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.client.managed_fields import FieldOwnership, field_ownership
+
+Raw = dict[str, Any]
+
+OWNER_LABEL = "gpu-portal/owner"
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
+MANAGED_BY = "gpu-portal"
+TEXT_LIMIT = 1024
+
+KEPT_LABELS = ("gpu-portal/", "kueue.x-k8s.io/", "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordContent:
+    """What a reader returns: typed columns of the kind's table, the record, and whether the row is worth keeping."""
+
+    columns: dict[str, Any]
+    record: dict[str, Any]
+    is_kept: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedObject:
+    """One object as it was seen at `resource_version`. `namespace` is empty for cluster-scoped kinds."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    created_at: str
+    owner: str = ""
+    is_ours: bool = False
+    deleting_since: str | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+    is_kept: bool = True
+    # Who owns which fields; only for objects that the portal applies, even if somebody took our labels off.
+    ownership: FieldOwnership | None = None
+
+    def digest(self) -> int:
+        """Of everything that a row shows except its version: equal digests need no write."""
+        shown = (self.name, self.uid, self.owner, self.deleting_since, self.columns, self.record)
+        return int.from_bytes(hashlib.blake2b(json.dumps(shown, sort_keys=True).encode(), digest_size=8).digest())
+
+
+def observed_object(kind: str, raw: Raw, content: RecordContent, *, is_applied: bool) -> ObservedObject:
+    """`is_applied`: a kind that the portal keeps applying, so that another writer matters."""
+    metadata = raw["metadata"]
+    labels = metadata.get("labels") or {}
+    owner = labels.get(OWNER_LABEL, "")[:120]
+    return ObservedObject(
+        kind=kind,
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        resource_version=int(metadata.get("resourceVersion") or 0),
+        created_at=metadata.get("creationTimestamp") or "1970-01-01T00:00:00Z",
+        owner=owner,
+        is_ours=labels.get(MANAGED_LABEL) == MANAGED_BY,
+        deleting_since=metadata.get("deletionTimestamp"),
+        columns=content.columns,
+        record=content.record,
+        is_kept=content.is_kept,
+        ownership=field_ownership(metadata.get("managedFields") or []) if is_applied else None,
+    )
+
+
+# ---- nodes -------------------------------------------------------------------------------------------------------
+
+
+# ---- pods --------------------------------------------------------------------------------------------------------
+
+
+# ---- Jobs and Kueue's Workloads ----------------------------------------------------------------------------------
+
+
+# ---- shared ------------------------------------------------------------------------------------------------------
+
+
+def condition_records(status: Raw, *, text_limit: int = TEXT_LIMIT) -> list[dict[str, Any]]:
+    """[{type, status, reason, message, since}] in order of type: writers reorder them without meaning."""
+    found = [
+        {
+            "type": condition["type"],
+            "status": condition.get("status", "Unknown"),
+            "reason": condition.get("reason", ""),
+            "message": truncated(condition.get("message"), text_limit),
+            "since": condition.get("lastTransitionTime"),
+        }
+        for condition in status.get("conditions") or []
+    ]
+    return sorted(found, key=lambda condition: condition["type"])
+
+
+def controller_uid(metadata: Raw, kind: str) -> str:
+    for reference in metadata.get("ownerReferences") or []:
+        if reference.get("kind") == kind and reference.get("controller"):
+            return str(reference["uid"])
+    return ""
+
+
+def truncated(text: Any, limit: int | None = TEXT_LIMIT) -> str:
+    # PostgreSQL cannot hold NUL in a text.
+    return str(text or "").replace("\x00", "")[:limit]
+
+
+def record_only(**record: Any) -> RecordContent:
+    return RecordContent({}, record)

@@ -1,0 +1,125 @@
+"""A second look at namespaces in which something happened. A watch that lost an event never says so, and the next whole
+list may be a day away.
+
+Some seconds after news of a namespace what its pages are made of is listed there once more, a page of each kind. What
+two looks in a row find otherwise than the mirror has it is believed: an event would have come by then. Where nothing
+happens nobody looks, and a namespace with more than a page of objects is left to the daily comparison.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+from cluster.client.errors import ClusterRefused, ClusterUnavailable
+from cluster.mirror.records.kinds import KINDS, MirroredKind
+from cluster.mirror.records.types import ObservedObject
+from cluster.mirror.watch import NoteType, WatchNote, WatchSource
+
+RELISTED_KINDS = ("Job", "Pod", "Workload")
+AFTER_S = 5.0
+# Between looks at two namespaces, however many had news.
+PACE_S = 0.2
+IDLE_S = 1.0
+PAGE = 250
+LARGE_FOR_S = 600.0
+GONE = -1
+# Newer than anything: of what was deleted.
+NEVER_AGAIN = sys.maxsize
+
+
+@dataclass
+class RelistDiff:
+    """Of one kind. Pure: what looks found otherwise than the mirror, by namespace and uid."""
+
+    _listed: dict[str, dict[str, ObservedObject]] = field(default_factory=dict)
+    _before: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def see(self, seen: ObservedObject) -> None:
+        self._listed.setdefault(seen.namespace, {})[seen.uid] = seen
+
+    def forget(self, namespace: str) -> None:
+        self._listed.pop(namespace, None)
+        self._before.pop(namespace, None)
+
+    def judge(
+        self, namespace: str, at: int, rows: Collection[str], version_of: Callable[[str], int | None]
+    ) -> tuple[list[ObservedObject], list[str], bool]:
+        """What to believe: objects as they are, uids of those that are gone; and whether something is still in doubt.
+
+        `at`: the version of the list; `rows`: uids that the mirror has there; `version_of`: what it heard last.
+        """
+        listed = self._listed.pop(namespace, {})
+        found = {
+            uid: seen.resource_version for uid, seen in listed.items() if (version_of(uid) or 0) < seen.resource_version
+        }
+        for uid in rows:
+            heard = version_of(uid)
+            if uid not in listed and heard is not None and heard <= at:
+                found[uid] = GONE
+        believed = {uid for uid, _version in found.items() & self._before.pop(namespace, {}).items()}
+        if doubted := {uid: version for uid, version in found.items() if uid not in believed}:
+            self._before[namespace] = doubted
+        gone = [uid for uid in believed if found[uid] == GONE]
+        return [listed[uid] for uid in believed if uid in listed], gone, bool(doubted)
+
+
+class Relister:
+    """Lists in a thread of its own and passes on what it finds. `after` from any thread."""
+
+    def __init__(self, source: WatchSource, kinds: Iterable[str], put: Callable[[WatchNote], bool]) -> None:
+        self._source = source
+        self._kinds = [KINDS[name] for name in kinds if name in RELISTED_KINDS]
+        self._put = put
+        self._lock = threading.Lock()
+        self._due: dict[str, float] = {}
+        self._large: dict[str, float] = {}
+
+    def after(self, namespaces: Iterable[str]) -> None:
+        """They had news: those that wait for a look already wait no longer for it."""
+        at = time.monotonic() + AFTER_S
+        with self._lock:
+            for namespace in namespaces:
+                self._due.setdefault(namespace, at)
+
+    def run(self, is_over: threading.Event) -> None:
+        while not is_over.wait(self._pause()):
+            namespace = self._next()
+            if namespace and not all(self._look(kind, namespace) for kind in self._kinds):
+                self._large[namespace] = time.monotonic() + LARGE_FOR_S
+
+    def _pause(self) -> float:
+        with self._lock:
+            return PACE_S if self._due else IDLE_S
+
+    def _next(self) -> str:
+        now = time.monotonic()
+        with self._lock:
+            namespace = min(self._due, key=lambda one: self._due[one], default="")
+            if not namespace or self._due[namespace] > now:
+                return ""
+            del self._due[namespace]
+        if self._large.get(namespace, now) > now:
+            return ""
+        self._large.pop(namespace, None)
+        return namespace
+
+    def _look(self, kind: MirroredKind, namespace: str) -> bool:
+        """False: there is more than a page."""
+        start, _, plural = kind.path.rpartition("/")
+        path = f"{start}/namespaces/{namespace}/{plural}"
+        try:
+            page = self._source.list_page(path, limit=PAGE, field_selector=kind.field_selector)
+        except (ClusterUnavailable, ClusterRefused, ValueError):
+            # The watch says it aloud.
+            return True
+        metadata = page.get("metadata") or {}
+        if metadata.get("continue"):
+            return False
+        for raw in page.get("items") or []:
+            self._put(WatchNote(kind, NoteType.AGAIN, raw=raw))
+        self._put(WatchNote(kind, NoteType.COMPARED, str(metadata.get("resourceVersion", "")), text=namespace))
+        return True

@@ -1,0 +1,176 @@
+"""The SQL of the mirror: whole batches in one statement a table, and nothing goes backwards."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+
+from cluster.mirror.records.kinds import KINDS, MirroredKind
+from cluster.mirror.records.types import ObservedObject
+from cluster.models import (
+    MirrorEpoch,
+    MirrorJob,
+    MirrorKind,
+    MirrorNews,
+    MirrorNode,
+    MirrorObject,
+    MirrorPod,
+    MirrorWarning,
+    MirrorWorkload,
+)
+
+MODELS: dict[str, type[Model]] = {
+    "node": MirrorNode,
+    "pod": MirrorPod,
+    "job": MirrorJob,
+    "workload": MirrorWorkload,
+    "warning": MirrorWarning,
+    "object": MirrorObject,
+}
+KEYS = {"node": ("cluster_id", "name"), "object": ("cluster_id", "kind", "namespace", "name")}
+
+
+def row(cluster_id: int, seen: ObservedObject) -> dict[str, Any]:
+    """One mirror row as JSON values."""
+    kind = KINDS[seen.kind]
+    identity = {
+        "cluster_id": cluster_id,
+        "namespace": seen.namespace,
+        "name": seen.name,
+        "uid": seen.uid,
+        "resource_version": seen.resource_version,
+    }
+    if kind.table == "warning":
+        return identity | seen.columns
+    shared = {
+        "owner": seen.owner,
+        "created_at": seen.created_at,
+        "deleting_since": seen.deleting_since,
+        "record": seen.record,
+    }
+    return identity | shared | seen.columns | ({"kind": kind.name} if kind.table == "object" else {})
+
+
+def upsert(name: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert or replace by the table's natural key, unless the row in place is newer."""
+    _execute(_upsert(name), [json.dumps(rows)])
+
+
+@functools.cache
+def _upsert(name: str) -> str:
+    model, key = MODELS[name], KEYS.get(name, ("cluster_id", "namespace", "name"))
+    table = model._meta.db_table
+    columns = {
+        str(field.column): field.db_type(connection) for field in model._meta.concrete_fields if field.column != "id"
+    }
+    names = ", ".join(columns)
+    typed = ", ".join(f"{name} {sort}" for name, sort in columns.items())
+    new = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    return f"""
+        INSERT INTO {table} ({names}) SELECT {names} FROM jsonb_to_recordset(%s::jsonb) AS new ({typed})
+        ON CONFLICT ({", ".join(key)}) DO UPDATE SET {new}
+         WHERE {table}.resource_version <= excluded.resource_version"""
+
+
+def delete(cluster_id: int, kind: MirroredKind, uids: Collection[str]) -> list[tuple[str, str, str, str]]:
+    """(uid, namespace, name, owner) of the rows that were there."""
+    table = MODELS[kind.table]._meta.db_table
+    owner = "''" if kind.table == "warning" else "owner"
+    statement = f"DELETE FROM {table} WHERE cluster_id = %s AND uid = ANY(%s) RETURNING uid, namespace, name, {owner}"
+    return _execute(statement, [cluster_id, list(uids)])
+
+
+def row_versions(cluster_id: int, kind: MirroredKind, namespace: str = "") -> dict[str, int]:
+    """uid → resource version of every row of the kind, or of those in one namespace."""
+    model: type[Model] = MODELS[kind.table]
+    rows = model._base_manager.filter(cluster_id=cluster_id, **({"namespace": namespace} if namespace else {}))
+    if kind.table == "object":
+        rows = rows.filter(kind=kind.name)
+    return dict(rows.values_list("uid", "resource_version").iterator())
+
+
+def baselines(uids: Collection[str]) -> dict[str, dict[str, Any] | None]:
+    """uid → how many fields were ours when the object was last seen (see `ownership.py`)."""
+    return dict(MirrorObject.objects.filter(uid__in=list(uids)).values_list("uid", "record__own"))
+
+
+def adopt_workloads(cluster_id: int, owners: dict[str, str]) -> list[tuple[str]]:
+    """Workloads that were seen before their Jobs get the owner now. `owners`: Job uid → owner. Returns namespaces."""
+    statement = f"""
+        UPDATE {MirrorWorkload._meta.db_table} workload SET owner = job.owner
+          FROM jsonb_each_text(%s::jsonb) AS job (uid, owner)
+         WHERE workload.cluster_id = %s AND workload.job_uid = job.uid AND workload.owner = ''
+        RETURNING workload.namespace"""
+    return _execute(statement, [json.dumps(owners), cluster_id])
+
+
+def forget_namespaces(cluster_id: int, names: Collection[str]) -> None:
+    """What was kept of namespaces that turned out to be strangers'."""
+    models: tuple[type[Model], ...] = (MirrorJob, MirrorWorkload, MirrorWarning)
+    for model in models:
+        model._base_manager.filter(cluster_id=cluster_id, namespace__in=list(names)).delete()
+    kinds = [kind.name for kind in KINDS.values() if kind.table == "object" and not kind.is_everywhere]
+    MirrorObject.objects.filter(cluster_id=cluster_id, namespace__in=list(names), kind__in=kinds).delete()
+
+
+def forget_everything(cluster_id: int) -> None:
+    models: tuple[type[Model], ...] = (*MODELS.values(), MirrorKind, MirrorNews)
+    for model in models:
+        model._base_manager.filter(cluster_id=cluster_id).delete()
+
+
+def take_news(cluster_id: int) -> list[tuple[str, str, dict[str, Any]]]:
+    """(owner, uid, difference) of everything that is still to be told, removed."""
+    table = MirrorNews._meta.db_table
+    found = _execute(f"DELETE FROM {table} WHERE cluster_id = %s RETURNING owner, object_uid, difference", [cluster_id])
+    return [(owner, uid, json.loads(text) if isinstance(text, str) else text) for owner, uid, text in found]
+
+
+def touch(cluster_id: int, epoch: int, *, heard: bool) -> bool:
+    """The watcher lives; whether its epoch is still that of the tables. As text, as every event is written after it."""
+    statement = f"""
+        UPDATE {MirrorEpoch._meta.db_table}
+           SET beat_at = statement_timestamp(), heard_at = CASE WHEN %s THEN statement_timestamp() ELSE heard_at END
+         WHERE cluster_id = %s AND epoch = %s RETURNING epoch"""
+    return bool(_execute(statement, [heard, cluster_id, epoch]))
+
+
+def add_news(cluster_id: int, news: Sequence[tuple[str, str, dict[str, Any]]]) -> None:
+    """(owner, uid, difference) of each, for `take_news`."""
+    statement = f"""
+        INSERT INTO {MirrorNews._meta.db_table} (cluster_id, owner, object_uid, difference)
+        SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::jsonb[])"""
+    owners, uids, differences = zip(*news, strict=True)
+    _execute(statement, [cluster_id, list(owners), list(uids), [json.dumps(one) for one in differences]])
+
+
+def mark_kind(
+    cluster_id: int, kind: str, epoch: int, *, is_listed: bool, is_heard: bool, version: str, problem: str | None
+) -> None:
+    """By the database's clock. An empty or earlier `version` and a `problem` of None keep what is there."""
+    statement = f"""
+        INSERT INTO {MirrorKind._meta.db_table} AS old
+               (cluster_id, kind, epoch, listed_at, heard_at, resource_version, problem)
+        VALUES (%(cluster_id)s, %(kind)s, %(epoch)s, CASE WHEN %(is_listed)s THEN now() END, now(), %(version)s,
+                coalesce(%(problem)s, ''))
+        ON CONFLICT (cluster_id, kind) DO UPDATE SET
+               epoch = excluded.epoch,
+               listed_at = coalesce(excluded.listed_at, old.listed_at),
+               heard_at = CASE WHEN %(is_heard)s THEN now() ELSE old.heard_at END,
+               resource_version = CASE WHEN (length(%(version)s), %(version)s)
+                                          < (length(old.resource_version), old.resource_version)
+                                       THEN old.resource_version ELSE %(version)s END,
+               problem = coalesce(%(problem)s, old.problem)"""
+    values = {"cluster_id": cluster_id, "kind": kind, "epoch": epoch, "is_listed": is_listed}
+    _execute(statement, {**values, "is_heard": is_heard, "version": version, "problem": problem})
+
+
+def _execute(statement: str, parameters: Sequence[Any] | dict[str, Any]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else []

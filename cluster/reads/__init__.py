@@ -1,0 +1,3 @@
+"""Reads of the mirror, as frozen values; a kind that is not listed yet is unknown, never empty. Nothing is written
+here.
+"""

@@ -1,0 +1,340 @@
+"""Reads of the mirror: frozen values out (`observed.py`), never rows. A kind that is not listed yet is *unknown*.
+
+Ask `is_known` before you conclude anything from absence: no mirror means "unknown", never "stopped" or "0 free".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from cluster.models import (
+    AppliedObject,
+    Cluster,
+    MirrorEpoch,
+    MirrorJob,
+    MirrorKind,
+    MirrorNode,
+    MirrorObject,
+    MirrorPod,
+    MirrorRow,
+    MirrorWarning,
+    MirrorWorkload,
+)
+from cluster.reads import observed
+from cluster.reads.observed import AsOf, GenericObject, Job, KueueWorkload, Node, Pod, WarningEvent
+from portal.core.errors import refuse
+from portal.core.sql import columns, instance, select
+
+Row = TypeVar("Row", bound=MirrorRow)
+
+# The watcher beats every 5 s; a watch is heard of at least every 30 s and opened again after 45 s of silence.
+BEAT_LIMIT_S = 20
+HEARD_LIMIT_S = 75
+
+
+def is_known(cluster_id: int, *kinds: str) -> bool:
+    """Whether all rows of these kinds are there, that is: listed completely since the mirror was last emptied."""
+    return set(kinds) <= known_kinds(cluster_id)
+
+
+def known_kinds(cluster_id: int) -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(_KNOWN, [cluster_id])
+        return {kind for (kind,) in cursor.fetchall()}
+
+
+# As text, as what follows: workers ask it at every look at a run.
+_KNOWN = f"""
+SELECT kind.kind FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
+ WHERE cluster_id = %s AND kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch"""
+
+
+class _Heard(NamedTuple):
+    kind: str
+    heard_at: datetime
+    problem: str
+    beat_at: datetime
+    is_listed: bool
+
+
+def as_of(cluster_id: int, *kinds: str) -> AsOf:
+    """How current the mirror is for these kinds (default: all that are followed). One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_HEARD, [cluster_id, list(kinds), list(kinds)])
+        rows = [_Heard(*row) for row in cursor.fetchall()]
+    is_complete = bool(rows) and set(kinds) <= {row.kind for row in rows}
+    if not is_complete or not all(row.is_listed for row in rows):
+        problem = next((row.problem for row in rows if row.problem), "")
+        return AsOf(None, False, problem or "The cluster has not been listed yet.")
+    now, beat_at = timezone.now(), rows[0].beat_at
+    if now - beat_at > timedelta(seconds=BEAT_LIMIT_S):
+        return AsOf(min(row.heard_at for row in rows), False, "The watcher is not running.")
+    behind = [row for row in rows if row.problem or now - row.heard_at > timedelta(seconds=HEARD_LIMIT_S)]
+    if behind:
+        oldest = min(behind, key=lambda row: row.heard_at)
+        return AsOf(oldest.heard_at, False, oldest.problem or "The cluster has been silent.")
+    return AsOf(beat_at, True)
+
+
+def kind_versions(cluster_id: int, *kinds: str) -> dict[str, str | None]:
+    """Kind → resource version that its rows are at: who lists the kind at exactly that version sees the same. None: not
+    listed completely yet. It never goes back while the cluster is the same. Two queries.
+    """
+    known = known_kinds(cluster_id)
+    rows = MirrorKind.objects.filter(cluster_id=cluster_id, kind__in=kinds).values_list("kind", "resource_version")
+    return dict.fromkeys(kinds) | {kind: version for kind, version in rows if kind in known}
+
+
+# As text: every page and every fragment of a stream asks this.
+_HEARD = f"""
+SELECT kind.kind, kind.heard_at, kind.problem, epoch.beat_at, kind.listed_at IS NOT NULL AND kind.epoch = epoch.epoch
+  FROM {MirrorKind._meta.db_table} kind JOIN {MirrorEpoch._meta.db_table} epoch USING (cluster_id)
+ WHERE cluster_id = %s AND (%s::text[] = '{{}}' OR kind.kind = ANY(%s))"""
+
+
+# ---- one kind ----------------------------------------------------------------------------------------------------
+
+
+def nodes(cluster_id: int) -> list[Node]:
+    """All nodes by name."""
+    return [node_of(row) for row in MirrorNode.objects.filter(cluster_id=cluster_id).order_by("name")]
+
+
+def node_named(cluster_id: int, name: str) -> Node | None:
+    row = MirrorNode.objects.filter(cluster_id=cluster_id, name=name).first()
+    return node_of(row) if row else None
+
+
+def pods(cluster_id: int, *, owner: str = "", namespace: str = "", node: str = "", run: str = "") -> list[Pod]:
+    """Oldest first; without arguments every pod of the cluster, strangers' included."""
+    return [_pod(row) for row in _rows(MirrorPod, cluster_id, owner=owner, namespace=namespace, node=node, run=run)]
+
+
+def jobs(cluster_id: int, *, owner: str = "", namespace: str = "") -> list[Job]:
+    return [_job(row) for row in _rows(MirrorJob, cluster_id, owner=owner, namespace=namespace)]
+
+
+def jobs_owned(cluster_id: int, namespace: str, owners: Collection[str]) -> list[Job]:
+    rows = _rows(MirrorJob, cluster_id, "owner = ANY(%s)", values=[list(owners)], namespace=namespace)
+    return [_job(row) for row in rows]
+
+
+def pods_owned(cluster_id: int, namespace: str, owners: Collection[str]) -> list[Pod]:
+    """Oldest first."""
+    rows = _rows(MirrorPod, cluster_id, "owner = ANY(%s)", values=[list(owners)], namespace=namespace)
+    return [_pod(row) for row in rows]
+
+
+def workloads(cluster_id: int, *, owner: str = "", namespace: str = "", job_uid: str = "") -> list[KueueWorkload]:
+    return [
+        _workload(row) for row in _rows(MirrorWorkload, cluster_id, owner=owner, namespace=namespace, job_uid=job_uid)
+    ]
+
+
+def jobs_of(cluster_id: int, uids: Collection[str]) -> list[Job]:
+    return [_job(row) for row in MirrorJob.objects.filter(cluster_id=cluster_id, uid__in=list(uids))]
+
+
+def workloads_of(cluster_id: int, job_uids: Collection[str]) -> list[KueueWorkload]:
+    """Of these Jobs, in whichever namespaces."""
+    return [_workload(row) for row in MirrorWorkload.objects.filter(cluster_id=cluster_id, job_uid__in=list(job_uids))]
+
+
+def workloads_holding(cluster_id: int, namespace: str, job_uids: Collection[str]) -> list[KueueWorkload]:
+    """Those of these Jobs, and whatever else has quota there. What waits in a long queue is left where it is."""
+    rows = _rows(MirrorWorkload, cluster_id, _HOLDING, values=[list(job_uids)], namespace=namespace)
+    return [_workload(row) for row in rows]
+
+
+_HOLDING = """(job_uid = ANY(%s)
+    OR record -> 'conditions' @> '[{"type": "QuotaReserved", "status": "True"}]')"""
+
+
+def objects(cluster_id: int, *, kind: str = "", owner: str = "", namespace: str = "") -> list[GenericObject]:
+    return [_object(row) for row in _rows(MirrorObject, cluster_id, kind=kind, owner=owner, namespace=namespace)]
+
+
+def object_named(cluster_id: int, kind: str, name: str, *, namespace: str = "") -> GenericObject | None:
+    found = select(
+        MirrorObject,
+        "cluster_id = %s AND kind = %s AND namespace = %s AND name = %s LIMIT 1",
+        [cluster_id, kind, namespace, name],
+    )
+    return _object(found[0]) if found else None
+
+
+def warnings(
+    cluster_id: int, *, namespace: str = "", object_uids: Collection[str] | None = None, limit: int = 100
+) -> list[WarningEvent]:
+    """The newest text per object and reason, latest first."""
+    asked: dict[str, Any] = {"cluster_id = %s": cluster_id}
+    if namespace:
+        asked["namespace = %s"] = namespace
+    if object_uids is not None:
+        asked["object_uid = ANY(%s)"] = list(object_uids)
+    statement = _WARNINGS.format(" AND ".join(asked))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*asked.values(), limit])
+        return [_warning(instance(MirrorWarning, iter(row))) for row in cursor.fetchall()]
+
+
+_WARNINGS = f"""
+SELECT {columns(MirrorWarning)} FROM (
+    SELECT DISTINCT ON (object_uid, object_kind, object_name, reason) *
+      FROM {MirrorWarning._meta.db_table} WHERE {{}}
+     ORDER BY object_uid, object_kind, object_name, reason, last_at DESC
+) newest ORDER BY last_at DESC LIMIT %s"""
+
+
+# ---- sums and lists over kinds -----------------------------------------------------------------------------------
+
+
+def requests_by_node(
+    cluster_id: int, nodes: Collection[str], *, namespaces: Collection[str] | None = None
+) -> dict[str, dict[str, int]]:
+    """node → resource → units asked by pods that are bound to it and not over, whoever made them, or those of some
+    namespaces. One query.
+    """
+    statement = f"""
+        SELECT pod.node, request.key, sum(request.value::bigint)
+          FROM {MirrorPod._meta.db_table} pod, jsonb_each_text(pod.record -> 'requests') request
+         WHERE pod.cluster_id = %s AND pod.node = ANY(%s) AND pod.phase NOT IN ('Succeeded', 'Failed')
+           AND (%s::text[] IS NULL OR pod.namespace = ANY(%s))
+         GROUP BY pod.node, request.key"""
+    found: dict[str, dict[str, int]] = {}
+    with connection.cursor() as cursor:
+        of_namespaces = None if namespaces is None else list(namespaces)
+        cursor.execute(statement, [cluster_id, list(nodes), of_namespaces, of_namespaces])
+        for node, resource, units in cursor.fetchall():
+            found.setdefault(node, {})[resource] = int(units)
+    return found
+
+
+def devices_in_use(cluster_id: int) -> dict[tuple[str, str], set[str]]:
+    """(driver, pool) → names of devices that a ResourceClaim holds, whoever made it."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for claim in objects(cluster_id, kind="ResourceClaim"):
+        for device in claim.record["devices"]:
+            found.setdefault((device["driver"], device["pool"]), set()).add(device["device"])
+    return found
+
+
+def differences(cluster_id: int, *, owner: str = "") -> list[AppliedObject]:
+    """Objects that the cluster changed behind our back and that were not repaired yet."""
+    rows = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(difference={})
+    return list(rows.filter(owner=owner) if owner else rows)
+
+
+def owners_seen(cluster_id: int) -> set[str]:
+    """Every owner label in the cluster: what no row stands behind is an orphan."""
+    found: set[str] = set()
+    for model in (MirrorPod, MirrorJob, MirrorObject):
+        rows = model.objects.filter(cluster_id=cluster_id).exclude(owner="")
+        found.update(rows.values_list("owner", flat=True).distinct())
+    return found
+
+
+# ---- rows to values ----------------------------------------------------------------------------------------------
+
+
+def _rows(model: type[Row], cluster_id: int, *more: str, values: Sequence[Any] = (), **filters: str) -> Iterable[Row]:
+    """In the order of their creation. As text: every page and every fragment of a stream asks this, several times.
+
+    `filters`: those that are empty ask for nothing; `more`: conditions with their `values`.
+    """
+    asked = {name: value for name, value in filters.items() if value}
+    where = " AND ".join(["cluster_id = %s", *(f"{name} = %s" for name in asked), *more])
+    return select(model, f"{where} ORDER BY created_at, name", [cluster_id, *asked.values(), *values])
+
+
+def node_of(row: MirrorNode) -> Node:
+    record = row.record
+    return Node(
+        name=row.name,
+        uid=row.uid,
+        created_at=row.created_at,
+        schedulable=row.schedulable,
+        ready=row.ready,
+        ready_since=observed.parse_time(record["ready_since"]),
+        ready_reason=record["ready_reason"],
+        ready_message=record["ready_message"],
+        labels=record["labels"],
+        taints=tuple(observed.Taint(**taint) for taint in record["taints"]),
+        capacity=record["capacity"],
+        allocatable=record["allocatable"],
+        pressure=tuple(record["pressure"]),
+        kubelet=record["kubelet"],
+        writers={
+            label: observed.LabelWriter(one["manager"], observed.parse_time(one["at"]))
+            for label, one in record["writers"].items()
+        },
+    )
+
+
+def _identity(row: Any) -> dict[str, Any]:
+    names = ("namespace", "name", "uid", "owner", "created_at", "deleting_since")
+    return {name: getattr(row, name) for name in names}
+
+
+def _pod(row: MirrorPod) -> Pod:
+    columns: dict[str, Any] = {"phase": row.phase, "node": row.node, "run": row.run, "gpu_class": row.gpu_class}
+    record = row.record
+    if not row.owner:
+        return Pod(**_identity(row), **columns, requests=record["requests"])
+    typed: dict[str, Any] = {
+        "conditions": observed.conditions(record),
+        "containers": observed.containers(record["containers"]),
+        "init_containers": observed.containers(record["init_containers"]),
+        "gates": tuple(record["gates"]),
+        "claims": tuple(record["claims"]),
+        "started_at": observed.parse_time(record["started_at"]),
+    }
+    return Pod(**_identity(row), **columns, **{**record, **typed})
+
+
+def _job(row: MirrorJob) -> Job:
+    record = row.record
+    typed: dict[str, Any] = {
+        "conditions": observed.conditions(record),
+        "started_at": observed.parse_time(record["started_at"]),
+        "completed_at": observed.parse_time(record["completed_at"]),
+    }
+    return Job(**_identity(row), run=row.run, **{**record, **typed})
+
+
+def _workload(row: MirrorWorkload) -> KueueWorkload:
+    record = row.record
+    typed: dict[str, Any] = {
+        "conditions": observed.conditions(record),
+        "requeue_at": observed.parse_time(record["requeue_at"]),
+    }
+    return KueueWorkload(**_identity(row), queue=row.queue, job_uid=row.job_uid, **{**record, **typed})
+
+
+def _object(row: MirrorObject) -> GenericObject:
+    return GenericObject(kind=row.kind, **_identity(row), record=row.record)
+
+
+def _warning(row: MirrorWarning) -> WarningEvent:
+    names = ("namespace", "object_kind", "object_name", "object_uid", "reason", "message")
+    return WarningEvent(
+        **{name: getattr(row, name) for name in names},
+        count=row.count,
+        first_at=row.first_at,
+        last_at=row.last_at,
+        source=row.source,
+    )
+
+
+def current_cluster() -> Cluster:
+    """The one cluster of this installation. Raises Refused: no_cluster (503)."""
+    found = Cluster.objects.filter(name=settings.CLUSTER_NAME).first()
+    if found is None:
+        raise refuse("no_cluster", "No cluster has been set up yet. Operators: `manage.py catalog settle`.", status=503)
+    return found

@@ -1,0 +1,142 @@
+"""What of a team's own units other teams use through borrowing. Nobody says whose idle units a borrower has, so that it
+is a number only where all possible answers agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from catalog.classes import queries as catalog
+from catalog.classes.capacity.queries import used_by_namespace
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from cluster.reads import queries as mirror
+from tenants.grants.queries import units_by_team
+from tenants.models import Grant, Namespace
+
+
+@dataclass(frozen=True)
+class LentUnits:
+    """Units of one class: at least, at most."""
+
+    least: int
+    most: int
+
+    @property
+    def text(self) -> str:
+        if self.least == self.most:
+            return f"{self.most}"
+        return f"{self.least} to {self.most}" if self.least else f"up to {self.most}"
+
+
+NONE_LENT = LentUnits(0, 0)
+
+
+@dataclass(frozen=True)
+class GrantUse:
+    """What a team is promised of a class, and what it uses of it now."""
+
+    granted: int
+    used: int
+
+    @property
+    def units(self) -> int:
+        return max(0, self.granted - self.used)
+
+
+@dataclass(frozen=True)
+class OtherTeamsUse:
+    """Teams but one. `borrowed`: beyond what may run on of their own; `kept`: in use within what they are promised."""
+
+    borrowed: int
+    kept: int
+
+
+def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: datetime) -> dict[int, LentUnits | None]:
+    """By class id; pods are known. None: nobody knows. No query where nothing is idle; one where nobody else uses such
+    a class, three where somebody does, five where somebody borrows. What it costs grows with what is in use of these
+    classes, not with the teams that hold them.
+    """
+    found: dict[int, LentUnits | None] = {one.pk: NONE_LENT for one in idle}
+    cluster = namespace.cluster
+    lending = [one for one, own in idle.items() if own.units]
+    if not lending or cluster.queue_system != Cluster.QueueSystem.KUEUE:
+        return found
+    is_dra = {one.pk for one in lending if one.interface == GpuClass.Interface.DRA}
+    if is_dra and not mirror.is_known(cluster.pk, "ResourceClaim"):
+        found |= dict.fromkeys(is_dra)
+        lending = [one for one in lending if one.pk not in is_dra]
+    others = use_by_other_teams(cluster, lending, at, but=namespace.name)
+    borrowed = [one for one in lending if others[one.pk].borrowed]
+    if not borrowed:
+        return found
+    spare = _spare(cluster, borrowed)
+    # What is not the cohort's own; and from how many promised units on others could have lent all of that.
+    lent_by_teams = {one: 0 if spare is None else max(0, others[one.pk].borrowed - spare[one.pk]) for one in borrowed}
+    enough = {one.pk: idle[one].granted + others[one.pk].kept + units for one, units in lent_by_teams.items() if units}
+    promised = _promised(enough, at) if enough else {}
+    for one, units in lent_by_teams.items():
+        theirs, own = others[one.pk], idle[one]
+        most = min(own.units, theirs.borrowed)
+        idle_elsewhere = max(0, promised.get(one.pk, 0) - own.granted - theirs.kept)
+        # What other teams can have lent is not ours for certain.
+        found[one.pk] = LentUnits(min(max(0, units - idle_elsewhere), most), most)
+    return found
+
+
+def use_by_other_teams(
+    cluster: Cluster, classes: Collection[GpuClass], at: datetime, *, but: str = ""
+) -> dict[int, OtherTeamsUse]:
+    """By class id, of the namespaces but that one. Three queries, one where nothing is in use."""
+    used = used_by_namespace(cluster, classes) if classes else {}
+    names = {name for by_name in used.values() for name in by_name} - {but}
+    teams: dict[str, int] = {}
+    own = {}
+    if names:
+        teams = dict(Namespace.objects.filter(cluster=cluster, name__in=names).values_list("name", "tenant_id"))
+        own = units_by_team([one.pk for one in classes], at, tenant_ids=list(teams.values()))
+    found = {}
+    for one in classes:
+        borrowed = kept = 0
+        for name, units in used[one.pk].items():
+            if name in teams:
+                theirs = own.get(one.pk, {}).get(teams[name])
+                borrowed += max(0, units - (theirs.keepable if theirs else 0))
+                kept += min(units, theirs.in_force if theirs else 0)
+        found[one.pk] = OtherTeamsUse(borrowed, kept)
+    return found
+
+
+def _promised(enough: Mapping[int, int], at: datetime) -> dict[int, int]:
+    """Units in force of all teams by class id, where they are fewer than `enough`; so many or more, else.
+
+    As many grants are read as there are units in use, however many teams hold the class: each is of one at least.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_PROMISED, [list(enough), list(enough.values()), at, at])
+        return {pk: int(units) for pk, units in cursor.fetchall()}
+
+
+_PROMISED = f"""
+SELECT asked.pk, coalesce(sum(held.units), 0)
+  FROM unnest(%s::bigint[], %s::bigint[]) AS asked(pk, enough)
+ CROSS JOIN LATERAL (
+       SELECT units FROM {Grant._meta.db_table}
+        WHERE gpu_class_id = asked.pk AND upper(period) > %s AND lower(period) <= %s AND units > 0
+        ORDER BY upper(period) LIMIT asked.enough) held
+ GROUP BY asked.pk"""
+
+
+def _spare(cluster: Cluster, classes: Collection[GpuClass]) -> dict[int, int] | None:
+    """By class id: what the cohort has to lend beside its teams. None: it was not seen."""
+    cohort = mirror.object_named(cluster.pk, "Cohort", cluster.cohort)
+    if cohort is None:
+        return None
+    quota = cohort.record["quota"]
+    return {
+        one.pk: sum(cell["nominal"] for cell in quota.get(catalog.flavor_name(one), {}).values()) for one in classes
+    }

@@ -1,0 +1,218 @@
+"""The catalog as a person meets it: every class they may know of with what is free, and what their team has of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.urls import reverse
+
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import weights
+from catalog.contract import guarantees
+from catalog.contract import types as contract_types
+from catalog.guide.reasons import start_estimate
+from catalog.models import GpuClass
+from desk.catalog.data import CatalogData, CatalogItem
+from desk.catalog.unit_grid import UnitGrid, unit_grid
+from desk.classes import storage
+from desk.classes.viewer import Viewer
+from portal.core.errors import Refusal
+from portal.ui.text import plural
+
+ALL, EXCLUSIVE, SHARED, TEAM = "", "exclusive", "shared", "team"
+
+
+@dataclass(frozen=True)
+class ClassCard:
+    """One class. Numbers None: nobody knows. `notes`: sentences about its hold and its end."""
+
+    slug: str
+    name: str
+    href: str
+    summary: str
+    tags: tuple[str, ...]
+    is_shared: bool
+    is_held: bool
+    unit: str
+    notes: tuple[str, ...]
+    state: str
+    free: int | None
+    allocatable: int | None
+    one_node: int | None
+    per_workload: int
+    price: str
+    contract: contract_types.Contract
+    counted_as: str
+    promised: str
+    team: str
+    nodes: UnitGrid | None
+    launch_label: str
+    launch_href: str
+    launch_refusal: Refusal | None
+    at_once: bool
+    request_label: str
+    request_href: str
+    request_refusal: Refusal | None
+    team_may_use: bool
+
+
+@dataclass(frozen=True)
+class FilterTab:
+    """`count` None where there is nothing to count (All)."""
+
+    key: str
+    label: str
+    count: int | None
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class CatalogOverview:
+    """`every` class that the person may know of, `cards` those that the filter leaves. `start_href`: for who has no
+    team and is no staff either.
+    """
+
+    cards: list[ClassCard]
+    every: list[ClassCard]
+    filters: list[FilterTab]
+    as_of: datetime | None
+    is_stale: bool
+    team: str
+    start_href: str
+    storage: list[storage.StorageCard]
+
+
+def catalog_overview(shelf: CatalogData, *, only: str = ALL) -> CatalogOverview:
+    every = class_cards(shelf)
+    keeps = {
+        ALL: ("All", every),
+        EXCLUSIVE: ("Exclusive", [card for card in every if not card.is_shared]),
+        SHARED: ("Shared", [card for card in every if card.is_shared]),
+    }
+    if shelf.viewer.tenant is not None:
+        keeps[TEAM] = ("My team may use", [card for card in every if card.team_may_use])
+    only = only if only in keeps else ALL
+    return CatalogOverview(
+        cards=keeps[only][1],
+        every=every,
+        filters=[
+            FilterTab(key, label, None if key == ALL else len(found), key == only)
+            for key, (label, found) in keeps.items()
+        ],
+        as_of=shelf.capacity.as_of,
+        is_stale=not shelf.capacity.is_current,
+        team=shelf.viewer.tenant.name if shelf.viewer.tenant else "",
+        start_href="" if shelf.viewer.tenant or shelf.viewer.is_staff else reverse("start"),
+        storage=storage.storage_cards(shelf.viewer, list(shelf.storage)),
+    )
+
+
+def class_cards(shelf: CatalogData) -> list[ClassCard]:
+    starts = {option.slug: start_estimate(option, 1) for option in shelf.options()}
+    return [_card(item, shelf.viewer, *starts[item.gpu_class.slug]) for item in shelf.items]
+
+
+def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> ClassCard:
+    one, capacity = item.gpu_class, item.capacity
+    found = guarantees.contract_of(catalog.axes_of(one))
+    launch_refusal = viewer.launch_refusal(item.never)
+    return ClassCard(
+        slug=one.slug,
+        name=one.name,
+        href=reverse("class", args=[one.slug]),
+        summary=one.summary,
+        tags=tags(item, found.tier),
+        is_shared=item.is_shared,
+        is_held=bool(item.held),
+        unit=item.unit,
+        notes=tuple(note for note in (item.held, item.retiring) if note),
+        state="Held" if item.held else "Retiring" if item.retiring else "",
+        free=capacity.free,
+        allocatable=capacity.allocatable,
+        one_node=capacity.most_on_one_node,
+        per_workload=one.units_per_workload,
+        price=money(one.price_per_unit_hour),
+        contract=found,
+        counted_as=counted_as(one, item),
+        promised=_promised(item),
+        team=_team(item, viewer),
+        nodes=unit_grid(item.nodes, unit=item.unit),
+        launch_label=_launch_label(item, at_once, launch_refusal),
+        launch_href=viewer.launch_href(one),
+        launch_refusal=launch_refusal,
+        at_once=at_once and launch_refusal is None,
+        request_label="Request more" if item.granted else "Request",
+        request_href=viewer.request_href,
+        request_refusal=viewer.request_refusal(one),
+        team_may_use=item.never is None,
+    )
+
+
+def money(price: Decimal) -> str:
+    """ "" for what is free of charge; as many decimals as it has, two at least."""
+    if not price:
+        return ""
+    return f"{price:.2f}" if price == round(price, 2) else f"{price.normalize():f}"
+
+
+def tags(item: CatalogItem, tier: str) -> tuple[str, ...]:
+    if item.is_shared:
+        first = "shared"
+    else:
+        first = "exclusive slice" if item.gpu_class.partition != "none" else "exclusive"
+    return (first, tier) if tier else (first,)
+
+
+def counted_as(one: GpuClass, item: CatalogItem) -> str:
+    """Who takes turns has no fraction of a card."""
+    unit = item.unit
+    if one.sharing == GpuClass.Sharing.TIME_SLICING:
+        whole = "slice" if one.partition != "none" else "card"
+        return f"Up to {plural(one.replicas, unit)} take turns on one {whole}; never added to cards."
+    if one.interface == GpuClass.Interface.NONE:
+        return "Counted in cores, not as GPUs."
+    text = f"One {unit} counts as {weights.weight_text(item.figures.weight)} GPU"
+    cards, free = item.figures.cards, item.capacity.free
+    if cards is None or not free:
+        return f"{text}."
+    return f"{text}; the {free} free are as much as {float(cards):.1f} cards."
+
+
+def _promised(item: CatalogItem) -> str:
+    if item.capacity.allocatable is None:
+        return ""
+    queued = item.figures.queued
+    waits = f"; {queued} more {'waits' if queued == 1 else 'wait'} in the queue" if queued else ""
+    return f"Promised to all teams: {item.figures.promised} of {item.capacity.allocatable}{waits}."
+
+
+def _team(item: CatalogItem, viewer: Viewer) -> str:
+    if viewer.tenant is None:
+        return ""
+    name = viewer.tenant.name
+    waits = f", {item.queued} {'waits' if item.queued == 1 else 'wait'}" if item.queued else ""
+    if item.granted or item.used:
+        borrowed = item.borrowed
+        more = f", {borrowed} of them borrowed" if borrowed else ""
+        used = (
+            f"{item.used} of {item.granted} used" if item.used is not None else f"{item.granted} granted, use unknown"
+        )
+        return f"{name}: {used}{more}{waits}."
+    may = item.gpu_class.borrowing_limit
+    return f"{name} holds none{f' and may borrow {may}' if may else ''}{waits}."
+
+
+def _launch_label(item: CatalogItem, at_once: bool, refusal: Refusal | None) -> str:
+    if refusal is not None or item.capacity.free is None:
+        return "Launch"
+    if item.held:
+        return "Launch, waits: held"
+    if at_once:
+        return "Launch, starts at once"
+    borrows = not item.left and item.gpu_class.borrowing_limit
+    return f"Launch, borrowed {item.unit}" if borrows else "Launch, waits"
+
+
+# ---- side by side ----------------------------------------------------------------------------------------------------

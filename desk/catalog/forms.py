@@ -1,0 +1,126 @@
+"""The questions of "Help me choose". All are answered by the address, so that an answer can be sent to a colleague."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from catalog.guide.requirements import BATCH, INTERACTIVE, INTERCONNECT, LATENCY, SERVING, VENDORS, Requirements
+
+MIB = 1024**2
+# People say GB of a card, and mean what it is called by: 10 GB are 9,537 MiB.
+MEMORY = {"10": "up to 10 GB", "40": "up to 40 GB", "80": "up to 80 GB", "more": "more", "unknown": "I do not know"}
+# More than a card that is called 80 GB.
+MORE_MIB = 80 * 1024
+SEVERAL = "several"
+DEFAULTS = {
+    "mem": "unknown",
+    "iso": "own",
+    "how": INTERACTIVE,
+    "hours": "hours",
+    "cards": "one",
+    "sensitive": "no",
+    "small": "no",
+    "vendor": "any",
+}
+
+
+class RequirementsForm(forms.Form):
+    mem = forms.ChoiceField(
+        label="How much GPU memory does it need at its peak?", choices=list(MEMORY.items()), widget=forms.RadioSelect
+    )
+    mem_gib = forms.DecimalField(
+        label="Or its peak as a number, in GiB on one card",
+        min_value=0,
+        max_value=10_000,
+        max_digits=8,
+        decimal_places=3,
+        required=False,
+        widget=forms.TextInput(attrs={"inputmode": "decimal"}),
+    )
+    iso = forms.ChoiceField(
+        label="May a neighbour slow it down or, at worst, end it?",
+        choices=[("own", "no, I need my own part of the card"), ("shared", "yes, that is fine")],
+        widget=forms.RadioSelect,
+    )
+    how = forms.ChoiceField(
+        label="How do you work?",
+        choices=[
+            (INTERACTIVE, "interactive, with pauses"),
+            (BATCH, "batch, hours"),
+            (SEVERAL, "batch, several cards"),
+            (SERVING, "serving, steady"),
+        ],
+        widget=forms.RadioSelect,
+    )
+    hours = forms.ChoiceField(
+        label="How long does it run at a time?",
+        choices=[("hours", "up to a few hours"), ("days", "a day or longer")],
+        widget=forms.RadioSelect,
+    )
+    cards = forms.ChoiceField(
+        label="One card or several, on one node or several?",
+        choices=[("one", "one card"), ("node", "several on one node"), ("nodes", "several on several nodes")],
+        widget=forms.RadioSelect,
+    )
+    units = forms.IntegerField(
+        label="How many cards, all together",
+        min_value=2,
+        max_value=4096,
+        required=False,
+        widget=forms.TextInput(attrs={"inputmode": "numeric"}),
+    )
+    sensitive = forms.ChoiceField(
+        label="Is it sensitive to latency, or to the links between cards?",
+        choices=[("no", "neither"), (LATENCY, "it has to answer in time"), (INTERCONNECT, "its cards talk much")],
+        widget=forms.RadioSelect,
+    )
+    small = forms.ChoiceField(
+        label="Is it many small, steady CUDA processes of one kind?",
+        choices=[("no", "no"), ("yes", "yes")],
+        widget=forms.RadioSelect,
+    )
+    vendor = forms.ChoiceField(
+        label="Whose cards?", choices=[("any", "any"), *VENDORS.items()], widget=forms.RadioSelect
+    )
+    fp8 = forms.BooleanField(label="computes in FP8", required=False)
+    dra = forms.BooleanField(label="chosen by attributes (DRA)", required=False)
+
+    @classmethod
+    def asked(cls, query: QueryDict) -> RequirementsForm:
+        """Bound to the address; what it does not answer has the answer of somebody who knows nothing yet."""
+        data: dict[str, Any] = {**DEFAULTS, **query.dict()}
+        if data["how"] == SEVERAL and data["cards"] == "one":
+            data["cards"] = "node"
+        return cls(data)
+
+    def needs(self) -> Requirements:
+        """Of a valid form."""
+        asked = self.cleaned_data
+        cards = 1 if asked["cards"] == "one" else asked["units"] or 2
+        memory, or_more = self._memory()
+        return Requirements(
+            memory_mib=memory,
+            or_more=or_more,
+            own_part=asked["iso"] == "own",
+            work=BATCH if asked["how"] == SEVERAL else asked["how"],
+            long=asked["hours"] == "days",
+            cards=cards,
+            several_nodes=asked["cards"] == "nodes",
+            sensitive="" if asked["sensitive"] == "no" else asked["sensitive"],
+            small_processes=asked["small"] == "yes",
+            fp8=asked["fp8"],
+            vendor="" if asked["vendor"] == "any" else asked["vendor"],
+            dra=asked["dra"],
+        )
+
+    def _memory(self) -> tuple[int | None, bool]:
+        if self.cleaned_data["mem_gib"]:
+            return ceil(self.cleaned_data["mem_gib"] * 1024), False
+        answer = self.cleaned_data["mem"]
+        if answer == "more":
+            return MORE_MIB, True
+        return (None, False) if answer == "unknown" else (int(answer) * 10**9 // MIB + 1, False)

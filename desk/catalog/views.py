@@ -1,0 +1,41 @@
+"""The catalog's three pages: all classes, help to choose, side by side."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+from django.views.decorators.vary import vary_on_headers
+
+from accounts.core.request_actor import actor
+from desk.catalog import shown as catalog_shown
+
+
+@login_required
+@require_GET
+@vary_on_headers("HX-Request")
+def catalog_page(request: HttpRequest) -> HttpResponse:
+    context = catalog_shown.catalog(request.GET, by=actor(request))
+    return render(request, "desk/_catalog_answer.html" if _is_fragment(request) else "desk/catalog.html", context)
+
+
+@login_required
+@require_GET
+@vary_on_headers("HX-Request")
+def choose(request: HttpRequest) -> HttpResponse:
+    """Help me choose: all questions, one answer with all its reasons."""
+    context = catalog_shown.choose(request.GET, by=actor(request))
+    return render(request, "desk/_advice.html" if _is_fragment(request) else "desk/choose.html", context)
+
+
+@login_required
+@require_GET
+def compare(request: HttpRequest) -> HttpResponse:
+    """Classes side by side; those named by `class`, or all."""
+    return render(request, "desk/compare.html", catalog_shown.compare(request.GET.getlist("class"), by=actor(request)))
+
+
+def _is_fragment(request: HttpRequest) -> bool:
+    """htmx asks for a part, but for the whole page when it goes back to one that it no longer has."""
+    return "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers

@@ -1,0 +1,92 @@
+"""/api/v1/classes and /api/v1/images: what can be asked for, what it promises, and which image runs on it.
+
+Here and not in `catalog`, since some classes are for named teams only.
+"""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.query import choice_parameter, text_parameter
+from catalog.models import GpuClass, Image
+from cluster.reads import queries as read_queries
+from desk.classes import api_rows
+from desk.classes.serializers import IMAGE_KINDS, ClassSerializer, ImageSerializer
+from portal.core.errors import get_or_refuse, refuse
+from tenants.class_access import queries as class_access_queries
+
+
+class Classes(generics.GenericAPIView[GpuClass]):
+    required_scope = Scope.READ
+    serializer_class = ClassSerializer
+    filter_backends = ()
+    keyset = ("slug", "id")
+    queryset = GpuClass.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="classes_list",
+        summary="The classes of the catalog that I may know of, by slug",
+        responses=ClassSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by, cluster = actor(request), read_queries.current_cluster()
+        page = self.paginate_queryset(class_access_queries.visible_classes(by, cluster)) or []
+        found = api_rows.class_rows(cluster, page, by=by)
+        return self.get_paginated_response(ClassSerializer(found, many=True).data)
+
+
+class ClassDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(operation_id="classes_get", summary="One class", responses=ClassSerializer)
+    def get(self, request: Request, slug: str) -> Response:
+        by, cluster = actor(request), read_queries.current_cluster()
+        found = get_or_refuse(class_access_queries.visible_classes(by, cluster), slug=slug)
+        return Response(ClassSerializer(api_rows.class_rows(cluster, [found], by=by)[0]).data)
+
+
+class Images(generics.GenericAPIView[Image]):
+    required_scope = Scope.READ
+    query = (
+        text_parameter("gpu_class", 60, "Slug of a class: says of each image whether it fits."),
+        choice_parameter("kind", IMAGE_KINDS, "What the image is for."),
+    )
+    serializer_class = ImageSerializer
+    filter_backends = ()
+    keyset = ("position", "id")
+    queryset = Image.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="images_list",
+        summary="The images that workloads can have, as staff put them",
+        responses=ImageSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        kind, slug = request.query_params.get("kind", ""), request.query_params.get("gpu_class", "")
+        if kind and kind not in IMAGE_KINDS:
+            raise refuse(
+                "bad_kind", f"An image is for a {' or a '.join(IMAGE_KINDS)}, not '{kind[:40]}'.", field="kind"
+            )
+        gpu_class = self._asked(request, slug) if slug else None
+        page = self.paginate_queryset(self._images(kind)) or []
+        found = api_rows.image_rows(page, gpu_class=gpu_class)
+        return self.get_paginated_response(ImageSerializer(found, many=True).data)
+
+    def _images(self, kind: str) -> QuerySet[Image]:
+        found = Image.objects.select_related("successor")
+        return found.filter(kind=kind) if kind else found
+
+    def _asked(self, request: Request, slug: str) -> GpuClass:
+        visible = class_access_queries.visible_classes(actor(request), read_queries.current_cluster()).select_related(
+            "cluster"
+        )
+        if "\0" in slug or (found := visible.filter(slug=slug).first()) is None:
+            raise refuse("unknown_class", f"There is no class '{slug[:40]}'; see the catalog.", field="gpu_class")
+        return found

@@ -1,0 +1,114 @@
+"""What changes by the minute about one class: its figures, its nodes by product, and how one of them is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.db.models import Count, Q
+from django.db.models.fields.json import KT
+
+from accounts.core.actor import Actor
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
+from catalog.classes.capacity.types import Capacity, NodeCapacity
+from catalog.discovery.products import PRODUCT_LABELS
+from catalog.models import GpuClass
+from cluster.models import MirrorNode
+from cluster.reads import queries as mirror
+from desk.capacity.totals import ClassFigures, class_figures
+from desk.nodes.mig_drawing import MigNode, mig_node
+from tenants.members.models import in_teams_of
+from tenants.models import Namespace
+
+
+@dataclass(frozen=True)
+class ProductLine:
+    """Nodes of the class by what their labels call the product; "" where no label does."""
+
+    product: str
+    nodes: int
+    ready: int
+    cordoned: int
+
+
+@dataclass(frozen=True)
+class ClassLive:
+    slug: str
+    unit: str
+    figures: ClassFigures
+    products: tuple[ProductLine, ...]
+    mig: MigNode | None
+    mig_nodes: int
+
+    @property
+    def capacity(self) -> Capacity:
+        return self.figures.capacity
+
+    @property
+    def is_stale(self) -> bool:
+        return not self.capacity.is_current
+
+    @property
+    def free_cards(self) -> str:
+        """Free slices as physical cards; "" for other classes and while nobody knows."""
+        cards = self.figures.cards
+        return "" if cards is None else f"{float(cards):.2f}".rstrip("0").rstrip(".")
+
+
+def class_live(by: Actor, one: GpuClass) -> ClassLive:
+    found = class_figures(one.cluster, [one])[one.pk]
+    # Nodes one by one only where they are told apart; else their number costs nothing.
+    with_nodes = _is_drawn(one) or one.interface == GpuClass.Interface.NONE
+    nodes = capacity_queries.capacities(one.cluster, [one], with_nodes=True)[one.pk].nodes if with_nodes else ()
+    return ClassLive(
+        slug=one.slug,
+        unit=catalog.unit_of(one),
+        figures=found,
+        products=tuple(_products(one, found.capacity, nodes)),
+        mig=_mig(by, one, nodes),
+        mig_nodes=len(nodes),
+    )
+
+
+def _products(one: GpuClass, capacity: Capacity, nodes: Collection[NodeCapacity]) -> list[ProductLine]:
+    """One query. Nodes without a GPU are told apart by what they lack, so only the usable ones are counted."""
+    if not capacity.is_known:
+        return []
+    if one.interface == GpuClass.Interface.NONE:
+        return [ProductLine("", len(nodes), len(nodes), 0)] if nodes else []
+    rows = MirrorNode.objects.filter(cluster_id=one.cluster_id, record__labels__contains=one.node_labels)
+    if one.interface == GpuClass.Interface.DEVICE_PLUGIN:
+        # Labels of whole cards stand on nodes too that cut all of theirs into slices.
+        rows = rows.filter(**{f"record__capacity__{one.resource}__gt": 0})
+    counted = (
+        rows.order_by()
+        .values(product=KT(f"record__labels__{PRODUCT_LABELS.get(one.vendor, 'none')}"))
+        .annotate(
+            nodes=Count("pk"),
+            are_ready=Count("pk", filter=Q(ready=True)),
+            are_cordoned=Count("pk", filter=Q(schedulable=False)),
+        )
+    )
+    return [
+        ProductLine(row["product"] or one.product, row["nodes"], row["are_ready"], row["are_cordoned"])
+        for row in sorted(counted, key=lambda row: (-row["nodes"], row["product"] or ""))
+    ]
+
+
+def _mig(by: Actor, one: GpuClass, nodes: Collection[NodeCapacity]) -> MigNode | None:
+    """The node of the class with the most free units. Four queries."""
+    if not _is_drawn(one) or not nodes:
+        return None
+    name = max(nodes, key=lambda node: (node.free, node.name)).name
+    node = mirror.node_named(one.cluster_id, name)
+    if node is None:
+        return None
+    theirs = Namespace.objects.filter(in_teams_of(by, "tenant__")).values_list("name", flat=True)
+    used = mirror.requests_by_node(one.cluster_id, [name])
+    yours = mirror.requests_by_node(one.cluster_id, [name], namespaces=theirs)
+    return mig_node(node, used=used.get(name, {}), yours=yours.get(name, {}))
+
+
+def _is_drawn(one: GpuClass) -> bool:
+    return one.vendor == "nvidia" and one.partition != "none" and one.interface == GpuClass.Interface.DEVICE_PLUGIN

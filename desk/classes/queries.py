@@ -1,0 +1,215 @@
+"""One class in full: its contract, what is there now, what it costs, its life, its images, what to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from accounts.models import Role
+from catalog.classes import life_cycle
+from catalog.classes import queries as catalog
+from catalog.classes.validation import run_limits
+from catalog.contract.guarantees import contract_of
+from catalog.contract.types import Contract
+from catalog.guide.troubleshooting import KnownFailure, known_failures
+from catalog.images import compatibility, image_references
+from catalog.models import GpuClass, Image
+from cluster.manifests.samples import DEPLOYMENT, JOB, POD, sample_yaml
+from cluster.reads import queries as read_queries
+from desk.classes.api_rows import image_rows
+from desk.classes.live_status import ClassLive, class_live
+from desk.classes.viewer import Viewer, never_starts, viewer_of
+from portal.core.errors import Refusal, get_or_refuse
+from portal.ui.text import plural
+from tenants.class_access import queries as class_access_queries
+from tenants.grants import queries as grant_queries
+from workloads.forecast.queries import estimate_accuracy, unit_price
+from workloads.launch import queries as launch_queries
+
+PLACEHOLDER_IMAGE = "registry.example.org/your/image:1"
+
+
+@dataclass(frozen=True)
+class ImageLine:
+    """`refusal`: why it does not run on this class; `note`: what else has to be said of it."""
+
+    name: str
+    version: str
+    kind: str
+    contents: str
+    refusal: str
+    note: str
+
+
+@dataclass(frozen=True)
+class ManifestSample:
+    kind: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LifeCycleNotes:
+    """Sentences, "" where there is nothing to say. The successor is a link only for those who may know of it."""
+
+    held: str = ""
+    retiring: str = ""
+    successor: str = ""
+    successor_href: str = ""
+
+
+@dataclass(frozen=True)
+class AvailableActions:
+    """What the person may do with it, in their own team. Without a team there is no door."""
+
+    team: str = ""
+    launch_href: str = ""
+    launch_refusal: Refusal | None = None
+    request_href: str = ""
+    request_refusal: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class ClassPage:
+    slug: str
+    name: str
+    summary: str
+    contract: Contract
+    live: ClassLive
+    facts: tuple[dict[str, Any], ...]
+    interconnect: str
+    interconnect_note: str
+    interconnect_on: date | None
+    eligibility: str
+    terms_version: int
+    terms: str
+    notes: LifeCycleNotes
+    images: tuple[ImageLine, ...]
+    failures: tuple[KnownFailure, ...]
+    samples: tuple[ManifestSample, ...]
+    doors: AvailableActions
+
+
+def visible_class(by: Actor, slug: str) -> GpuClass:
+    """Raises Refused (404), for a class that `by` may not know of as for one that does not exist."""
+    rows = class_access_queries.visible_classes(by, read_queries.current_cluster()).select_related(
+        "cluster", "successor"
+    )
+    return get_or_refuse(rows, slug=slug)
+
+
+def class_page(by: Actor, one: GpuClass) -> ClassPage:
+    """About twenty queries, whatever the number of nodes, pods and images."""
+    axes = catalog.axes_of(one)
+    viewer = viewer_of(by)
+    return ClassPage(
+        slug=one.slug,
+        name=one.name,
+        summary=one.summary,
+        contract=contract_of(axes),
+        live=class_live(by, one),
+        facts=(*_facts(one), *_for_operators(by, one)),
+        interconnect=one.get_interconnect_display(),
+        interconnect_note=one.interconnect_note,
+        interconnect_on=one.interconnect_on,
+        eligibility=one.eligibility,
+        terms_version=one.terms_version,
+        terms=one.terms,
+        notes=_notes(by, one),
+        images=tuple(_images(one)),
+        failures=known_failures(axes, units_per_workload=one.units_per_workload),
+        samples=tuple(_samples(one, namespace=viewer.namespace.name if viewer.namespace else "")),
+        doors=_doors(viewer, one),
+    )
+
+
+def _doors(viewer: Viewer, one: GpuClass) -> AvailableActions:
+    if viewer.tenant is None:
+        return AvailableActions()
+    held = grant_queries.units_in_force(viewer.tenant.pk, timezone.now()).get(one.pk, 0)
+    promised = launch_queries.peak_grants(viewer.tenant.pk, [one.pk]).get(one.pk, 0)
+    return AvailableActions(
+        team=f"{viewer.tenant.name} holds {plural(held, catalog.unit_of(one)) if held else 'none'}.",
+        launch_href=viewer.launch_href(one),
+        launch_refusal=viewer.launch_refusal(never_starts(one, promised)),
+        request_href=viewer.request_href,
+        request_refusal=viewer.request_refusal(one),
+    )
+
+
+# ---- parts -------------------------------------------------------------------------------------------------------
+
+
+def _facts(one: GpuClass) -> Iterable[dict[str, Any]]:
+    unit = catalog.unit_of(one)
+    price = unit_price(one)
+    yield {"term": "Price", "value": f"{price} for each {unit} and hour" if price else "free of charge"}
+    if one.interface != GpuClass.Interface.NONE:
+        yield {"term": "Weight", "value": f"{one.weight.normalize():f} in sums over classes"}
+    yield {
+        "term": f"With each {unit}",
+        "value": f"{plural(one.cpu_per_unit, 'cpu core')}, {one.memory_gib_per_unit} GiB of the node's memory",
+    }
+    yield {"term": "In one workload", "value": f"at most {plural(one.units_per_workload, unit)}"}
+    yield {"term": "Runs", "value": one.get_kinds_display()}
+    for term, value in run_limits.run_limit_facts(one.run_hours_limit, one.idle_stop_minutes, one.production_limit):
+        yield {"term": term, "value": value}
+    if one.borrowing_limit:
+        yield {"term": "Borrowing", "value": f"up to {plural(one.borrowing_limit, unit)} beyond a team's own"}
+    if one.product:
+        yield {"term": "Product", "value": one.product}
+    if one.partition != "none":
+        yield {"term": "Partition", "value": one.partition, "code": True}
+    if one.resource:
+        yield {"term": "Counted by", "value": one.resource, "code": True}
+    if one.device_class:
+        yield {"term": "Device class", "value": one.device_class, "code": True}
+
+
+def _for_operators(by: Actor, one: GpuClass) -> Iterable[dict[str, Any]]:
+    """One query for operators, none for others."""
+    if by.has_role(Role.OPERATOR) and (said := estimate_accuracy(one).sentence):
+        yield {"term": "Start estimates", "value": said}
+
+
+def _notes(by: Actor, one: GpuClass) -> LifeCycleNotes:
+    known = dict(class_access_queries.visible_classes(by, one.cluster).values_list("pk", "name"))
+    successor = one.successor if one.successor_id in known else None
+    return LifeCycleNotes(
+        held=life_cycle.hold_sentence(one, now=timezone.now()),
+        retiring=catalog.retirement_notice(one, known),
+        successor=f"See {successor.name}" if successor else "",
+        successor_href=reverse("class", args=[successor.slug]) if successor else "",
+    )
+
+
+def _images(one: GpuClass) -> Iterable[ImageLine]:
+    """Two queries. Those that fit first."""
+    rows = [
+        image for image in Image.objects.select_related("successor") if one.kinds in (GpuClass.Kinds.ANY, image.kind)
+    ]
+    found = {entry.image.pk: entry for entry in image_rows(rows, gpu_class=one)}
+    for image in compatibility.sort_images(rows, timezone.localdate(), lambda image: found[image.pk].reason):
+        entry = found[image.pk]
+        yield ImageLine(
+            name=image.name,
+            version=image.version,
+            kind=image.kind,
+            contents=image.contents,
+            refusal=entry.reason,
+            note=f"{entry.deprecation} {entry.caution}".strip(),
+        )
+
+
+def _samples(one: GpuClass, *, namespace: str) -> Iterable[ManifestSample]:
+    image = Image.objects.filter(kind="job", deprecated_since=None).first()
+    reference = image_references.pinned(image.reference, image.digest) if image is not None else PLACEHOLDER_IMAGE
+    texts = sample_yaml(catalog.pod_spec(one, units=1, image=reference, namespace=namespace))
+    for kind, title in ((JOB, "Job"), (POD, "Pod"), (DEPLOYMENT, "Deployment")):
+        yield ManifestSample(kind, title, texts[kind])

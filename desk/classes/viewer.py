@@ -1,0 +1,70 @@
+"""A person before the catalog: their own first team, and what they may do there with a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from accounts.core.actor import Actor
+from catalog.models import GpuClass
+from portal.core.errors import Refusal
+from tenants.members import queries as member_queries
+from tenants.members.models import in_teams_of
+from tenants.models import Namespace, Tenant
+from tenants.requests import policy as tenants_policy
+from workloads.core import policy
+from workloads.core import queries as core_queries
+from workloads.launch import queries as launch_queries
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """`launch`, `request`: why not, whatever the class. Without a team there are no doors."""
+
+    tenant: Tenant | None = None
+    namespace: Namespace | None = None
+    launch: Refusal | None = None
+    request: Refusal | None = None
+    is_staff: bool = False
+
+    def launch_href(self, one: GpuClass) -> str:
+        return "" if self.tenant is None else f"{reverse('launch', args=[self.tenant.slug])}?gpu_class={one.slug}"
+
+    def launch_refusal(self, never: Refusal | None) -> Refusal | None:
+        """`never`: why nothing of the class can start in the team."""
+        return None if self.tenant is None else self.launch or never
+
+    @property
+    def request_href(self) -> str:
+        return "" if self.tenant is None else reverse("request-new", args=[self.tenant.slug])
+
+    def request_refusal(self, one: GpuClass) -> Refusal | None:
+        if self.tenant is None or self.request is not None:
+            return self.request
+        if one.life_cycle == GpuClass.LifeCycle.RETIRING:
+            return Refusal("class_retiring", "It is being retired: nothing more of it is granted.", status=409)
+        return None
+
+
+def viewer_of(by: Actor) -> Viewer:
+    tenant = first_team(by)
+    if tenant is None:
+        return Viewer(is_staff=by.sees_all)
+    namespace, team = core_queries.team(by, tenant.slug)
+    return Viewer(
+        tenant,
+        namespace,
+        policy.may_launch_in(by, team) or policy.may_add(team),
+        tenants_policy.may_file(by, member_queries.standing_of(by, tenant)),
+    )
+
+
+def never_starts(one: GpuClass, promised: int) -> Refusal | None:
+    """Why nothing of it can start in a team that is promised so many units at most, whoever asks."""
+    return policy.may_ever_start(launch_queries.class_facts_of(one, promised, 1), 1)
+
+
+def first_team(by: Actor) -> Tenant | None:
+    """Where a person lands: their own first team."""
+    return Tenant.objects.filter(in_teams_of(by)).order_by("slug").first()

@@ -1,0 +1,101 @@
+"""The standing checks of the catalog as the health page shows them: each finding with its way out and a link."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import NoReverseMatch, reverse
+
+from catalog.checks.queries import CheckReport, check_report
+from catalog.checks.types import Finding, Severity, Subject
+from cluster.models import Cluster
+from portal.ui.text import plural
+
+# Of each check: one that finds a hundred things must not hide the others.
+SHOWN = 30
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """`since`: it has been so at least since then. `href` "": there is no page, or not for this person."""
+
+    code: str
+    severity: str
+    about: str
+    href: str
+    sentence: str
+    remedy: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
+class CatalogChecks:
+    """`lines` None: nothing is known; `more`: how many findings are not among them. `faults`: errors and warnings, no
+    hints; the verdict of the whole page counts them. `digest` is equal while what is shown is, whatever the time.
+    """
+
+    verdict: str
+    faults: int
+    lines: tuple[FindingLine, ...] | None
+    more: int
+    as_of: datetime | None
+    is_stale: bool
+    problem: str
+
+    @property
+    def digest(self) -> str:
+        shown = repr((self.verdict, self.lines, self.more, self.is_stale, self.problem))
+        return hashlib.blake2b(shown.encode(), digest_size=8).hexdigest()
+
+
+def catalog_checks(cluster: Cluster, *, is_staff: bool) -> CatalogChecks:
+    """`is_staff`: may open the administration and the pages of nodes. Six queries."""
+    found = check_report(cluster)
+    shown = _shown(found.findings or ())
+    return CatalogChecks(
+        verdict=_verdict(found),
+        faults=sum(one.severity is not Severity.HINT for one in found.findings or ()),
+        lines=None if found.findings is None else tuple(_line(one, is_staff=is_staff) for one in shown),
+        more=len(found.findings or ()) - len(shown),
+        as_of=found.as_of,
+        is_stale=not found.is_current,
+        problem=found.problem,
+    )
+
+
+def _shown(findings: tuple[Finding, ...]) -> list[Finding]:
+    numbers: Counter[str] = Counter()
+    shown = []
+    for one in findings:
+        numbers[one.code] += 1
+        if numbers[one.code] <= SHOWN:
+            shown.append(one)
+    return shown
+
+
+def _verdict(found: CheckReport) -> str:
+    if found.findings is None:
+        return "Unknown"
+    numbers = Counter(one.severity for one in found.findings)
+    told = ", ".join(plural(numbers[severity], severity.value) for severity in Severity if numbers[severity])
+    return told or "nothing found"
+
+
+def _line(one: Finding, *, is_staff: bool) -> FindingLine:
+    about = "the catalog" if one.subject.sort == "catalog" else f"{one.subject.sort} {one.subject.name}"
+    href = _href(one.subject) if is_staff else ""
+    return FindingLine(one.code, one.severity.value, about, href, one.sentence, one.remedy, one.since)
+
+
+def _href(subject: Subject) -> str:
+    try:
+        if subject.sort == "class":
+            return reverse("admin:catalog_gpuclass_change", args=[subject.id])
+        if subject.sort == "node":
+            return reverse("node", args=[subject.name])
+    except NoReverseMatch:
+        return ""
+    return ""

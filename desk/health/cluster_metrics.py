@@ -1,0 +1,48 @@
+"""Figures for Prometheus of the mirror and of applied objects; portal/ops/metrics.py shows them beside its own."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter as Counted
+
+from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, Value, When
+from django.db.models.functions import Now
+from prometheus_client.core import GaugeMetricFamily
+
+from cluster.apply import queries as apply_queries
+from cluster.apply import status
+from cluster.apply.types import REPAIRED
+from cluster.models import AppliedObject, Cluster, MirrorEpoch
+
+# More orphans than this are counted as so many.
+ORPHANS_COUNTED = 1000
+
+
+def mirror_age() -> GaugeMetricFamily:
+    text = "Since the watcher last heard from the API server; +Inf: never, or the mirror was emptied."
+    family = GaugeMetricFamily("portal_mirror_age_seconds", text, labels=["cluster"])
+    age = ExpressionWrapper(Now() - F("heard_at"), output_field=DurationField())
+    ages = dict(MirrorEpoch.objects.annotate(age=age).values_list("cluster_id", "age"))
+    for pk, name in Cluster.objects.values_list("pk", "name"):
+        family.add_metric([name], ages[pk].total_seconds() if pk in ages else math.inf)
+    return family
+
+
+def object_states() -> GaugeMetricFamily:
+    """Each object has one state: an applied one that somebody changed counts as drifted. Orphans are no row's."""
+    family = GaugeMetricFamily("portal_objects", "Objects that rows want in the cluster.", labels=["state"])
+    counts = Counted(dict.fromkeys([*status.STATUSES, "orphan"], 0))
+    for cluster_id in Cluster.objects.values_list("pk", flat=True):
+        absent = apply_queries.missing_objects(cluster_id)
+        states = AppliedObject.objects.filter(cluster_id=cluster_id).exclude(pk__in=absent)
+        counts["missing"] += len(absent)
+        for result, difference, code, number in (
+            states.annotate(repaired=Case(When(code=REPAIRED, then="code"), default=Value("")))
+            .values_list("result", "difference", "repaired")
+            .annotate(n=Count("pk"))
+        ):
+            counts[status.object_status(AppliedObject(result=result, difference=difference, code=code))] += number
+        counts["orphan"] += len(apply_queries.orphaned_objects(cluster_id, limit=ORPHANS_COUNTED))
+    for state, number in counts.items():
+        family.add_metric([state], number)
+    return family

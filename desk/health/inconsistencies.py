@@ -1,0 +1,138 @@
+"""Where row, mirror and cluster say different things about a run for longer than it takes to notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod, MirrorWorkload
+from tenants.models import Namespace, Tenant
+from workloads.models import Run, Workload
+
+SHOWN = 50
+# What is noticed late is only slow; beyond this, somebody did not notice at all.
+PATIENCE_S = 60
+# A worker that is on the row, or was woken for it this moment, is about to write it down.
+WOKEN_S = 30
+# The job of an ended run is kept for an hour, for its log (workloads.runs.reconcile.KEEP_FINISHED_JOB).
+KEPT_S = 3900
+
+
+@dataclass(frozen=True)
+class Inconsistency:
+    """`since`: it has been so at least since then."""
+
+    code: str
+    team: str
+    workload: str
+    run: int
+    since: datetime
+    sentence: str
+    do: str
+
+
+@dataclass(frozen=True)
+class _Said:
+    sentence: str
+    do: str
+
+
+_WORKER = "Is a worker up, and does this row fail under Failing work? Stop the workload and start it again."
+_SAID = {
+    "job_gone": _Said("its run has not ended, and its job is not in the cluster", _WORKER),
+    "job_left": _Said(
+        "its run has ended, and its job is still in the cluster",
+        "Does the job hold units? Then delete it with kubectl; its run is recorded already.",
+    ),
+    "admission_unrecorded": _Said("Kueue has admitted it, and its run does not say so", _WORKER),
+    "not_in_queue": _Said(
+        "its job is suspended, and Kueue has no Workload for it",
+        "Look at Kueue's controller manager: it does not run, or it does not manage jobs of this namespace.",
+    ),
+    "no_pod": _Said(
+        "Kueue has admitted it, and it has no pod",
+        "Look at the events of its job: a quota, the Pod Security level or a webhook refuses the pod. Its page says "
+        "which.",
+    ),
+}
+
+
+def inconsistencies(cluster: Cluster) -> list[Inconsistency]:
+    """Oldest first, at most SHOWN; only to be asked while the mirror is current. One query."""
+    values = {
+        "cluster": cluster.pk,
+        "kueue": cluster.queue_system == Cluster.QueueSystem.KUEUE,
+        "patience": PATIENCE_S,
+        "woken": WOKEN_S,
+        "kept": KEPT_S,
+        "shown": SHOWN,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_FOUND, values)
+        rows = cursor.fetchall()
+    return [
+        Inconsistency(code, team, workload, run, since, _SAID[code].sentence, _SAID[code].do)
+        for code, team, workload, run, since in rows
+    ]
+
+
+def _true(record: str, condition: str) -> str:
+    """Since when the condition is true; NULL when it is not."""
+    return f"""(SELECT (one ->> 'since')::timestamptz FROM jsonb_array_elements({record} -> 'conditions') one
+        WHERE one ->> 'type' = '{condition}' AND one ->> 'status' = 'True')"""
+
+
+_FOUND = f"""
+WITH run AS (
+    SELECT workload.name AS workload, tenant.slug AS team, namespace.name AS namespace, run.number,
+           workload.name || '-' || run.number AS job, run.admitted_at, run.ended_at,
+           'workloads.workload.' || workload.id AS owner
+      FROM {Run._meta.db_table} run
+      JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+      JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+      JOIN {Tenant._meta.db_table} tenant ON tenant.id = workload.tenant_id
+     WHERE namespace.cluster_id = %(cluster)s
+       AND (workload.leased_until IS NULL OR workload.leased_until <= now())
+       AND (workload.due_at IS NULL OR workload.due_at NOT BETWEEN now() - %(woken)s * interval '1 second' AND now())
+), job AS (
+    SELECT run.*, job.uid, job.record, job.created_at
+      FROM {MirrorJob._meta.db_table} job
+      JOIN run ON run.namespace = job.namespace AND run.job = job.name AND run.owner = job.owner
+     WHERE job.cluster_id = %(cluster)s AND job.deleting_since IS NULL
+), queued AS (
+    SELECT job.*, {_true("queued.record", "Admitted")} AS since,
+           {_true("queued.record", "Finished")} AS finished, {_true("queued.record", "Evicted")} AS evicted
+      FROM job JOIN {MirrorWorkload._meta.db_table} queued
+        ON queued.cluster_id = %(cluster)s AND queued.job_uid = job.uid
+     WHERE job.ended_at IS NULL
+), found AS (
+    SELECT 'job_gone' AS code, team, workload, number, sent.sent_at AS since
+      FROM run JOIN {AppliedObject._meta.db_table} sent
+        ON sent.cluster_id = %(cluster)s AND sent.kind = 'Job' AND sent.namespace = run.namespace
+       AND sent.name = run.job AND sent.result = '{AppliedObject.Result.APPLIED.value}'
+     WHERE run.ended_at IS NULL AND NOT EXISTS (
+           SELECT 1 FROM {MirrorJob._meta.db_table} job
+            WHERE job.cluster_id = %(cluster)s AND job.namespace = run.namespace AND job.name = run.job)
+    UNION ALL
+    SELECT 'job_left', team, workload, number, ended_at FROM job
+     WHERE ended_at IS NOT NULL AND (
+           {_true("record", "Complete")} IS NULL AND {_true("record", "Failed")} IS NULL
+           OR ended_at < now() - %(kept)s * interval '1 second')
+    UNION ALL
+    SELECT 'admission_unrecorded', team, workload, number, since FROM queued WHERE admitted_at IS NULL
+    UNION ALL
+    SELECT 'not_in_queue', team, workload, number, created_at FROM job
+     WHERE %(kueue)s AND ended_at IS NULL AND (record ->> 'suspend')::boolean AND NOT EXISTS (
+           SELECT 1 FROM {MirrorWorkload._meta.db_table} queued
+            WHERE queued.cluster_id = %(cluster)s AND queued.job_uid = job.uid)
+    UNION ALL
+    SELECT 'no_pod', team, workload, number, since FROM queued
+     WHERE finished IS NULL AND evicted IS NULL AND NOT EXISTS (
+           SELECT 1 FROM {MirrorPod._meta.db_table} pod
+            WHERE pod.cluster_id = %(cluster)s AND pod.namespace = queued.namespace AND pod.run = queued.job)
+)
+SELECT code, team, workload, number, since FROM found
+ WHERE since < now() - %(patience)s * interval '1 second'
+ ORDER BY since, team, workload, code LIMIT %(shown)s"""

@@ -1,0 +1,203 @@
+"""Is the promise kept? Late work, old data, objects that are not as wanted, objects that nobody wants."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Min, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from cluster.apply import queries as apply_queries
+from cluster.apply import status
+from cluster.models import (
+    AppliedObject,
+    Cluster,
+    MirrorJob,
+    MirrorKind,
+    MirrorNode,
+    MirrorObject,
+    MirrorPod,
+    MirrorWarning,
+    MirrorWorkload,
+)
+from cluster.reads import queries as mirror
+from desk.health.catalog_checks import CatalogChecks
+from desk.health.inconsistencies import Inconsistency
+from desk.health.inconsistencies import inconsistencies as contradictions_of
+from portal.core import due
+from portal.ui.text import plural
+from tenants.lifecycle.terminating import queries as terminating_queries
+from tenants.lifecycle.terminating.queries import TerminatingNamespace
+
+SHOWN = 50
+# A sweep comes every 10 s: what is due for longer than a few of them waits for a worker that is not there.
+LATE = timedelta(seconds=30)
+HEARD = timedelta(seconds=mirror.HEARD_LIMIT_S)
+TABLES = {"Node": MirrorNode, "Pod": MirrorPod, "Job": MirrorJob, "Workload": MirrorWorkload, "Event": MirrorWarning}
+RESULTS = [AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN]
+
+
+@dataclass(frozen=True)
+class OverdueTable:
+    table: str
+    rows: int
+    oldest_at: datetime
+
+
+@dataclass(frozen=True)
+class FailingRow:
+    row: str
+    error_code: str
+    error_text: str
+    attempts: int
+    due_at: datetime | None
+
+
+@dataclass(frozen=True)
+class MirroredKind:
+    kind: str
+    objects: int
+    listed_at: datetime | None
+    last_event_at: datetime
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class DriftedObject:
+    kind: str
+    name: str
+    result: str
+    detail: str
+    at: datetime | None
+    raw: str
+
+
+@dataclass(frozen=True)
+class OrphanedObject:
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Health:
+    verdict: str
+    tone: str
+    as_of: datetime | None
+    is_stale: bool
+    overdue: list[OverdueTable]
+    problems: list[FailingRow]
+    mirrors: list[MirroredKind]
+    objects: list[DriftedObject]
+    orphans: list[OrphanedObject]
+    # Namespaces of teams that were deleted and are still there.
+    stuck: list[TerminatingNamespace]
+    # None: nobody knows, because the picture of the cluster is old.
+    contradictions: list[Inconsistency] | None
+
+
+def health(cluster: Cluster, checks: CatalogChecks) -> Health:
+    """A few queries a Due table and about a dozen more, whatever the number of rows. The verdict counts `checks`."""
+    as_of = mirror.as_of(cluster.pk)
+    overdue, problems = _overdue(), _problems()
+    objects, orphans, terminating = (
+        _objects(cluster),
+        _orphans(cluster),
+        terminating_queries.terminating_namespaces(cluster),
+    )
+    contradictions = contradictions_of(cluster) if as_of.is_current else None
+    blocked = [one for one in terminating if timezone.now() - one.since > LATE]
+    is_late = [one for one in overdue if timezone.now() - one.oldest_at > LATE]
+    bad = []
+    if is_late:
+        bad.append(f"{plural(sum(one.rows for one in is_late), 'row')} overdue")
+    if not as_of.is_current:
+        bad.append(as_of.problem.rstrip(".").lower() or "old data from the cluster")
+    if objects:
+        bad.append(f"{plural(len(objects), 'object')} not as wanted")
+    if problems:
+        bad.append(f"{plural(len(problems), 'row')} failed at the last try")
+    if orphans:
+        bad.append(f"{plural(len(orphans), 'orphan')}")
+    if blocked:
+        bad.append(f"{plural(len(blocked), 'namespace')} that cannot go")
+    if contradictions:
+        bad.append(f"{plural(len(contradictions), 'contradiction')} between rows and cluster")
+    if checks.faults:
+        bad.append(f"{plural(checks.faults, 'fault')} in the catalog")
+    if checks.lines is None:
+        bad.append("catalog not checked")
+    return Health(
+        verdict="Not well: " + ", ".join(bad) + "."
+        if bad
+        else "Work, objects and catalog are well: nothing late, nothing old, nothing astray, nothing promised in vain.",
+        tone="good" if not bad else "bad" if is_late or not as_of.is_current else "wait",
+        as_of=as_of.at,
+        is_stale=not as_of.is_current,
+        overdue=overdue,
+        problems=problems,
+        mirrors=_mirrors(cluster),
+        objects=objects,
+        orphans=orphans,
+        stuck=terminating,
+        contradictions=contradictions,
+    )
+
+
+def _overdue() -> list[OverdueTable]:
+    found = []
+    for model in due.due_models():
+        rows = model._base_manager.filter(due_at__lte=Now()).filter(Q(leased_until=None) | Q(leased_until__lte=Now()))
+        late = rows.aggregate(count=Count("pk"), oldest=Min("due_at"))
+        if late["count"]:
+            found.append(OverdueTable(due.table_label(model), late["count"], late["oldest"]))
+    return sorted(found, key=lambda one: one.oldest_at)
+
+
+def _problems() -> list[FailingRow]:
+    found = []
+    for model in due.due_models():
+        rows = model._base_manager.exclude(error_code="").order_by("due_at")[:SHOWN]
+        for row in rows:
+            found.append(
+                FailingRow(f"{due.table_label(model)} {row}", row.error_code, row.error_text, row.attempts, row.due_at)
+            )
+    return found[:SHOWN]
+
+
+def _mirrors(cluster: Cluster) -> list[MirroredKind]:
+    counts = {kind: model._base_manager.filter(cluster_id=cluster.pk).count() for kind, model in TABLES.items()}
+    others = MirrorObject.objects.filter(cluster_id=cluster.pk).values("kind").annotate(count=Count("pk"))
+    counts |= {row["kind"]: row["count"] for row in others}
+    now = timezone.now()
+    return [
+        MirroredKind(
+            kind=row.kind,
+            objects=counts.get(row.kind, 0),
+            listed_at=row.listed_at,
+            last_event_at=row.heard_at,
+            is_stale=row.listed_at is None or bool(row.problem) or now - row.heard_at > HEARD,
+        )
+        for row in MirrorKind.objects.filter(cluster_id=cluster.pk).order_by("kind")
+    ]
+
+
+def _objects(cluster: Cluster) -> list[DriftedObject]:
+    absent = apply_queries.missing_objects(cluster.pk)
+    astray = ~Q(difference={}) | Q(result__in=RESULTS) | Q(pk__in=absent)
+    rows = AppliedObject.objects.filter(cluster=cluster).filter(astray).order_by("-sent_at")[:SHOWN]
+    return [_object(row, absent) for row in rows]
+
+
+def _object(row: AppliedObject, absent: Collection[int]) -> DriftedObject:
+    name = f"{row.namespace}/{row.name}" if row.namespace else row.name
+    raw = row.text if row.result == AppliedObject.Result.REFUSED else ""
+    shown = "stopping" if row.result == AppliedObject.Result.TERMINATING else status.object_status(row, absent)
+    return DriftedObject(row.kind, name, shown, status.status_sentence(row, absent), row.sent_at, raw)
+
+
+def _orphans(cluster: Cluster) -> list[OrphanedObject]:
+    return [OrphanedObject(*one) for one in apply_queries.orphaned_objects(cluster.pk, limit=SHOWN)]

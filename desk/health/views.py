@@ -1,0 +1,31 @@
+"""The page Health, for operators."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+from django_htmx.http import reswap
+
+from accounts.core.request_actor import operator
+from cluster.reads import queries as read_queries
+from desk.health.catalog_checks import catalog_checks
+from desk.health.queries import health as health_of
+
+
+@login_required
+@require_GET
+def health(request: HttpRequest) -> HttpResponse:
+    """For operators; for everybody else it is not there. `?part=catalog` is only the standing checks, and of these only
+    the freshness when `seen` is what the page shows already.
+    """
+    by = operator(request)
+    cluster = read_queries.current_cluster()
+    checks = catalog_checks(cluster, is_staff=bool(by.user and by.user.is_staff))
+    if request.GET.get("part") != "catalog":
+        return render(request, "desk/health.html", {"health": health_of(cluster, checks), "checks": checks})
+    if request.GET.get("seen") != checks.digest:
+        context = {"health": health_of(cluster, checks), "checks": checks, "is_fragment": True}
+        return render(request, "desk/_catalog_checks.html", context)
+    return reswap(render(request, "desk/_catalog_checks_fresh.html", {"checks": checks, "is_alone": True}), "none")

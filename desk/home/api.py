@@ -1,0 +1,31 @@
+"""/api/v1/tenants/<slug>/live: a team's home as JSON, the very snapshot that page and stream show."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from cluster.reads import queries as mirror
+from desk.home import queries
+from desk.home.serializers import LiveSerializer
+from workloads.core import queries as core_queries
+
+# What a team's home is made of.
+KINDS_SHOWN = ("Job", "Pod", "Workload")
+
+
+class TenantLive(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="tenants_live", summary="What a team holds, runs and waits for now", responses=LiveSerializer
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        namespace, _team = core_queries.team(actor(request), tenant)
+        # Before the rest, which is then at least as new.
+        versions = mirror.kind_versions(namespace.cluster_id, *KINDS_SHOWN)
+        return Response(LiveSerializer(queries.home_state(namespace), context={"versions": versions}).data)

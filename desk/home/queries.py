@@ -1,0 +1,175 @@
+"""Reads that join apps: a team's home, the catalog as a person meets it. One snapshot for page, stream and API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.utils import timezone
+
+from accounts.events import queries as event_queries
+from cluster.reads import queries as mirror
+from cluster.reads.observed import AsOf
+from desk.home.quota import ClassQuota, ExpiringGrant, class_quotas, classes_of, expiring_grants
+from desk.home.unmanaged_pods import UnmanagedPod, unmanaged_pods
+from desk.home.workloads import (
+    Attention,
+    RunningGroup,
+    RunningRow,
+    WaitingGroup,
+    attention,
+    running_groups,
+    waiting_groups,
+)
+from portal.core.due import owner_label
+from portal.ui.text import plural
+from tenants.core.namespace_sql import NAMESPACE_COLUMNS, NAMESPACE_FROM, namespace_from_row
+from tenants.grants import queries as grant_queries
+from tenants.models import Namespace, Tenant
+from workloads.core import workload_sql
+from workloads.pages.shown import EventLine, ListRow, event_line
+from workloads.status import queries as workloads
+from workloads.status.types import NODE_PHASES, QUEUED_PHASES, Phase
+from workloads.status.workload_row import WorkloadRow
+from workloads.usage.month import MonthFigures, month_figures
+
+EVENTS_SHOWN = 10
+WORKLOADS_READ = 500
+ALIVE = NODE_PHASES | {Phase.UNKNOWN}
+
+
+@dataclass(frozen=True)
+class HomeState:
+    """A team's home; it knows no actor, so that it is rendered once for all who look at it. The API gives the same."""
+
+    tenant: Tenant
+    namespace: str
+    summary: str
+    attention: Attention | None
+    holdings: list[ClassQuota]
+    waiting_groups: tuple[WaitingGroup, ...]
+    running_groups: tuple[RunningGroup, ...]
+    not_ours: tuple[UnmanagedPod, ...]
+    events: list[EventLine]
+    month: MonthFigures
+    ends: tuple[ExpiringGrant, ...]
+    as_of: datetime | None
+    is_stale: bool
+
+    @property
+    def holds_class(self) -> bool:
+        """Something that work runs on."""
+        return any(one.granted and not one.is_storage for one in self.holdings)
+
+    @property
+    def waiting(self) -> list[ListRow]:
+        return [row for group in self.waiting_groups for row in group.rows]
+
+    @property
+    def running(self) -> list[RunningRow]:
+        return [row for group in self.running_groups for row in group.rows]
+
+
+def namespace_by_name(name: str) -> Namespace | None:
+    with connection.cursor() as cursor:
+        cursor.execute(_NAMED, [name])
+        found = cursor.fetchone()
+    return None if found is None else namespace_from_row(iter(found))
+
+
+_NAMED = f"""
+SELECT {NAMESPACE_COLUMNS} FROM {NAMESPACE_FROM}
+ WHERE namespace.name = %s ORDER BY namespace.id LIMIT 1"""
+
+
+@dataclass(frozen=True)
+class NamespaceReading:
+    """The latest workloads of a namespace, and how the mirror and its grants stood before they were read."""
+
+    as_of: AsOf
+    held: grant_queries.GrantedUnits
+    rows: list[WorkloadRow]
+
+
+def read_namespace(namespace: Namespace) -> NamespaceReading:
+    # Before what it is about: a mirror that becomes known in between must not make figures of nothing.
+    as_of = mirror.as_of(namespace.cluster_id, *workloads.status_kinds(namespace.cluster))
+    held = grant_queries.granted_units(namespace.tenant_id, timezone.now())
+    return NamespaceReading(
+        as_of, held, workloads.workload_rows(workload_sql.latest_workloads(namespace, WORKLOADS_READ), as_of, held)
+    )
+
+
+def home_state(namespace: Namespace, reading: NamespaceReading | None = None) -> HomeState:
+    """About 20 queries, whatever the number of workloads, classes and pods; six after a reading."""
+    tenant, now = namespace.tenant, timezone.now()
+    found = reading or read_namespace(namespace)
+    as_of, rows = found.as_of, found.rows
+    waiting = [row for row in rows if row.is_in_line]
+    # What is blocked on a node holds its units all the same.
+    running = [row for row in rows if row.status.phase in ALIVE | QUEUED_PHASES and not row.is_in_line]
+    waiting.sort(key=_waits_since)
+    running.sort(key=lambda row: row.gpu_class.name)
+    held = found.held
+    used, queued = _units(rows)
+    classes = classes_of(rows, held, used.keys() | queued.keys())
+    units = (used, queued) if as_of.is_known else None
+    holdings = class_quotas(namespace, classes, held, units, now)
+    return HomeState(
+        tenant=tenant,
+        namespace=namespace.name,
+        summary=_summary(running, waiting),
+        attention=attention([*waiting, *running], waiting),
+        holdings=holdings,
+        waiting_groups=waiting_groups(waiting, running, holdings),
+        running_groups=running_groups(tenant.slug, running, holdings),
+        not_ours=unmanaged_pods(namespace, [owner_label(row.workload) for row in rows]),
+        events=_events(tenant, names={row.workload.name for row in rows}),
+        month=month_figures(namespace, at=now),
+        ends=expiring_grants(held, classes),
+        as_of=as_of.at,
+        is_stale=not as_of.is_current,
+    )
+
+
+# ---- holdings --------------------------------------------------------------------------------------------------------
+
+
+def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]:
+    """By class slug, as it was at launch: units of pods that are bound to a node and not over; units of what waits.
+    What was put back is in both until its pods are gone.
+    """
+    used: dict[str, int] = {}
+    queued: dict[str, int] = {}
+    for row in rows:
+        if row.run is None or row.run.ended_at is not None:
+            continue
+        slug = row.run.spec["gpu_class"]
+        if units := row.units_on_nodes:
+            used[slug] = used.get(slug, 0) + units
+        if row.is_in_line:
+            queued[slug] = queued.get(slug, 0) + row.run.total_units
+    return used, queued
+
+
+def _summary(running: list[WorkloadRow], waiting: list[WorkloadRow]) -> str:
+    if not running and not waiting:
+        return "Nothing runs and nothing waits."
+    runs = f"{plural(len(running), 'workload')} {'is' if len(running) == 1 else 'are'} running or on the way"
+    waits = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'}" if waiting else "nothing waits"
+    return f"{runs}, {waits}."
+
+
+def _waits_since(row: WorkloadRow) -> tuple[int, datetime]:
+    at = row.run.requested_at if row.run else row.workload.created_at
+    return row.status.facts.get("position", 10**6), at
+
+
+# ---- events ----------------------------------------------------------------------------------------------------------
+
+
+def _events(tenant: Tenant, *, names: set[str]) -> list[EventLine]:
+    found = event_queries.latest_events(tenant.slug, EVENTS_SHOWN)
+    return [event_line(event, tenant=tenant.slug, names=names) for event in found]

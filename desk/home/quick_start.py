@@ -1,0 +1,111 @@
+"""What a person could start this second: as their last launches were, on units that are really free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from catalog.classes import life_cycle
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
+from catalog.models import GpuClass, Image
+from desk.home.quota import ClassQuota
+from portal.ui.text import plural
+from tenants.class_access.queries import usable_by
+from tenants.models import Namespace
+from workloads.launch.form import links
+from workloads.models import Workload
+
+SHOWN = 3
+LAST_LOOKED_AT = 20
+
+
+@dataclass(frozen=True)
+class QuickStart:
+    """`href`: the launch form, filled in."""
+
+    label: str
+    note: str
+    href: str
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Units of a class that the team has: not in use, and asked for by what waits."""
+
+    unused: int
+    queued: int
+
+
+def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]) -> list[QuickStart]:
+    """For somebody who may launch here. At most five queries, none where nothing of the team's own is left. Not on the
+    stream: it is the person's own, and what is free changes with what others do.
+    """
+    own = {one.slug: _Own(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
+    left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
+    if not left:
+        return []
+    free = _free(namespace, left)
+    if not any(free.values()):
+        return []
+    last = Workload.objects.filter(namespace=namespace, created_by_id=by.user_id or 0).select_related("gpu_class")
+    images = {(image.kind, image.reference): image.name for image in Image.objects.all()}
+    found: dict[tuple[str, int, str], QuickStart] = {}
+    for workload in last.order_by("-id")[:LAST_LOOKED_AT]:
+        image = images.get((workload.kind, workload.image.partition("@")[0]))
+        # All workers on one node: whether several nodes together have room is not known.
+        units = workload.total_units
+        key = (workload.gpu_class.slug, units, workload.image)
+        if image and key not in found and units <= free.get(workload.gpu_class, 0) and _takes(workload):
+            found[key] = _again(namespace, workload, image)
+    named = {slug for slug, _units, _image in found}
+    found |= {(one.slug, 0, ""): _any(namespace, one, units) for one, units in free.items() if one.slug not in named}
+    return list(found.values())[:SHOWN]
+
+
+def _free(namespace: Namespace, left: dict[str, _Own]) -> dict[GpuClass, int]:
+    """The most units that one launch could have at once, by class and only where there are some. Three queries."""
+    usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id, slug__in=left)
+    active = usable.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).exclude(interface=GpuClass.Interface.STORAGE)
+    now = timezone.now()
+    classes = [one for one in active.order_by("slug") if not life_cycle.hold_sentence(one, now=now)]
+    capacities = capacity_queries.capacities(namespace.cluster, classes)
+    found = {}
+    for one in classes:
+        theirs = left[one.slug]
+        # What waits already takes its units first, wherever they are.
+        on_one_node = (capacities[one.pk].most_on_one_node or 0) - theirs.queued
+        units = min(theirs.unused - theirs.queued, on_one_node, one.units_per_workload)
+        if units >= 1:
+            found[one] = units
+    return found
+
+
+def _takes(workload: Workload) -> bool:
+    return workload.gpu_class.kinds in (GpuClass.Kinds.ANY, workload.kind)
+
+
+def _again(namespace: Namespace, workload: Workload, image: str) -> QuickStart:
+    """As that one was: all of its choices while it is there, else what a link can say."""
+    gpu_class = workload.gpu_class
+    size = plural(workload.total_units, catalog.unit_of(gpu_class))
+    if workload.delete_requested_at is None and workload.deleted_at is None:
+        return QuickStart(
+            gpu_class.name, f"{size}, {image}, like {workload.name}", _form(namespace, f"like={workload.name}")
+        )
+    values = {"gpu_class": gpu_class.slug, "image": image, "units": workload.units, "workers": workload.workers}
+    values["kind"] = workload.kind
+    return QuickStart(gpu_class.name, f"{size}, {image}, as last time", _form(namespace, links.write_link(values)))
+
+
+def _any(namespace: Namespace, gpu_class: GpuClass, units: int) -> QuickStart:
+    note = f"up to {plural(units, catalog.unit_of(gpu_class))} on one node"
+    return QuickStart(gpu_class.name, note, _form(namespace, links.write_link({"gpu_class": gpu_class.slug})))
+
+
+def _form(namespace: Namespace, query: str) -> str:
+    return f"{reverse('launch', args=[namespace.tenant.slug])}?{query}"

@@ -1,0 +1,148 @@
+"""A team's quota of each class, what it uses of it, and which grants expire next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from catalog.classes import queries as class_queries
+from catalog.classes.capacity import queries as capacity_queries
+from catalog.models import GpuClass
+from desk.capacity.lending import NONE_LENT, GrantUse, LentUnits, lent_units
+from portal.core.sql import select
+from tenants.grants import queries as grant_queries
+from tenants.models import Namespace
+from workloads.status.workload_row import WorkloadRow
+
+ENDS_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class ClassQuota:
+    """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
+    ended, which go on until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what volumes
+    ask for. None: nobody knows.
+    """
+
+    name: str
+    slug: str
+    note: str
+    unit: str
+    granted: int
+    used: int | None = None
+    borrowed: int | None = None
+    in_grace: int | None = None
+    lent: LentUnits | None = None
+    queued: int | None = None
+    ends_at: datetime | None = None
+    grace_until: datetime | None = None
+    is_storage: bool = False
+
+
+@dataclass(frozen=True)
+class ExpiringGrant:
+    """What begins no later than `at` is held until then; what runs goes on until `runs_until`, None without a grace."""
+
+    name: str
+    units: int
+    unit: str
+    at: datetime
+    runs_until: datetime | None
+
+
+def classes_of(rows: Iterable[WorkloadRow], held: grant_queries.GrantedUnits, asked: Collection[str]) -> list[GpuClass]:
+    """By slug: those that the team is granted, and those `asked` for, of which each is a row's. One query where a grant
+    is of a class that no row has.
+    """
+    of_rows = {row.gpu_class.pk: row.gpu_class for row in rows}
+    found = [one for pk, one in of_rows.items() if pk in held.in_force or one.slug in asked]
+    if missing := held.in_force.keys() - of_rows.keys():
+        found += select(GpuClass, "id = ANY(%s)", [list(missing)])
+    return sorted(found, key=lambda one: one.slug)
+
+
+def class_quotas(
+    namespace: Namespace,
+    classes: Iterable[GpuClass],
+    held: grant_queries.GrantedUnits,
+    units: tuple[dict[str, int], dict[str, int]] | None,
+    now: datetime,
+) -> list[ClassQuota]:
+    """`units`: used and queued, None while nobody knows."""
+    ends: dict[int, datetime] = {}
+    for grant in held.running:
+        ends[grant.gpu_class_id] = min(ends.get(grant.gpu_class_id, grant.period.upper), grant.period.upper)
+    lends: dict[int, LentUnits | None] = {}
+    if units is not None:
+        granted, used = held.in_force, units[0]
+        own = {one: GrantUse(granted.get(one.pk, 0), used.get(one.slug, 0)) for one in classes if not one.is_storage}
+        lends = lent_units(namespace, own, now)
+    found = []
+    for one in classes:
+        if one.is_storage:
+            found.append(_storage(namespace, one, held.in_force.get(one.pk, 0), ends.get(one.pk)))
+            continue
+        mine = _of_class(one, held, units)
+        found.append(replace(mine, lent=lends.get(one.pk), ends_at=ends.get(one.pk)))
+    return found
+
+
+def _of_class(
+    one: GpuClass, held: grant_queries.GrantedUnits, units: tuple[dict[str, int], dict[str, int]] | None
+) -> ClassQuota:
+    own = held.in_force.get(one.pk, 0)
+    found = ClassQuota(
+        name=one.name,
+        slug=one.slug,
+        note="shared" if one.sharing != GpuClass.Sharing.NONE else "exclusive",
+        unit=class_queries.unit_of(one),
+        granted=own,
+    )
+    if units is None:
+        return found
+    runs, queued = (by_slug.get(one.slug, 0) for by_slug in units)
+    in_grace = max(0, min(runs, held.keepable.get(one.pk, 0)) - own)
+    return replace(
+        found,
+        used=runs,
+        borrowed=max(0, runs - own - in_grace),
+        in_grace=in_grace,
+        queued=queued,
+        grace_until=held.grace_until(one.pk) if in_grace else None,
+    )
+
+
+def expiring_grants(held: grant_queries.GrantedUnits, classes: Iterable[GpuClass]) -> tuple[ExpiringGrant, ...]:
+    """The next ends of what is in force, soonest first."""
+    by_id = {one.pk: one for one in classes}
+    found = [
+        ExpiringGrant(
+            name=by_id[grant.gpu_class_id].name,
+            units=grant.units,
+            unit=class_queries.unit_of(by_id[grant.gpu_class_id]),
+            at=grant.period.upper,
+            runs_until=grant.period.upper + grant.grace if grant.grace else None,
+        )
+        for grant in sorted(held.running, key=lambda grant: (grant.period.upper, grant.pk))
+        if grant.gpu_class_id in by_id
+    ]
+    return tuple(found[:ENDS_SHOWN])
+
+
+def _storage(namespace: Namespace, one: GpuClass, granted: int, ends_at: datetime | None) -> ClassQuota:
+    """Two queries. Nothing of it is borrowed or waits, and its grace takes nothing away."""
+    return ClassQuota(
+        name=one.name,
+        slug=one.slug,
+        note="for volumes, in GiB",
+        unit=class_queries.unit_of(one),
+        granted=granted,
+        used=capacity_queries.units_used(namespace.cluster, [one], namespace=namespace.name).get(one.pk),
+        borrowed=0,
+        in_grace=0,
+        lent=NONE_LENT,
+        queued=0,
+        ends_at=ends_at,
+        is_storage=True,
+    )

@@ -1,0 +1,147 @@
+"""A team's home as JSON. Class names are component names of the API's contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from desk.home import queries as home_queries
+from workloads.status.estimates.serializers import EstimateSerializer
+
+
+class LentSerializer(serializers.Serializer[Any]):
+    """Units that other teams use: a number where both are equal. Whose idle units a borrower has is not kept."""
+
+    least = serializers.IntegerField()
+    most = serializers.IntegerField()
+
+
+class LiveHoldingSerializer(serializers.Serializer[Any]):
+    """Units of one class. null: not known, never 0."""
+
+    gpu_class = serializers.CharField(source="slug")
+    name = serializers.CharField()
+    unit = serializers.CharField()
+    granted = serializers.IntegerField()
+    used = serializers.IntegerField(allow_null=True, help_text="With `borrowed` and `in_grace`.")
+    borrowed = serializers.IntegerField(allow_null=True)
+    in_grace = serializers.IntegerField(allow_null=True, help_text="Of grants that have ended.")
+    lent = LentSerializer(allow_null=True)
+    queued = serializers.IntegerField(allow_null=True)
+    ends_at = serializers.DateTimeField(allow_null=True)
+    grace_until = serializers.DateTimeField(allow_null=True)
+
+
+class LiveWaitingSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    size = serializers.CharField()
+    who = serializers.CharField()
+    status = serializers.CharField()
+    requested_at = serializers.DateTimeField()
+    position = serializers.CharField(allow_blank=True, help_text="In the team's queue; blank where there is none.")
+    reason = serializers.CharField()
+    estimate = EstimateSerializer(allow_null=True)
+
+
+class LiveWaitingGroupSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    status = serializers.CharField()
+    sentence = serializers.CharField(allow_blank=True)
+    next_end = serializers.CharField(allow_blank=True, help_text="Workload of this class that is known to end first.")
+    next_end_at = serializers.DateTimeField(allow_null=True)
+    rows = LiveWaitingSerializer(many=True)
+
+
+class LiveRunningSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    size = serializers.CharField()
+    units = serializers.IntegerField()
+    who = serializers.CharField()
+    status = serializers.CharField()
+    reason = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+    ends_at = serializers.DateTimeField(allow_null=True)
+    idle_since = serializers.DateTimeField(allow_null=True)
+    idle_stops_at = serializers.DateTimeField(allow_null=True)
+    can_be_interrupted = serializers.CharField(allow_blank=True, help_text="Blank where nobody knows.")
+    is_borrowed = serializers.BooleanField(help_text="It has units that another team may take back.")
+    interrupted = serializers.CharField(allow_blank=True, help_text="How often it was, and when last.")
+    verb = serializers.ChoiceField(["open", "fix", "log", "progress"], help_text="What the page offers beside it.")
+
+
+class LiveRunningGroupSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    text = serializers.CharField(allow_blank=True)
+    rows = LiveRunningSerializer(many=True)
+
+
+class LiveNotOursSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    units = serializers.CharField(help_text="In the cluster's words.")
+    node = serializers.CharField(allow_blank=True)
+    since = serializers.DateTimeField()
+
+
+class LiveConcernSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    text = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+
+
+class LiveAttentionSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField()
+    concerns = LiveConcernSerializer(many=True)
+    more = serializers.IntegerField()
+
+
+class LiveHoursSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    whole = serializers.FloatField(help_text="GPU-hours on whole cards.")
+    parts = serializers.FloatField(help_text="GPU-hours on slices and shares.")
+    cost = serializers.CharField(help_text="A decimal number, at the prices of each launch.")
+
+
+class LiveMonthSerializer(serializers.Serializer[Any]):
+    since = serializers.DateTimeField()
+    members = LiveHoursSerializer(many=True, help_text="The most first; the last one may be several others.")
+    team = LiveHoursSerializer()
+
+
+class LiveEndSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    units = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    runs_until = serializers.DateTimeField(allow_null=True)
+
+
+class LiveEventSerializer(serializers.Serializer[Any]):
+    at = serializers.DateTimeField()
+    who = serializers.CharField(allow_blank=True)
+    sentence = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+
+
+class LiveSerializer(serializers.Serializer[Any]):
+    as_of = serializers.DateTimeField(allow_null=True)
+    is_stale = serializers.BooleanField()
+    summary = serializers.CharField()
+    attention = LiveAttentionSerializer(allow_null=True)
+    holdings = LiveHoldingSerializer(many=True)
+    waiting = LiveWaitingGroupSerializer(many=True, source="waiting_groups")
+    running = LiveRunningGroupSerializer(many=True, source="running_groups")
+    not_ours = LiveNotOursSerializer(many=True, help_text="Pods that hold devices and were not started here.")
+    events = LiveEventSerializer(many=True)
+    month = LiveMonthSerializer()
+    ends = LiveEndSerializer(many=True)
+    versions = serializers.SerializerMethodField(
+        help_text="By kind: the API server's resource version that this is at, or later; null: not known yet."
+    )
+
+    @extend_schema_field({"type": "object", "additionalProperties": {"type": ["string", "null"]}})
+    def get_versions(self, _state: home_queries.HomeState) -> dict[str, str | None]:
+        found: dict[str, str | None] = self.context["versions"]
+        return found

@@ -1,0 +1,54 @@
+"""Pages that join apps: where a person lands, a team's home, the catalog, health."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from accounts.core.request_actor import actor
+from accounts.models import Role
+from catalog.banner.queries import active_banner
+from desk.classes import viewer
+from desk.home import queries
+from desk.home.quick_start import quick_starts
+from tenants.members import queries as member_queries
+from tenants.requests import policy as tenants_policy
+from workloads.core import queries as core_queries
+from workloads.gateway import policy
+from workloads.launch import queries as launch_queries
+
+
+@login_required
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """To the person's own team; staff without one to their work; everybody else to the start."""
+    by = actor(request)
+    team = viewer.first_team(by)
+    if team is not None:
+        return redirect("tenant-home", team.slug)
+    if by.has_role(Role.APPROVER):
+        return redirect("inbox")
+    if by.has_role(Role.OPERATOR):
+        return redirect("health")
+    return redirect("start")
+
+
+@login_required
+@require_GET
+def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    namespace, team = core_queries.team(by, tenant)
+    state = queries.home_state(namespace)
+    may_launch = launch_queries.launch_any_refusal(by, namespace, team)
+    context = {
+        "state": state,
+        "role": team.role,
+        "may_launch": may_launch,
+        "may_open": policy.may_open_any(team),
+        "may_request": tenants_policy.may_file(by, member_queries.standing_of(by, namespace.tenant)),
+        "starts_now": [] if may_launch else quick_starts(by, namespace, state.holdings),
+        "banner": active_banner(namespace.cluster_id),
+    }
+    return render(request, "desk/home.html", context)

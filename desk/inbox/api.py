@@ -1,0 +1,106 @@
+"""/api/v1/inbox: what waits for an approver, sorted as on the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.actor import ALL_SCOPES
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.query import choice_parameter, text_parameter
+from catalog.models import GpuClass
+from desk.inbox import queries
+from desk.inbox.evidence import TeamUsage, cards_per_unit, team_usage
+from desk.inbox.queries import InboxFilter
+from desk.inbox.serializers import GROUPS, InboxSerializer, UsageSerializer
+from portal.core.errors import get_or_refuse, refuse, refuse_if
+from tenants.approvers import policy as approver_policy
+from tenants.approvers import queries as approver_queries
+from tenants.core import queries as core_queries
+from tenants.models import QuotaRequest, Tenant
+from tenants.requests.decisions import queries as decision_queries
+from tenants.requests.decisions.queries import ClassFigures
+from tenants.requests.serializers import RequestSerializer
+from workloads.usage.queries import PERIOD, classes_used
+
+
+class Inbox(generics.GenericAPIView[QuotaRequest]):
+    required_scope = Scope.READ
+    query = (
+        text_parameter("tenant", 40, "Slug of a team."),
+        text_parameter("gpu_class", 60, "Slug of a class."),
+        choice_parameter("group", GROUPS, "One of the page's groups."),
+    )
+    serializer_class = InboxSerializer
+    filter_backends = ()
+    keyset = ("id",)
+    queryset = QuotaRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="inbox_list",
+        summary="What waits for me, who approves: oldest first, with group and reasons",
+        description="`group` is found page by page: with it a page may hold fewer requests, and `next` goes on.",
+        responses=InboxSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        mine = approver_queries.rights_of(by)
+        refuse_if(approver_policy.may_see_inbox(by, mine))
+        asked = request.query_params
+        chosen = InboxFilter(asked.get("tenant", ""), asked.get("gpu_class", ""), asked.get("group", ""))
+        if chosen.group and chosen.group not in GROUPS:
+            text = f"A group is {', '.join(GROUPS)}; '{chosen.group[:40]}' is none of them."
+            raise refuse("unknown_group", text, field="group")
+        page = self.paginate_queryset(queries.pending_requests(mine, chosen)) or []
+        # The group is the person's, whatever this token may do.
+        rows = queries.inbox_rows(page, by=replace(by, scopes=ALL_SCOPES), mine=mine)
+        return self.get_paginated_response([_shown(row) for row in queries.in_group(rows, chosen.group)])
+
+
+def _shown(row: queries.InboxRow) -> dict[str, Any]:
+    reasons = [*row.triage.reasons, *row.triage.besides]
+    return {**RequestSerializer(row.request).data, "group": str(row.triage.group), "reasons": reasons}
+
+
+class TenantUsage(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="tenants_usage", summary="What a team used in the last 30 days", responses=UsageSerializer
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
+        at = core_queries.database_now()
+        classes = list(classes_used(found, since=at - PERIOD, at=at))
+        use = team_usage(found, classes)
+        figures = decision_queries.class_figures(found, classes, at=at)
+        body = {
+            "since": use.since,
+            "until": use.at,
+            "classes": [_item(one, figures[one.pk], use) for one in classes],
+            "members": use.members,
+        }
+        return Response(UsageSerializer(body).data)
+
+
+def _item(one: GpuClass, figures: ClassFigures, use: TeamUsage) -> dict[str, Any]:
+    cards, usage, wait = cards_per_unit(one), use.usage[one.pk], use.waits[one.pk]
+    return {
+        "gpu_class": one.slug,
+        "held": figures.held,
+        "used": figures.used,
+        "peak": usage.peak,
+        "mean": None if usage.mean is None else round(usage.mean, 4),
+        "seen_share": round(usage.seen_share, 4),
+        "runs": wait.runs,
+        "runs_waited": wait.waited,
+        "median_wait_s": wait.median_s,
+        "cards_per_unit": None if cards is None else round(float(cards), 4),
+    }

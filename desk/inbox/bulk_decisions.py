@@ -1,0 +1,59 @@
+"""Decide several requests in one go, each by itself: what one is refused for stops and undoes no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import IntegrityError, OperationalError
+
+from accounts.core.actor import Actor
+from desk.inbox.evidence import usage_evidence
+from portal.core.errors import Refused, get_or_refuse, refuse_if, to_refusal
+from tenants.models import QuotaRequest
+from tenants.requests import queries as request_queries
+from tenants.requests.decisions import actions
+from tenants.requests.decisions.types import Decision
+from tenants.requests.queries import classes_of_request
+
+OPEN_IT = "As asked it would promise more than there is. Open the request: there you give less, or promise it anyway."
+
+
+@dataclass(frozen=True)
+class DecisionResult:
+    """What became of one request. `refusal`: the sentence why nothing of it was changed, or ""."""
+
+    pk: int
+    refusal: str
+
+
+def decide_each(pks: Iterable[int], *, approve: bool, reason: str, by: Actor) -> list[DecisionResult]:
+    """In the given order, each in a transaction of its own, its lines that this person decides as they were asked.
+
+    More than there is, is never promised here.
+    """
+    return [DecisionResult(pk, _refusal(pk, approve=approve, reason=reason, by=by)) for pk in pks]
+
+
+def _refusal(pk: int, *, approve: bool, reason: str, by: Actor) -> str:
+    try:
+        _decide(pk, approve=approve, reason=reason, by=by)
+    except (Refused, IntegrityError, OperationalError) as error:
+        refusal = to_refusal(error)
+        if refusal is None:
+            raise
+        return OPEN_IT if refusal.code == "over_promised" else refusal.message
+    return ""
+
+
+def _decide(pk: int, *, approve: bool, reason: str, by: Actor) -> None:
+    found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+    row = request_queries.request_rows([found], by=by)[0]
+    if not row.to_decide:
+        refuse_if(row.refusal or row.lines[0].refusal)
+    facts = usage_evidence(found.tenant, classes_of_request(found)).plain
+    decisions = [
+        Decision(line.pk, approve=approve, reason=reason, measured=facts.get(line.gpu_class_id, {}))
+        for line in row.to_decide
+    ]
+    actions.decide_request(pk, decisions, by=by)

@@ -1,0 +1,116 @@
+"""What a decision about quota rests on beside promises: what the team used, how long it waited, and who of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from django.utils import timezone
+
+from catalog.models import GpuClass
+from desk.capacity.totals import weight_of
+from portal.ui.text import plural
+from tenants.models import Tenant
+from tenants.requests.usage_evidence import UsageEvidence
+from workloads.usage.queries import PERIOD, MemberHours, Usage, WaitStatistics, hours_by_member, usage_of, waits_of
+
+NOTHING = "–"
+UNKNOWN = "unknown"
+# What is looked at nearly all the time needs no note.
+ENOUGH_SEEN = 0.98
+
+
+@dataclass(frozen=True)
+class TeamUsage:
+    """Of the last 30 days until `at`. `usage` and `waits` by class id."""
+
+    since: datetime
+    at: datetime
+    usage: Mapping[int, Usage]
+    waits: Mapping[int, WaitStatistics]
+    members: tuple[MemberHours, ...]
+
+
+def team_usage(tenant: Tenant, classes: Collection[GpuClass]) -> TeamUsage:
+    """Four queries, whatever the number of classes, members and runs."""
+    at = timezone.now()
+    since = at - PERIOD
+    return TeamUsage(
+        since=since,
+        at=at,
+        usage=usage_of(tenant, classes, since=since, at=at),
+        waits=waits_of(tenant, classes, since=since, at=at),
+        members=tuple(hours_by_member(tenant, since=since, at=at)),
+    )
+
+
+def usage_evidence(tenant: Tenant, classes: Collection[GpuClass]) -> UsageEvidence:
+    """For the page of a request and for what a decision keeps."""
+    found = team_usage(tenant, classes)
+    usage, waits = found.usage, found.waits
+    # Storage is not looked at by the minute: there is nothing to tell of it.
+    stored = {one.pk: NOTHING for one in classes if one.is_storage}
+    return UsageEvidence(
+        rows=(
+            ("Peak of 30 days", {pk: _number(one.peak) for pk, one in usage.items()} | stored),
+            ("Mean of 30 days", {pk: _number(one.mean) for pk, one in usage.items()} | stored),
+            ("Waited over a minute", {pk: _waited(one) for pk, one in waits.items()}),
+            ("Median wait", {pk: _duration(one.median_s) for pk, one in waits.items()}),
+        ),
+        note=_note([one for pk, one in usage.items() if pk not in stored]),
+        members=tuple((one.name, f"{_number(one.gpu_hours)} GPU-hours") for one in found.members),
+        cards={one.pk: cards_per_unit(one) for one in classes},
+        plain={one.pk: _plain(usage[one.pk], waits[one.pk]) for one in classes},
+    )
+
+
+def cards_per_unit(one: GpuClass) -> Fraction | None:
+    """Physical cards: a slice is its weight of one, a share what remains of it when all are given. None: no card."""
+    if one.interface in (GpuClass.Interface.NONE, GpuClass.Interface.STORAGE):
+        return None
+    return Fraction(1, one.replicas) if one.partition == "none" else weight_of(one)
+
+
+def _number(value: float | None) -> str:
+    """Two digits are enough: `0.25`, `1.5`, `8`."""
+    return UNKNOWN if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _waited(one: WaitStatistics) -> str:
+    return f"{one.waited} of {plural(one.runs, 'run')}" if one.runs else NOTHING
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return NOTHING
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{_number(round(seconds / size, 1))} {unit}"
+    return f"{_number(round(seconds / 86_400, 1))} days"
+
+
+def _note(usage: Collection[Usage]) -> str:
+    seen = min(usage, key=lambda one: one.seen_share, default=None)
+    if seen is None or seen.seen_share >= ENOUGH_SEEN:
+        return ""
+    if seen.seen_since is None:
+        return "Nobody has looked at what is in use in the last 30 days: peak and mean are unknown, not 0."
+    share = max(1, round(100 * seen.seen_share))
+    return (
+        f"Peak and mean are of the {share} % of the last 30 days in which the cluster was looked at, "
+        f"the first time on {timezone.localtime(seen.seen_since):%-d %b %Y}."
+    )
+
+
+def _plain(usage: Usage, wait: WaitStatistics) -> dict[str, Any]:
+    return {
+        "peak": usage.peak,
+        "mean": None if usage.mean is None else round(usage.mean, 4),
+        "seen_share": round(usage.seen_share, 4),
+        "runs": wait.runs,
+        "runs_waited": wait.waited,
+        "median_wait_s": wait.median_s,
+    }

@@ -1,0 +1,47 @@
+"""/api/v1/tenants/<slug>/usage: what a team used in the last 30 days, as who decides about it sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from tenants.requests.decisions.triage import TriageGroup
+from tenants.requests.serializers import RequestSerializer
+
+GROUPS = [str(group) for group in TriageGroup]
+
+
+class ClassUsageSerializer(serializers.Serializer[Any]):
+    """Units of one class. null: not known, never 0."""
+
+    gpu_class = serializers.CharField(help_text="Slug of a class.")
+    held = serializers.IntegerField(help_text="In force now.")
+    used = serializers.IntegerField(allow_null=True, help_text="Now.")
+    peak = serializers.IntegerField(allow_null=True)
+    mean = serializers.FloatField(allow_null=True, help_text="Over the minutes in which the cluster was looked at.")
+    seen_share = serializers.FloatField(help_text="Part of the period in which it was, 0 to 1.")
+    runs = serializers.IntegerField(help_text="Asked for in the period.")
+    runs_waited = serializers.IntegerField(help_text="Of these, given no quota within a minute.")
+    median_wait_s = serializers.FloatField(allow_null=True, help_text="From asking to quota, of those that got it.")
+    cards_per_unit = serializers.FloatField(allow_null=True, help_text="Physical cards; null: of no card.")
+
+
+class MemberUsageSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    gpu_hours = serializers.FloatField(help_text="GPU equivalents × hours from start to end, of all classes.")
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    classes = ClassUsageSerializer(many=True, help_text="Held now, used in the period or worked with, by slug.")
+    members = MemberUsageSerializer(many=True, help_text="Who asked for the work, the most first.")
+
+
+class InboxSerializer(RequestSerializer):
+    group = serializers.ChoiceField(
+        choices=GROUPS,
+        help_text="one_click: all facts within bounds, plan clean. conflict: does not fit as asked. look: the rest.",
+    )
+    reasons: Any = serializers.ListField(child=serializers.CharField(), help_text="Sentences: why it is in this group.")

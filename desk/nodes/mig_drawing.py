@@ -1,0 +1,143 @@
+"""MIG cards of a node as drawings: slices as boxes, and how many are in use. Values in, values out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.discovery import mig_placement
+from cluster.reads.observed import Node
+from portal.ui.text import plural
+
+WIDTH, ROW = 180, 26
+WHOLE = "nvidia.com/gpu"
+YOURS, USED, FREE = "yours", "in use", "free"
+_COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
+_ONE_PROFILE = re.compile(r"(?P<product>.+)-MIG-(?P<profile>\d.*)")
+_UNKNOWN_SHAPE = "These slices are not drawn: where they lie on this card is not known."
+_ONE_OF_MANY = "The cluster tells how many slices are in use, not which ones: this is one arrangement that fits."
+_ASSUMED = "Where slices lie on this product is assumed from its predecessors."
+
+
+@dataclass(frozen=True)
+class SliceBox:
+    """One slice, from `y` down. `state` is also its look: yours, in use, free, none (no slice), or "" (unknown)."""
+
+    y: int
+    height: int
+    middle: int
+    text: str
+    state: str
+
+    @property
+    def look(self) -> str:
+        return self.state.replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class CardDrawing:
+    title: str
+    text: str
+    boxes: tuple[SliceBox, ...]
+
+
+@dataclass(frozen=True)
+class MigNode:
+    """`cards` empty: not drawn. `listed`: the same in words."""
+
+    node: str
+    cards: tuple[CardDrawing, ...]
+    width: int
+    height: int
+    listed: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """Of one node: how many slices, and how many of them are held; None where a share of one may be all that is."""
+
+    count: int
+    used: int | None
+    yours: int
+
+
+def mig_node(node: Node, *, used: Mapping[str, int], yours: Mapping[str, int]) -> MigNode | None:
+    """None for a node without slices. `used`, `yours`: units by resource of pods that are bound to it."""
+    found = _ONE_PROFILE.fullmatch(node.labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED"))
+    if found is not None:
+        profiles = {found["profile"]: _profile(node, WHOLE, "gpu", used, yours)}
+        card = mig_placement.card_of(found["product"], None)
+        cards = _fewest(card, profiles)
+    else:
+        names = sorted(match[1] for label in node.labels if (match := _COUNT.fullmatch(label)))
+        profiles = {name: _profile(node, f"nvidia.com/mig-{name}", f"mig-{name}", used, yours) for name in names}
+        card = mig_placement.card_of(node.labels.get("nvidia.com/gpu.product", ""), _number(node, "gpu.memory"))
+        cards = (_number(node, "gpu.count") or 0) - node.allocatable.get(WHOLE, 0)
+    profiles = {name: one for name, one in profiles.items() if one.count}
+    if not profiles:
+        return None
+    listed = ", ".join(_listed(name, one) for name, one in profiles.items())
+    counts = {name: one.count for name, one in profiles.items()}
+    layouts = mig_placement.node_layout(card, counts, cards) if card is not None and cards > 0 else None
+    if card is None or layouts is None:
+        return MigNode(node.name, (), WIDTH, 0, listed, (_UNKNOWN_SHAPE,))
+    states = {name: _states(one) for name, one in profiles.items()}
+    drawn = tuple(_drawing(card, boxes, number, states) for number, boxes in enumerate(layouts, start=1))
+    notes = (_ONE_OF_MANY, _ASSUMED) if card.is_assumed else (_ONE_OF_MANY,)
+    return MigNode(node.name, drawn, WIDTH, ROW * card.memory_slices, listed, notes)
+
+
+def _profile(node: Node, resource: str, label: str, used: Mapping[str, int], yours: Mapping[str, int]) -> _Profile:
+    count = _number(node, f"{label}.count") or 0
+    if node.labels.get(f"nvidia.com/{label}.sharing-strategy", "none") != "none":
+        return _Profile(count, None, 0)
+    return _Profile(count, used.get(resource, 0), yours.get(resource, 0))
+
+
+def _fewest(card: mig_placement.MigCard | None, profiles: Mapping[str, _Profile]) -> int:
+    """A node of one profile counts its slices only: the cards that they fill."""
+    total = 0
+    for name, one in profiles.items():
+        shape = mig_placement.shape_of(name, card) if card is not None else None
+        total += -(-one.count // shape.most) if shape is not None else 0
+    return total
+
+
+def _listed(name: str, one: _Profile) -> str:
+    if one.used is None:
+        return f"{one.count} × {name}, shared"
+    yours = f", {one.yours} of them yours" if one.yours else ""
+    return f"{one.count} × {name} ({one.used} in use{yours})"
+
+
+def _states(one: _Profile) -> list[str]:
+    if one.used is None:
+        return [""] * one.count
+    found = [YOURS] * one.yours + [USED] * (one.used - one.yours)
+    return [*found, *[FREE] * one.count][: one.count]
+
+
+def _drawing(
+    card: mig_placement.MigCard, boxes: mig_placement.MigLayout, number: int, states: dict[str, list[str]]
+) -> CardDrawing:
+    """Takes what it draws from `states`."""
+    drawn = []
+    for box in boxes:
+        state = states[box.profile].pop(0)
+        drawn.append(_box(box.start, box.memory, f"{box.profile} · {state}" if state else box.profile, state))
+    spoken = ", ".join(one.text.replace(" · ", " ") for one in drawn) or "no slice"
+    free = mig_placement.free_slices(card, boxes)
+    drawn += [_box(start, 1, "no slice", "none") for start in free]
+    left = f"; {plural(len(free), 'memory slice')} without one" if free else ""
+    return CardDrawing(f"Card {number}", f"{spoken}{left}", tuple(sorted(drawn, key=lambda one: one.y)))
+
+
+def _box(start: int, memory: int, text: str, state: str) -> SliceBox:
+    return SliceBox(start * ROW, memory * ROW, start * ROW + memory * ROW // 2, text, state)
+
+
+def _number(node: Node, label: str) -> int | None:
+    text = node.labels.get(f"nvidia.com/{label}", "")
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,147 @@
+"""Nodes for staff: the list, and one node in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from accounts.rest.paging import page_of
+from catalog.discovery.products import PRODUCT_LABELS
+from cluster.models import Cluster, MirrorNode
+from cluster.reads import queries as mirror
+from cluster.reads.observed import AsOf, Node
+from desk.nodes.allocations import DeviceLine, NodeAllocations, allocations_on, devices_of
+from desk.nodes.mig_drawing import MigNode, mig_node
+from portal.core.errors import get_or_refuse
+
+PAGE_SIZE = 50
+CONFIG, STATE, PLUGIN = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config"
+AMD_PARTITION = "amd.com/compute-memory-partition"
+FILTERS: Mapping[str, Q] = {
+    "": Q(),
+    "not-ready": Q(ready=False),
+    "cordoned": Q(schedulable=False),
+    "changing": Q(record__labels__has_key=STATE) & ~Q(**{f"record__labels__{STATE}": "success"}),
+}
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    name: str
+    product: str
+    ready: bool
+    schedulable: bool
+    layout: str
+    layout_state: str
+    devices: tuple[DeviceLine, ...]
+
+
+@dataclass(frozen=True)
+class NodeList:
+    lines: list[NodeLine]
+    next_cursor: str | None
+    as_of: AsOf
+
+    @property
+    def is_stale(self) -> bool:
+        return not self.as_of.is_current
+
+
+@dataclass(frozen=True)
+class LayoutLine:
+    """`manager` "": not recorded. `at`: the value is at least as old as this, None when nothing tells."""
+
+    what: str
+    label: str
+    value: str
+    manager: str
+    at: datetime | None
+
+
+@dataclass(frozen=True)
+class NodePage:
+    node: Node
+    as_of: AsOf
+    product: str
+    labels: tuple[tuple[str, str], ...]
+    devices: tuple[DeviceLine, ...]
+    layout: tuple[LayoutLine, ...]
+    mig: MigNode | None
+    work: NodeAllocations
+
+    @property
+    def is_stale(self) -> bool:
+        return not self.as_of.is_current
+
+
+def node_list(cluster: Cluster, *, q: str, state: str, cursor: str | None) -> NodeList:
+    """By name. Six queries, whatever the number of nodes and pods. Raises Refused (bad_cursor)."""
+    rows = MirrorNode.objects.filter(FILTERS.get(state, Q()), cluster_id=cluster.pk)
+    if q:
+        rows = rows.filter(Q(name__icontains=q) | Q(record__labels__icontains=q))
+    page = page_of(rows, keys=("name",), limit=PAGE_SIZE, cursor=cursor)
+    found = [mirror.node_of(row) for row in page.items]
+    devices = devices_of(cluster, found)
+    return NodeList(
+        lines=[_line(node, devices[node.name]) for node in found],
+        next_cursor=page.next_cursor,
+        as_of=mirror.as_of(cluster.pk, "Node", "Pod", *(["ResourceSlice", "ResourceClaim"] if found else [])),
+    )
+
+
+def node_page(cluster: Cluster, name: str) -> NodePage:
+    """About a dozen queries, whatever the number of pods, classes and other nodes. Raises Refused (404)."""
+    node = mirror.node_of(get_or_refuse(MirrorNode.objects.filter(cluster_id=cluster.pk), name=name))
+    devices = devices_of(cluster, [node])[name]
+    return NodePage(
+        node=node,
+        as_of=mirror.as_of(cluster.pk, "Node", "Pod", "ResourceSlice", "ResourceClaim"),
+        product=_product(node.labels),
+        labels=_grouped(node.labels),
+        devices=tuple(devices),
+        layout=tuple(_layout(node)),
+        mig=mig_node(node, used={line.resource: line.used for line in devices}, yours={}),
+        work=allocations_on(cluster, node, devices),
+    )
+
+
+def _line(node: Node, devices: list[DeviceLine]) -> NodeLine:
+    return NodeLine(
+        name=node.name,
+        product=_product(node.labels),
+        ready=node.ready,
+        schedulable=node.schedulable,
+        layout=node.labels.get(CONFIG, ""),
+        layout_state=node.labels.get(STATE, ""),
+        devices=tuple(devices),
+    )
+
+
+def _product(labels: Mapping[str, str]) -> str:
+    return next((labels[name] for name in PRODUCT_LABELS.values() if labels.get(name)), "")
+
+
+def _grouped(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """(prefix, lines "name=value") in order; labels without a prefix come last."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(labels):
+        prefix, slash, _ = name.partition("/")
+        groups.setdefault(prefix if slash else "", []).append(f"{name}={labels[name]}")
+    return tuple((prefix, "\n".join(groups[prefix])) for prefix in sorted(groups, key=lambda one: (one == "", one)))
+
+
+def _layout(node: Node) -> Iterable[LayoutLine]:
+    titles = {
+        CONFIG: "MIG layout asked",
+        STATE: "MIG layout reached",
+        PLUGIN: "Sharing asked",
+        AMD_PARTITION: "Partition reached",
+    }
+    for name, what in titles.items():
+        if name in node.labels:
+            writer = node.writers.get(name)
+            at = writer.at if writer else None
+            yield LayoutLine(what, name, node.labels[name], writer.manager if writer else "", at)

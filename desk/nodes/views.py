@@ -1,0 +1,30 @@
+"""Pages about nodes, for staff."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from accounts.core.request_actor import operator
+from cluster.reads import queries as read_queries
+from desk.nodes import queries as node_queries
+
+
+@login_required
+@require_GET
+def node_list(request: HttpRequest) -> HttpResponse:
+    """For staff; for everybody else it is not there. So is a node."""
+    operator(request)
+    q, state = request.GET.get("q", "").strip()[:100], request.GET.get("state", "")
+    found = node_queries.node_list(read_queries.current_cluster(), q=q, state=state, cursor=request.GET.get("cursor"))
+    context = {"found": found, "next_cursor": found.next_cursor, "q": q, "state": state}
+    return render(request, "desk/nodes.html", context)
+
+
+@login_required
+@require_GET
+def node_page(request: HttpRequest, name: str) -> HttpResponse:
+    operator(request)
+    return render(request, "desk/node.html", {"page": node_queries.node_page(read_queries.current_cluster(), name)})

@@ -1,0 +1,77 @@
+"""/api/v1/queue: everything that waits, for staff."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.paging import PAGING, parse_limit
+from accounts.rest.strict.query import text_parameter
+from cluster.reads import queries as read_queries
+from desk.queue import queries
+from desk.queue.queries import QueuedRun, QueueFilter
+from desk.queue.serializers import QueueSerializer
+
+
+class QueueView(APIView):
+    required_scope = Scope.READ
+    query = (
+        text_parameter("gpu_class", 60, "Slug of a class."),
+        text_parameter("tenant", 40, "Slug of a team."),
+        text_parameter("reason", 60, "A code of `status.reason`."),
+        *PAGING,
+    )
+
+    @extend_schema(
+        operation_id="queue_get",
+        summary="For operators and auditors: every run that waits, by class and team in Kueue's order",
+        description="`reason` is looked for in the whole queue, 2,000 runs at most in one answer: `next` goes on after "
+        "them, so that a page may hold fewer runs than `limit`, or none.",
+        responses=QueueSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        queries.require_staff(actor(request))
+        asked = request.query_params
+        chosen = QueueFilter(asked.get("gpu_class", ""), asked.get("tenant", ""), asked.get("reason", ""))
+        limit = parse_limit(asked.get("limit"))
+        found = queries.read_queue(read_queries.current_cluster(), chosen, cursor=asked.get("cursor"), limit=limit)
+        address = request.build_absolute_uri()
+        shown = {
+            "items": [_item(row) for row in found.rows],
+            "next": replace_query_param(address, "cursor", found.next_cursor) if found.next_cursor else None,
+            "classes": found.lines,
+            "as_of": found.as_of.at,
+            "is_current": found.as_of.is_current,
+            "problem": found.as_of.problem,
+        }
+        return Response(QueueSerializer(shown).data)
+
+
+def _item(row: QueuedRun) -> dict[str, Any]:
+    same = (
+        "workload",
+        "kind",
+        "gpu_class",
+        "units",
+        "priority",
+        "place",
+        "waits_since",
+        "is_suspended",
+        "goes_as",
+        "moving_to",
+    )
+    return {
+        **{name: getattr(row, name) for name in same},
+        "tenant": row.team,
+        "run": row.number,
+        "phase": row.status.phase,
+        "reason": row.status.reason,
+        "sentence": row.status.sentence,
+    }

@@ -1,0 +1,304 @@
+"""The whole queue for staff: every run that waits, by class and team in Kueue's order, and what blocks it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from accounts.models import Role
+from accounts.rest.paging import LIMIT_DEFAULT
+from catalog.classes import life_cycle
+from catalog.classes import queries as catalog
+from catalog.models import GpuClass
+from cluster.manifests.run_spec import DEFAULT_PRIORITY
+from cluster.models import AppliedObject, Cluster
+from cluster.reads import queries as mirror
+from cluster.reads.observed import AsOf, Job
+from cluster.reads.observed import KueueWorkload as Queued
+from desk.queue.cursor import decode_cursor, encode_cursor, sort_key
+from desk.queue.sql import AFTER, COUNTS, PAGE, SUMS, QueueRecord
+from portal.core.errors import NOT_FOUND, Refused
+from tenants.models import Namespace
+from workloads.core.observation import Observation
+from workloads.status.desired_run import DesiredRun
+from workloads.status.observations.equivalent_waits import with_equivalent_messages
+from workloads.status.phase import status_of
+from workloads.status.types import Status
+
+STAFF = (Role.OPERATOR, Role.ADMIN, Role.AUDITOR)
+# What blocks a run is found by looking at it: so many at once, and no more than that for one answer.
+CHUNK = 500
+LOOKED_AT_MOST = 2_000
+
+
+@dataclass(frozen=True)
+class QueueFilter:
+    """`reason`: a code of `Status.reason`."""
+
+    gpu_class: str = ""
+    team: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class QueuedRun:
+    """`place`: 1 is the first of its team for the class. `status` is what the team's own page says. `goes_as`: its
+    priority by name. `moving_to`: the one that operators gave it and that Kueue does not have yet.
+    """
+
+    run: int
+    number: int
+    workload: str
+    kind: str
+    team: str
+    gpu_class: str
+    class_name: str
+    units: int
+    priority: int
+    place: int
+    is_suspended: bool
+    status: Status
+    waits_since: datetime
+    goes_as: str = ""
+    moving_to: str = ""
+
+
+@dataclass(frozen=True)
+class ClassQueue:
+    """One class: how much waits for it. `hold`: what is said of its hold, "" while it is open."""
+
+    slug: str
+    name: str
+    unit: str
+    runs: int
+    units: int
+    oldest_at: datetime | None
+    hold: str
+    is_open: bool
+
+
+@dataclass(frozen=True)
+class QueuePage:
+    """`next_cursor`: there is more to look at. With a reason it may lead to nothing that matches."""
+
+    lines: list[ClassQueue]
+    rows: list[QueuedRun]
+    next_cursor: str | None
+    as_of: AsOf
+
+    @property
+    def is_stale(self) -> bool:
+        return not self.as_of.is_current
+
+    @property
+    def busy_lines(self) -> list[ClassQueue]:
+        """Classes that something waits for, or that are held."""
+        return [one for one in self.lines if one.runs or one.hold]
+
+    @property
+    def quiet_lines(self) -> list[ClassQueue]:
+        return [one for one in self.lines if not (one.runs or one.hold)]
+
+
+@dataclass(frozen=True)
+class ReasonCounts:
+    """How many runs each reason blocks, the most first, among the first `looked_at` of the queue."""
+
+    runs: dict[str, int]
+    looked_at: int
+    is_all: bool
+
+
+def require_staff(by: Actor) -> Actor:
+    """Who may read the whole queue; for all others it is not there. Raises Refused (404)."""
+    if by.user is not None and not any(by.has_role(role) for role in STAFF):
+        raise Refused(NOT_FOUND)
+    return by
+
+
+def read_queue(
+    cluster: Cluster, chosen: QueueFilter, *, cursor: str | None = None, limit: int = LIMIT_DEFAULT
+) -> QueuePage:
+    """At most eight queries, whatever waits; by a reason, six more for each CHUNK of runs that is looked at until the
+    page is full. Raises Refused (bad_cursor).
+    """
+    as_of = mirror.as_of(cluster.pk, "Job", "Workload")
+    classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster).order_by("slug")}
+    after = decode_cursor(cursor) if cursor else None
+    with connection.cursor() as found:
+        found.execute(SUMS, {"cluster": cluster.pk})
+        sums = {slug: rest for slug, *rest in found.fetchall()}
+    if chosen.reason:
+        rows, last = _blocked_by(cluster, chosen, after, limit, classes, is_known=as_of.is_known)
+    else:
+        raw = _page(cluster, chosen, after, limit + 1)
+        rows = _rows(cluster, raw[:limit], classes, is_known=as_of.is_known)
+        last = raw[limit - 1] if len(raw) > limit else None
+    return QueuePage(
+        lines=[_line(one, sums.get(one.slug)) for one in classes.values() if _is_shown(one, sums)],
+        rows=rows,
+        next_cursor=encode_cursor(last) if last else None,
+        as_of=as_of,
+    )
+
+
+def reason_counts(cluster: Cluster, chosen: QueueFilter) -> ReasonCounts:
+    """Of the chosen class and team, whatever reason is chosen."""
+    is_known = mirror.as_of(cluster.pk, "Job", "Workload").is_known
+    classes = {one.slug: one for one in GpuClass.objects.filter(cluster=cluster)}
+    counted: Counter[str] = Counter()
+    looked_at, is_all = 0, True
+    for chunk, is_last in _chunks(cluster, chosen, None):
+        counted.update(row.status.reason for row in _rows(cluster, chunk, classes, is_known=is_known))
+        looked_at, is_all = looked_at + len(chunk), is_last
+    return ReasonCounts(dict(counted.most_common()), looked_at, is_all)
+
+
+def queued_run_counts(cluster: Cluster, teams: Collection[str]) -> dict[str, tuple[int, int]]:
+    """By class slug: how many runs wait, and how many of them are of these teams. One query."""
+    with connection.cursor() as found:
+        found.execute(COUNTS, {"cluster": cluster.pk, "teams": list(teams)})
+        return {slug: (total, own) for slug, total, own in found.fetchall()}
+
+
+# ---- one page ----------------------------------------------------------------------------------------------------
+
+
+def _page(cluster: Cluster, chosen: QueueFilter, after: list[Any] | None, limit: int) -> list[QueueRecord]:
+    """One query; of `chosen` all but the reason."""
+    values: dict[str, Any] = {f"k{number}": key for number, key in enumerate(after or ())}
+    values |= {"cluster": cluster.pk, "class": chosen.gpu_class, "team": chosen.team, "limit": limit}
+    with connection.cursor() as found:
+        found.execute(PAGE.format(after="" if after is None else AFTER), values)
+        return [QueueRecord(*row) for row in found.fetchall()]
+
+
+def _chunks(cluster: Cluster, chosen: QueueFilter, after: list[Any] | None) -> Iterator[tuple[list[QueueRecord], bool]]:
+    """What follows `after`, and whether it is the end, up to LOOKED_AT_MOST runs."""
+    for _ in range(LOOKED_AT_MOST // CHUNK):
+        raw = _page(cluster, chosen, after, CHUNK + 1)
+        yield raw[:CHUNK], len(raw) <= CHUNK
+        if len(raw) <= CHUNK:
+            return
+        after = sort_key(raw[CHUNK - 1])
+
+
+def _blocked_by(
+    cluster: Cluster,
+    chosen: QueueFilter,
+    after: list[Any] | None,
+    limit: int,
+    classes: Mapping[str, GpuClass],
+    *,
+    is_known: bool,
+) -> tuple[list[QueuedRun], QueueRecord | None]:
+    """With the run after which there is more to look at; None: there is not."""
+    found: list[QueuedRun] = []
+    last: QueueRecord | None = None
+    for chunk, is_end in _chunks(cluster, chosen, after):
+        for one, row in zip(chunk, _rows(cluster, chunk, classes, is_known=is_known), strict=True):
+            if row.status.reason != chosen.reason:
+                continue
+            if len(found) == limit:
+                return found, last
+            found.append(row)
+            last = one
+        if is_end:
+            return found, None
+        if len(found) < limit:
+            last = chunk[-1]
+    return found, last
+
+
+def _rows(
+    cluster: Cluster, raw: Collection[QueueRecord], classes: Mapping[str, GpuClass], *, is_known: bool
+) -> list[QueuedRun]:
+    uids = [one.job_uid for one in raw if one.job_uid]
+    jobs = {job.uid: job for job in mirror.jobs_of(cluster.pk, uids)}
+    queued = with_equivalent_messages(cluster.pk, {one.job_uid: one for one in mirror.workloads_of(cluster.pk, uids)})
+    names = [one.job_name for one in raw if not one.job_uid]
+    sent = {
+        (row.owner, row.name): row for row in AppliedObject.objects.filter(cluster=cluster, kind="Job", name__in=names)
+    }
+    now = timezone.now()
+    return [
+        QueuedRun(
+            run=one.run,
+            number=one.number,
+            workload=one.workload,
+            kind=one.kind,
+            team=one.team,
+            gpu_class=one.gpu_class,
+            class_name=classes[one.gpu_class].name if one.gpu_class in classes else one.gpu_class,
+            units=one.units,
+            priority=-one.lower,
+            place=one.place,
+            is_suspended=one.wanted != Namespace.Wanted.ACTIVE,
+            status=status_of(
+                _wish(one, classes.get(one.gpu_class), sent.get((_owner(one), one.job_name)), now),
+                _seen(one, jobs, queued) if is_known else None,
+                now=now,
+            ),
+            waits_since=one.requested_at,
+            goes_as=one.changed_to or one.launched_as or DEFAULT_PRIORITY[one.kind],
+            moving_to=one.changed_to if one.changed_to != one.known_as else "",
+        )
+        for one in raw
+    ]
+
+
+def _wish(one: QueueRecord, gpu_class: GpuClass | None, sent: AppliedObject | None, now: datetime) -> DesiredRun:
+    return DesiredRun(
+        kind=one.kind,
+        class_name=gpu_class.name if gpu_class else one.gpu_class,
+        class_slug=one.gpu_class,
+        units=one.units,
+        image=one.image,
+        number=one.number,
+        requested_at=one.requested_at,
+        hold=life_cycle.hold_sentence(gpu_class, now=now) if gpu_class else "",
+        sent=sent.result if sent else "",
+        sent_at=sent.sent_at if sent else None,
+        sent_text=sent.text if sent else "",
+    )
+
+
+def _seen(one: QueueRecord, jobs: Mapping[str, Job], queued: Mapping[str, Queued]) -> Observation:
+    if not one.job_uid:
+        return Observation()
+    return Observation(job=jobs.get(one.job_uid), queue=queued.get(one.job_uid), position=one.place - 1)
+
+
+def _owner(one: QueueRecord) -> str:
+    return f"workloads.workload.{one.workload_id}"
+
+
+# ---- classes -----------------------------------------------------------------------------------------------------
+
+
+def _is_shown(one: GpuClass, sums: Mapping[str, Any]) -> bool:
+    return one.slug in sums or (one.life_cycle in catalog.OPEN_STATES and not one.is_storage)
+
+
+def _line(one: GpuClass, sums: list[Any] | None) -> ClassQueue:
+    runs, units, oldest_at = sums or (0, 0, None)
+    return ClassQueue(
+        slug=one.slug,
+        name=one.name,
+        unit=catalog.unit_of(one),
+        runs=runs,
+        units=units,
+        oldest_at=oldest_at,
+        hold=life_cycle.hold_sentence(one, now=timezone.now()),
+        is_open=one.life_cycle in catalog.OPEN_STATES,
+    )
+
+
+# ---- the queue as text -------------------------------------------------------------------------------------------

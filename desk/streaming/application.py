@@ -1,0 +1,299 @@
+"""What stays open: event streams, waiting API calls, logs, and the gateway's questions; everything else is 404."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.base import BaseHandler
+from django.core.signals import request_started
+from django.http import HttpResponse
+
+from accounts.core.actor import Actor
+from accounts.rest.throttles import ALREADY_COUNTED
+from desk.home import fragments
+from desk.streaming.interpreter import tune_interpreter
+from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal, Refused, to_refusal
+from portal.live.broadcaster import Broadcaster
+from portal.live.types import Receive, Scope, Send, Topic
+from portal.live.viewers import Viewer
+from portal.ops import ops_server
+from portal.web import request_id
+from portal.web.error_pages import INTERNAL_ERROR
+from portal.web.refusals import api_headers
+from portal.web.security_headers import SendWithHeaders, security_headers
+from portal.web.session_cookie import session_key_in
+from workloads.advice.advice import NEVER
+from workloads.advice.queries import never_starts
+from workloads.gateway import asgi, logs, stream_access
+from workloads.gateway import queries as gateway_queries
+from workloads.gateway.asgi import EdgeRequest, answer, answer_json
+from workloads.status.observations import wait_conditions
+
+log = structlog.get_logger(__name__)
+
+STREAM = re.compile(r"/live/(?P<namespace>[a-z0-9-]{1,63})")
+
+LOG = re.compile(r"/live/logs/(?P<tenant>[a-z0-9-]{1,40})/(?P<name>[a-z0-9-]{1,40})")
+
+WORKLOAD = re.compile(r"/api/v1/workloads/(?P<name>[a-z0-9-]{1,40})(?:/runs/(?P<number>[0-9]{1,10}))?")
+
+# Between hints a waiting call looks by itself, in case one was lost.
+LOOK_EVERY_S = 5.0
+
+# The queue's word comes moments after a start. To hear of "never" takes a look at all around it: seldom, then.
+NEVER_AFTER_S = 2.0
+
+# Open at a time for one token or session, in this process: more tabs than anybody looks at.
+OPEN_LIMIT = 50
+
+TOO_MANY_OPEN = Refusal(
+    "too_many_open",
+    f"{OPEN_LIMIT} streams, logs and waiting calls of this token or session are open. Close some first.",
+    status=429,
+    retry_after_s=5,
+)
+
+# The gateway lets more through to notebook hosts, but not of cookies; nothing here needs as much.
+HEADERS_LIMIT = 64 * 1024
+
+# Set where a call was waited for: under WSGI the view answers at once and says when to come back.
+WAITED = "portal.waited"
+
+
+@dataclass(frozen=True)
+class AwaitedRun:
+    """What is waited for: the run of this number, or else the last one."""
+
+    by: Actor
+    tenant: str
+    namespace: str
+    name: str
+    number: int | None
+
+
+class StreamingApplication:
+    def __init__(self) -> None:
+        self.live = Broadcaster(
+            redis_url=settings.REDIS_URL,
+            render=fragments.fragments,
+            allowed=stream_access.StreamAccess().still_allowed,
+            versions=fragments.versions,
+        )
+        self.gateway = asgi.NotebookGateway(self.live)
+        self.pages = BaseHandler()
+        self.pages.load_middleware()
+        self.carried = tuple((name.lower().encode(), value.encode()) for name, value in security_headers().items())
+        # Streams, logs and waiting calls, by session key or token's prefix.
+        self.open: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.lifespan(receive, send)
+        if scope["type"] != "http":
+            return None
+        answering = SendWithHeaders(send, (*self.carried, (b"x-request-id", self.named(scope))))
+        try:
+            # Awaited here: while a stream is open nothing holds how it was asked for.
+            answered = await self.route(scope, receive, answering.send)
+            await answered
+        except Exception as error:
+            refusal = to_refusal(error)
+            if refusal is None:
+                log.exception("doors_failed", path=scope["path"])
+            if answering.has_begun:
+                raise
+            refusal = refusal or INTERNAL_ERROR
+            headers = [(name.lower().encode(), value.encode()) for name, value in api_headers(refusal).items()]
+            await answer_json(answering.send, refusal.status, refusal.body(), headers)
+
+    def named(self, scope: Scope) -> bytes:
+        """The request's id, chosen once: for the answer, log lines, and the URL map, however often that is asked."""
+        offered = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        chosen = request_id.choose_request_id(offered)
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=chosen)
+        others = [header for header in scope["headers"] if header[0] != b"x-request-id"]
+        scope["headers"] = [*others, (b"x-request-id", chosen.encode())]
+        return chosen.encode()
+
+    async def route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """What answers."""
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_LIMIT:
+            return answer(send, 431, b"This request carries too much beside what it asks for.")
+        path, asked = scope["path"], EdgeRequest.of(scope)
+        if path == "/livez":
+            return answer(send, 200, b"ok")
+        # HEAD would open a stream that nobody reads.
+        if scope["method"] != "GET":
+            return answer(send, 405, headers=[(b"allow", b"GET")])
+        if path == "/gateway/authorize":
+            return self.gateway.authorize(asked, send)
+        if path == "/gateway/open":
+            return self.gateway.open(asked, send)
+        if found := LOG.fullmatch(path):
+            return self.log(asked, receive, send, **found.groupdict())
+        if found := STREAM.fullmatch(path):
+            return await self.stream(asked, receive, send, **found.groupdict())
+        if path.startswith("/api/") and "wait" in asked.query:
+            return self.waiting(scope, asked, receive, send)
+        raise Refused(NOT_FOUND)
+
+    # ---- streams and logs ----------------------------------------------------------------------------------------
+
+    async def who(self, asked: EdgeRequest) -> Any:
+        scheme, _, bearer = asked.headers.get("authorization", "").partition(" ")
+        bearer = bearer.strip() if scheme.lower() == "bearer" else ""
+        session_key = session_key_in(asked.cookie(settings.SESSION_COOKIE_NAME))
+        if not bearer and not session_key:
+            return None
+        return await self.live.in_thread(_caller, session_key, bearer)
+
+    async def stream(self, asked: EdgeRequest, receive: Receive, send: Send, *, namespace: str) -> Awaitable[None]:
+        """A stranger's namespace is not there, as everywhere."""
+        who = await self.who(asked)
+        if who is None:
+            raise Refused(NOT_SIGNED_IN)
+        by, session_key, token_prefix = who
+        if not await self.live.in_thread(stream_access.may_watch, by, namespace):
+            raise Refused(NOT_FOUND)
+        credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
+        topic = Topic(namespace, asked.query.get("workload", "")[:40])
+        return self.held(credential, partial(self.live.stream, receive, send, topic=topic, credential=credential))
+
+    async def held(self, credential: stream_access.StreamViewer, answering: Callable[[], Awaitable[None]]) -> None:
+        """Counted while it is open, for its token or session. Raises Refused (429) where that has enough."""
+        key = credential.session_key or credential.token_prefix
+        if self.open[key] >= OPEN_LIMIT:
+            raise Refused(TOO_MANY_OPEN)
+        self.open[key] += 1
+        try:
+            await answering()
+        finally:
+            self.open[key] -= 1
+            if not self.open[key]:
+                del self.open[key]
+
+    async def log(self, asked: EdgeRequest, receive: Receive, send: Send, *, tenant: str, name: str) -> None:
+        who = await self.who(asked)
+        if who is None:
+            raise Refused(NOT_SIGNED_IN)
+        by, session_key, token_prefix = who
+        worker = asked.query.get("worker", "")
+        index = int(worker) if worker.isascii() and worker.isdigit() and len(worker) < 5 else None
+        namespace, source = await self.live.in_thread(gateway_queries.log_source, by, tenant, name, index)
+        if "hx-request" in asked.headers:
+            return await logs.log_fragment(send, source)
+        credential = stream_access.StreamViewer(by.user_id, namespace, session_key, token_prefix)
+        follow = partial(logs.follow_log, self.live, asked, receive, send, credential=credential, source=source)
+        return await self.held(credential, follow)
+
+    # ---- waiting API calls ---------------------------------------------------------------------------------------
+
+    async def waiting(self, scope: Scope, asked: EdgeRequest, receive: Receive, send: Send) -> None:
+        """Exactly what web answers, when it is so far or the time is over. The first answer decides who may wait."""
+        ends = time.monotonic() + _seconds(asked.query.get("wait", ""))
+        response = await self.live.in_thread(self.page, scope)
+        found = WORKLOAD.fullmatch(scope["path"])
+        who = await self.who(asked) if response.status_code == 200 and found else None
+        if found and who is not None:
+            body = json.loads(response.content)
+            by, session_key, token_prefix = who
+            credential = stream_access.StreamViewer(by.user_id, body["namespace"], session_key, token_prefix)
+            caller = Viewer(credential)
+            number = int(found["number"]) if found["number"] else None
+            waits = AwaitedRun(by, body["tenant"], body["namespace"], found["name"], number)
+
+            async def wait() -> None:
+                async with self.live.watching(caller, receive):
+                    if body["status"]["verdict"] != NEVER:
+                        await self.until(waits, asked.query.get("until", "ready"), ends, caller)
+
+            await self.held(credential, wait)
+            response = await self.live.in_thread(self.page, scope, True)
+        headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.items()]
+        cookies = [(b"set-cookie", morsel.OutputString().encode("latin-1")) for morsel in response.cookies.values()]
+        body = [header for header in headers if header[0] not in (b"content-length", b"cache-control")]
+        await answer(send, response.status_code, response.content, [*body, *cookies])
+
+    async def until(self, waits: AwaitedRun, until: str, ends: float, caller: Viewer) -> None:
+        """Returns early when it never starts as it is asked for, when the caller has gone or may not look any more, or
+        when this process is to end.
+        """
+        gap = NEVER_AFTER_S
+        look_at = time.monotonic() + gap
+        while not await self.live.in_thread(
+            wait_conditions.has_reached, waits.namespace, waits.name, until, waits.number
+        ):
+            now = time.monotonic()
+            if ends <= now or caller.closed.is_set():
+                return
+            if look_at <= now:
+                if await self.live.in_thread(never_starts, waits.by, waits.tenant, waits.name):
+                    return
+                gap *= 2
+                look_at = time.monotonic() + gap
+            within_s = min(ends - now, LOOK_EVERY_S, max(look_at - now, 0.1))
+            await self.live.changed(waits.namespace, caller, within_s=within_s)
+
+    def page(self, scope: Scope, is_counted: bool = False) -> HttpResponse:
+        """The URL map's own answer, in a thread: authentication, throttle, view and errors are web's."""
+        request_started.send(sender=type(self), scope=scope)
+        request = ASGIRequest(dict(scope), io.BytesIO())
+        request.META[WAITED] = "yes"
+        request.META[ALREADY_COUNTED] = is_counted
+        response = self.pages.get_response(request)
+        response.close()
+        return response  # type: ignore[return-value]
+
+    # ---- life of the process -------------------------------------------------------------------------------------
+
+    async def lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.live.start()
+                ops_server.start_ops_server()
+                self._close_streams_on_signals()
+                tune_interpreter()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.live.stop()
+                return await send({"type": "lifespan.shutdown.complete"})
+
+    def _close_streams_on_signals(self) -> None:
+        """The server waits for open answers before it tells us to shut down; a stream would make it wait for ever."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(number)
+
+            def close(signum: int, frame: Any, before: Any = before) -> None:
+                loop.call_soon_threadsafe(self.live.close_all)
+                if callable(before):
+                    before(signum, frame)
+
+            try:
+                signal.signal(number, close)
+            except ValueError:  # not the main thread: somebody else handles signals
+                return
+
+
+def _caller(session_key: str, bearer: str) -> Any:
+    return stream_access.stream_caller(session_key=session_key, bearer=bearer)
+
+
+def _seconds(text: str) -> float:
+    """The view refuses what is no number; here it only must not fail."""
+    return float(text) if text.isdigit() and len(text) < 5 else 0.0

@@ -1,0 +1,1 @@
+"""The other commands of `run.py`: up, test, soak, bench."""

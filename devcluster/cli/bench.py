@@ -1,0 +1,180 @@
+"""`run.py bench`: figures against named limits, one line of JSON each. The benchmarks are in tests/perf/.
+
+    @benchmark("click", "the cost of a launch over a raw request")
+    def click(context: Context) -> Iterator[Figure]: ...
+
+What is of rows alone says `@benchmark(..., cluster=False)` and has PostgreSQL and Redis alone beside it: of the
+processor, a control plane and a portal take a part that no two rounds have in common.
+
+Ours and the limit are measured interleaved, in one call, over at least six rounds; the first is dropped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from devcluster.client.kube import Api
+from devcluster.processes import console
+from devcluster.processes.console import UserError, note
+from devcluster.processes.paths import ROOT
+from devcluster.services.stack import Options, Stack
+
+FOLDER = ROOT / "tests" / "perf"
+ROUNDS_AT_LEAST = 6
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What has to hold, for the median over the rounds: of the ratio ours / peer, or of the difference ours - peer."""
+
+    of: Literal["ratio", "delta", "ours"]
+    at_most: float
+
+    def __str__(self) -> str:
+        return f"{self.of} <= {self.at_most:g}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`rounds`: (ours, peer) of each, the first included. Without a bar it only informs."""
+
+    name: str
+    unit: str
+    peer_name: str
+    rounds: list[tuple[float, float]]
+    bar: Bar | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a benchmark works on: a portal of its own with demo data, as demo.json describes it, if it asks for one."""
+
+    services: dict[str, Any]
+    demo: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def admin(self) -> Api:
+        return Api(self.services["kubeconfigs"]["admin"], timeout_s=30)
+
+    def account(self, name: str) -> dict[str, Any]:
+        return next(account for account in self.demo["accounts"] if account["name"] == name)
+
+
+Run = Callable[[Context], Iterable[Figure]]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    text: str
+    run: Run
+    cluster: bool
+
+
+@dataclass
+class _Table:
+    runs: dict[str, Benchmark] = field(default_factory=dict)
+
+
+_table = _Table()
+
+
+def benchmark(name: str, text: str, *, cluster: bool = True) -> Callable[[Run], Run]:
+    def register(run: Run) -> Run:
+        _table.runs[name] = Benchmark(text, run, cluster)
+        return run
+
+    return register
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Exit 1 when a bar does not hold. Standard output carries the figures alone."""
+    console.write_to(sys.stderr)
+    _find()
+    if arguments.list:
+        for name, one in sorted(_table.runs.items()):
+            print(f"{name:20} {one.text}")
+        return 0
+    if arguments.name and arguments.name not in _table.runs:
+        raise UserError(
+            f"There is no benchmark {arguments.name}.", f"Known: {', '.join(sorted(_table.runs)) or 'none yet'}."
+        )
+    names = [arguments.name] if arguments.name else sorted(_table.runs)
+    held = True
+    for cluster in (False, True):
+        if chosen := [name for name in names if _table.runs[name].cluster is cluster]:
+            held = _run(chosen, arguments, cluster=cluster) and held
+    return 0 if held else 1
+
+
+def _run(names: Iterable[str], arguments: argparse.Namespace, *, cluster: bool) -> bool:
+    held = True
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
+        options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
+        with _ground(options, cluster=cluster) as context:
+            for name in names:
+                note(f"benchmark {name}")
+                for figure in _table.runs[name].run(context):
+                    line = summary(figure)
+                    held = held and line["holds"] is not False
+                    print(json.dumps(line), flush=True)
+    return held
+
+
+@contextlib.contextmanager
+def _ground(options: Options, *, cluster: bool) -> Iterator[Context]:
+    if not cluster:
+        with Stack(options) as stack:
+            yield Context(stack.start_stores())
+        return
+    from devcluster.demo import environment
+
+    with environment.started(options) as (stack, _, _):
+        yield Context(stack.services, json.loads((stack.state / "demo.json").read_text()))
+
+
+def summary(figure: Figure) -> dict[str, Any]:
+    """The line of one figure. `holds` is None where there is no bar."""
+    if len(figure.rounds) < ROUNDS_AT_LEAST:
+        raise ValueError(f"{figure.name}: {len(figure.rounds)} rounds are not enough, {ROUNDS_AT_LEAST} are")
+    counted = figure.rounds[1:]
+    ratio = _spread([ours / peer if peer else float("inf") for ours, peer in counted])
+    delta = _spread([ours - peer for ours, peer in counted])
+    ours = statistics.median(ours for ours, _ in counted)
+    value = {"ratio": ratio["median"], "delta": delta["median"], "ours": ours}
+    return {
+        "name": figure.name,
+        "unit": figure.unit,
+        "ours": round(ours, 4),
+        "peer": round(statistics.median(peer for _, peer in counted), 4),
+        "peer_name": figure.peer_name,
+        "ratio": ratio,
+        "delta": delta,
+        "rounds": len(counted),
+        "bar": str(figure.bar) if figure.bar else None,
+        "holds": value[figure.bar.of] <= figure.bar.at_most if figure.bar else None,
+    }
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {
+        "min": round(min(values), 4),
+        "median": round(statistics.median(values), 4),
+        "max": round(max(values), 4),
+    }
+
+
+def _find() -> None:
+    """Importing a module of tests/perf registers its benchmarks."""
+    for path in sorted(FOLDER.glob("*.py")):
+        if not path.stem.startswith("_"):
+            importlib.import_module(f"tests.perf.{path.stem}")

@@ -1,0 +1,145 @@
+"""`run.py test`: the checks, then every test on real services. `--reuse`: no checks, the services of `run.py up`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from devcluster.cli import up
+from devcluster.demo.environment import keep_logs
+from devcluster.processes.console import UserError, note, say, step
+from devcluster.processes.paths import ROOT
+from devcluster.processes.supervisor import Command, Supervisor
+from devcluster.services.stack import Options, Stack
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
+# Sets the environment of Django's settings; pytest-django reads those before any conftest.
+PLUGIN = ("-p", "tests.plugin")
+BROWSER_VARIABLE = "PORTAL_TEST_BROWSER"
+# Those of a cluster mostly wait for it: more processes than the two cores of a small machine keep these at work. A file
+# stays in one process; tests/conftest.py says which come first.
+AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+
+
+def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    """`rest` goes to pytest as it is."""
+    browser = _browser()
+    at_once = () if rest else AT_ONCE  # for a few tests, the start of two processes costs more than they gain
+    pytest = [sys.executable, "-m", "pytest", *PLUGIN, *at_once, *rest, *_without_browser(browser, rest)]
+    if arguments.reuse:
+        services = reusable()
+        with tempfile.TemporaryDirectory(prefix="gpu-portal-") as logs, Supervisor(Path(logs)) as supervisor:
+            return _pytest(supervisor, pytest, services, browser)
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
+        options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
+        with Stack(options) as stack:
+            stack.start()
+            if at_once:
+                stack.supervisor.start(_compile_tests(stack))  # beside the checks, which use one core
+            failed = _checks(stack)
+            if at_once:
+                stack.supervisor.finish("compile-tests", within_s=900)
+            code = _pytest(stack.supervisor, pytest, stack.state / "services.json", browser)
+            if code:
+                say(f"The services' logs are kept in {keep_logs(stack)}")
+    if failed:
+        say(f"\nThese checks failed (their output is above): {', '.join(failed)}")
+        return 1
+    return code
+
+
+def reusable() -> Path:
+    """The services that `run.py up` keeps running."""
+    path = up.STATE / "services.json"
+    try:
+        supervisor = json.loads(path.read_text())["pids"]["supervisor"]
+        os.kill(supervisor, 0)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError("No services are up.", "Start them in another terminal: python3 run.py up") from error
+    return path
+
+
+def environment(services: Path) -> dict[str, str]:
+    return {**os.environ, SERVICES_VARIABLE: str(services)}
+
+
+def _pytest(supervisor: Supervisor, argv: list[str], services: Path, browser: str) -> int:
+    env = environment(services) | ({BROWSER_VARIABLE: browser} if browser else {})
+    return supervisor.foreground(Command("pytest", argv, env=env, cwd=ROOT))
+
+
+def _compile_tests(stack: Stack) -> Command:
+    """To compile them takes each process 10 s otherwise. Whether it goes well is not asked: they say so themselves."""
+    argv = [sys.executable, "-m", "pytest", *PLUGIN, "--collect-only", "-q"]
+    return Command("compile-tests", argv, env=environment(stack.state / "services.json"), cwd=ROOT)
+
+
+def _checks(stack: Stack) -> list[str]:
+    """Names of those that failed. All run, so that one look shows everything."""
+    env = {**os.environ, **_django(stack.services)}
+    bin_dir = Path(sys.executable).parent
+    templates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
+    checks: list[tuple[str, list[object]]] = [
+        ("ruff check", [bin_dir / "ruff", "check", "."]),
+        ("ruff format", [bin_dir / "ruff", "format", "--check", "."]),
+        ("mypy", [bin_dir / "mypy"]),
+        ("import-linter", [bin_dir / "lint-imports", "--no-cache"]),
+        ("djade", [bin_dir / "djade", "--check", "--target-version", "5.2", *templates]),
+        ("migration drift", [sys.executable, "manage.py", "makemigrations", "--check", "--dry-run"]),
+    ]
+    failed = []
+    for name, argv in checks:
+        with step(name):
+            ran = stack.supervisor.run(Command(name.replace(" ", "-"), argv, env=env, cwd=ROOT), within_s=900)
+        if ran.process.returncode:
+            failed.append(name)
+            say(ran.log.read_text(errors="replace"))
+    return failed
+
+
+def _django(services: dict[str, Any]) -> dict[str, str]:
+    """Enough of an environment for management commands that only look."""
+    return {
+        "SECRET_KEY": "for checks only",
+        "DATABASE_URL": services["database_url"],
+        "REDIS_URL": services["redis_url"],
+        "DJANGO_SETTINGS_MODULE": "portal.settings",
+    }
+
+
+def _browser() -> str:
+    found = os.environ.get(BROWSER_VARIABLE) or next(filter(None, map(shutil.which, BROWSERS)), "")
+    if not found and os.environ.get("REQUIRE_BROWSER"):
+        raise UserError("REQUIRE_BROWSER is set and no Chromium was found.", "Install it: apt-get install chromium")
+    if not found:
+        note("No Chromium found: the browser tests are left out (apt-get install chromium)")
+    return found
+
+
+def _without_browser(browser: str, rest: Sequence[str]) -> list[str]:
+    return [] if browser or any(word.startswith("-m") for word in rest) else ["-m", "not browser"]
+
+
+def soak(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    """What takes minutes: the modules of tests/soak. None is named `test_…`, so that `test` leaves them out."""
+    folder = ROOT / "tests" / "soak"
+    known = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    if arguments.name and arguments.name not in known:
+        raise UserError(f"There is no soak test {arguments.name}.", f"Known: {', '.join(known) or 'none yet'}.")
+    modules = [str(folder / f"{name}.py") for name in known if arguments.name in (None, name)]
+    if not modules:
+        raise UserError("There are no soak tests.", f"They would be in {folder}.")
+    argv = [sys.executable, "-m", "pytest", *PLUGIN, "--timeout=3600", *modules, *rest]
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
+        options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
+        with Stack(options) as stack:
+            stack.start()
+            return _pytest(stack.supervisor, argv, stack.state / "services.json", "")

@@ -1,0 +1,37 @@
+"""`run.py up`: the services alone, in the foreground, for `test --reuse` and for looking around."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import NoReturn
+
+from devcluster.processes.console import UserError, note, say
+from devcluster.processes.paths import ROOT
+from devcluster.services.stack import Options, Stack
+
+STATE = ROOT / ".run" / "up"
+
+
+def up(arguments: argparse.Namespace) -> None:
+    # Throwaway data, so an earlier run's is not worth its surprises.
+    options = Options(state=STATE, hardware=arguments.hardware, kubeconfig=arguments.kubeconfig, fresh=True)
+    with Stack(options) as stack:
+        stack.start()
+        note("All services are up; Ctrl-C stops them.")
+        say(f"  described in    {STATE / 'services.json'}")
+        say(f"  kubectl         --kubeconfig {stack.services['kubeconfigs']['admin']}")
+        say("  inner loop      python3 run.py test --reuse -k WORDS")
+        watch(stack)
+
+
+def watch(stack: Stack) -> NoReturn:
+    """Until a signal comes, or a service ends by itself."""
+    while True:
+        for gone in stack.supervisor.ended():
+            raise UserError(
+                f"{gone.command.name} ended by itself (exit {gone.process.returncode}). Its last lines:\n"
+                f"{gone.last_lines()}",
+                f"The whole log is {gone.log}; start again.",
+            )
+        time.sleep(0.5)

@@ -1,0 +1,1 @@
+"""A small client for the Kubernetes API, with independent eyes: calls, list and watch, definitions, kubeconfigs."""

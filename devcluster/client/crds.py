@@ -1,0 +1,41 @@
+"""CustomResourceDefinitions: put them there, and know when the API server really serves them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+
+RESOURCE = "apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def put(api: Api, definition: Json) -> None:
+    """Apply. A server that was stopped within seconds of a definition's creation never finishes establishing it, not
+    even after a restart; such a one has no objects yet and is made anew.
+    """
+    name = definition["metadata"]["name"]
+    found = api.find(RESOURCE, name)
+    if found is not None and not _established(found):
+        api.delete(RESOURCE, name)
+        deadline = time.monotonic() + 30
+        while api.find(RESOURCE, name) is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+    api.apply(definition)
+
+
+def served(api: Api, version: str, kinds: Iterable[str]) -> bool:
+    """Discovery lists them all: clients look there once, and give up on a kind that is missing."""
+    try:
+        resources = api.request("GET", f"/apis/{version}")["resources"]
+    except ApiError as error:
+        if error.status in (404, 503):
+            return False
+        raise
+    return set(kinds) <= {resource["kind"] for resource in resources}
+
+
+def _established(definition: Json) -> bool:
+    conditions = definition.get("status", {}).get("conditions", ())
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)

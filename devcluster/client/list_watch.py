@@ -1,0 +1,64 @@
+"""List and watch, for as long as wanted: every object once, then what happens to it."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+
+from devcluster.client.kube import Api, ApiError, Watch
+from devcluster.client.types import Json
+
+RETRY_S = 1.0
+WATCH_S = 300.0
+
+
+class ListWatch:
+    """Iterate over (type, object): ADDED or MODIFIED for what is there, DELETED for what went, also while not watching.
+
+    Outages of the API server are waited out. `stop()` from any thread ends the iteration.
+    """
+
+    def __init__(self, api: Api, resource: str, *, namespace: str = "", labels: str = "", fields: str = "") -> None:
+        self.api = api
+        self.resource = resource
+        self._where = {"namespace": namespace, "labels": labels, "fields": fields}
+        self._seen: dict[str, Json] = {}  # by uid
+        self._stopping = threading.Event()
+        self._watch: Watch | None = None
+
+    def __iter__(self) -> Iterator[tuple[str, Json]]:
+        while not self._stopping.is_set():
+            try:
+                yield from self._once()
+            except (ApiError, OSError, http.client.HTTPException, ValueError):
+                self._stopping.wait(RETRY_S)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._watch is not None:
+            self._watch.stop()
+
+    def _once(self) -> Iterator[tuple[str, Json]]:
+        page = self.api.list_page(self.resource, **self._where)
+        present = {obj["metadata"]["uid"] for obj in page["items"]}
+        for uid in self._seen.keys() - present:
+            yield "DELETED", self._seen.pop(uid)
+        for obj in page["items"]:
+            yield self._note("MODIFIED" if obj["metadata"]["uid"] in self._seen else "ADDED", obj)
+        version = page["metadata"]["resourceVersion"]
+        while not self._stopping.is_set():
+            self._watch = self.api.watch(self.resource, **self._where, resource_version=version, timeout_s=WATCH_S)
+            if self._stopping.is_set():  # stop() came before there was a watch to stop
+                self._watch.stop()
+            for kind, obj in self._watch:
+                version = obj["metadata"]["resourceVersion"]
+                if kind != "BOOKMARK":
+                    yield self._note(kind, obj)
+
+    def _note(self, kind: str, obj: Json) -> tuple[str, Json]:
+        if kind == "DELETED":
+            self._seen.pop(obj["metadata"]["uid"], None)
+        else:
+            self._seen[obj["metadata"]["uid"]] = obj
+        return kind, obj

@@ -1,0 +1,7 @@
+"""An object of Kubernetes as plain JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = dict[str, Any]

@@ -1,0 +1,1 @@
+"""The embedded Kubernetes: programs, certificates, control plane, Kueue, kwok, simulated hardware, identities."""

@@ -1,0 +1,187 @@
+"""Simulated hardware: `hardware/*.yaml` → nodes that kwok plays, DRA slices, device and storage classes.
+
+    load(Api(kubeconfig), "mixed")
+
+Loading again makes the cluster equal to the file: nodes that an earlier file brought and this one does not name go
+away. Nodes that somebody else made are left alone.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devcluster.client import yaml_files
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+
+DIRECTORY = Path(__file__).with_name("hardware")
+FAKE = {"kwok.x-k8s.io/node": "fake"}
+# Which hardware file brought a node or a slice: what `load` may take away again.
+ORIGIN = "devcluster/hardware"
+NODE_INFO = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "osImage": "Ubuntu 24.04.3 LTS",
+    "kernelVersion": "6.8.0-87-generic",
+    "containerRuntimeVersion": "containerd://2.1.5",
+    "kubeletVersion": "v1.36.3",
+}
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a file says, as Kubernetes objects. Slices lack only the uid of their node."""
+
+    nodes: tuple[Json, ...]
+    slices: tuple[Json, ...]
+    objects: tuple[Json, ...]
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in DIRECTORY.glob("*.yaml"))
+
+
+def read(name: str) -> Hardware:
+    content = yaml_files.read(DIRECTORY / f"{name}.yaml")
+    groups = [(node, group) for group in content["nodes"] for node in _names_of(group)]
+    return Hardware(
+        nodes=tuple(_node(node, group, origin=name) for node, group in groups),
+        slices=tuple(_slice(node, group["slice"], origin=name) for node, group in groups if "slice" in group),
+        objects=tuple(content.get("objects", ())),
+    )
+
+
+def load(api: Api, name: str = "mixed") -> Hardware:
+    """Make the cluster have the hardware of file `name`: about 20 requests. Nodes are Ready once kwok has looked."""
+    hardware = read(name)
+    for obj in hardware.objects:
+        api.apply(obj)
+    uids = {node["metadata"]["name"]: _put_node(api, node) for node in hardware.nodes}
+    for resource_slice in hardware.slices:
+        _put_slice(api, resource_slice, node_uid=uids[resource_slice["spec"]["nodeName"]])
+    _remove_others(api, "resource.k8s.io/v1/resourceslices", {s["metadata"]["name"] for s in hardware.slices})
+    _remove_others(api, "v1/nodes", set(uids))
+    return hardware
+
+
+def unready(api: Api) -> list[str]:
+    """Names of simulated nodes that are not Ready yet."""
+    return [
+        node["metadata"]["name"]
+        for node in api.list("v1/nodes")
+        if ORIGIN in node["metadata"].get("annotations", {})
+        and not any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", ()))
+    ]
+
+
+def node(name: str, *, devices: dict[str, int], labels: Json | None = None, **group: Any) -> Json:
+    """One more node, for a test that needs hardware of its own; `load` leaves it alone. Hand it to `add`."""
+    group = {"capacity": {"cpu": 64, "memory": "256Gi", "pods": 110}} | group
+    return _node(name, {"labels": [labels or {}], "devices": devices, **group}, origin="")
+
+
+def add(api: Api, node: Json) -> None:
+    _put_node(api, node)
+
+
+# from YAML to objects
+
+
+def _names_of(group: Json) -> list[str]:
+    return [group["name"].replace("{n}", str(n)) for n in range(1, group.get("count", 1) + 1)]
+
+
+def _node(name: str, group: Json, *, origin: str) -> Json:
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    for labels_of_set in group.get("labels", ()):
+        labels |= _flat(labels_of_set)
+    capacity = {key: str(value) for key, value in (group["capacity"] | group.get("devices", {})).items()}
+    allocatable = capacity | {key: str(value) for key, value in group.get("allocatable", {}).items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": FAKE | ({ORIGIN: origin} if origin else {})},
+        "spec": {"taints": group.get("taints", [])},
+        "status": {"capacity": capacity, "allocatable": allocatable, "nodeInfo": NODE_INFO},
+    }
+
+
+def _flat(labels: Json, prefix: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for key, value in labels.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
+
+
+def _slice(node_name: str, group: Json, *, origin: str) -> Json:
+    driver = group["driver"]
+    devices = [
+        {
+            "name": f"gpu-{minor}",
+            "attributes": {
+                key: value if isinstance(value, dict) else {"string": value}
+                for key, value in {**group["attributes"], **own, "uuid": _gpu_uuid(node_name, minor)}.items()
+            },
+            "capacity": {key: {"value": value} for key, value in group["capacity"].items()},
+        }
+        for minor, own in enumerate(group["devices"])
+    ]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": f"{node_name}-{driver}", "annotations": {ORIGIN: origin}},
+        "spec": {
+            "driver": driver,
+            "nodeName": node_name,
+            "pool": {"name": node_name, "generation": 1, "resourceSliceCount": 1},
+            "devices": devices,
+        },
+    }
+
+
+def _gpu_uuid(node_name: str, minor: int) -> str:
+    """The same card keeps its identity however often it is loaded."""
+    return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'gpu-{minor}.{node_name}')}"
+
+
+# from objects to the cluster
+
+
+def _put_node(api: Api, node: Json) -> str:
+    """Create the node, or bring an existing one in line; its uid.
+
+    A node is created *with* its status, as a kubelet registers: kwok gives one without allocatable a thousand CPUs.
+    """
+    name = node["metadata"]["name"]
+    try:
+        return str(api.create(node)["metadata"]["uid"])
+    except ApiError as error:
+        if error.status != 409:
+            raise
+    old = api.get("v1/nodes", name)
+    labels = dict.fromkeys(old["metadata"]["labels"]) | node["metadata"]["labels"]
+    # Taints that the node controller set (not ready, unreachable) are its own business and come back by themselves.
+    api.patch("v1/nodes", name, {"metadata": node["metadata"] | {"labels": labels}, "spec": node["spec"]})
+    sizes = {
+        key: dict.fromkeys(old["status"].get(key, {})) | node["status"][key] for key in ("capacity", "allocatable")
+    }
+    api.patch_status("v1/nodes", name, sizes)
+    return str(old["metadata"]["uid"])
+
+
+def _put_slice(api: Api, resource_slice: Json, *, node_uid: str) -> None:
+    """The node owns its slice, as with the real driver: it goes when the node goes."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": resource_slice["spec"]["nodeName"], "uid": node_uid}
+    api.apply(resource_slice | {"metadata": resource_slice["metadata"] | {"ownerReferences": [owner]}})
+
+
+def _remove_others(api: Api, resource: str, keep: set[str]) -> None:
+    for obj in api.list(resource):
+        if ORIGIN in obj["metadata"].get("annotations", {}) and obj["metadata"]["name"] not in keep:
+            api.delete(resource, obj["metadata"]["name"])

@@ -1,0 +1,181 @@
+"""Kueue's manager outside the cluster: CRDs and webhooks that point at a port here, its settings, its private root."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from devcluster.client import crds, yaml_files
+from devcluster.client.kube import Api, ApiError
+from devcluster.controlplane.components import ControlPlane
+from devcluster.processes.console import UserError
+from devcluster.processes.private_files import write_private
+from devcluster.processes.supervisor import Command
+
+# What production is told too; only addresses and certificates differ here.
+SETTINGS = Path(__file__).parent.parent / "deploy" / "kueue" / "manager-config.yaml"
+CONVERTED = {"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}
+# Webhooks of kinds that exist here; the manifest lists those of a dozen other job operators too.
+WEBHOOKS = {"clusterqueue", "cohort", "resourceflavor", "workload", "job"}
+OUTSIDE = {"matchExpressions": [
+    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kueue-system"]}
+]}  # fmt: skip
+CONFIGURATIONS = {
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
+VISIBILITY = "/apis/visibility.kueue.x-k8s.io/v1beta2"
+
+
+@dataclass(frozen=True)
+class Kueue:
+    plane: ControlPlane
+
+    @property
+    def home(self) -> Path:
+        return self.plane.state / "kueue"
+
+    def install(self, api: Api) -> None:
+        """Definitions first; the webhooks only once the manager answers, or nothing could be written meanwhile."""
+        for manifest in sorted((self.plane.programs.directory / "kueue/crd").glob("*.yaml")):
+            definition = yaml_files.read(manifest)
+            if definition["spec"]["names"]["plural"] in CONVERTED:
+                client = {"url": self._url("/convert"), "caBundle": self.plane.pki.ca_bundle}
+                webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+                definition["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+            crds.put(api, definition)
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
+        name = "kueue-visibility-server"
+        # ExternalName: the aggregator then dials loopback itself, which no EndpointSlice may hold.
+        spec = {
+            "type": "ExternalName",
+            "externalName": "localhost",
+            "ports": [{"port": self.plane.ports["visibility"]}],
+        }
+        metadata = {"name": name, "namespace": "kueue-system"}
+        api.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+        service = {"name": name, "namespace": "kueue-system", "port": self.plane.ports["visibility"]}
+        api.apply(
+            {
+                "apiVersion": "apiregistration.k8s.io/v1",
+                "kind": "APIService",
+                "metadata": {"name": "v1beta2.visibility.kueue.x-k8s.io"},
+                "spec": {
+                    "group": "visibility.kueue.x-k8s.io",
+                    "version": "v1beta2",
+                    "groupPriorityMinimum": 100,
+                    "versionPriority": 100,
+                    "insecureSkipTLSVerify": True,
+                    "service": service,
+                },
+            }
+        )
+
+    def install_webhooks(self, api: Api) -> None:
+        for configuration in yaml_files.read_all(self.plane.programs.directory / "kueue/webhook/manifests.yaml"):
+            configuration["metadata"]["name"] = "kueue-" + configuration["metadata"]["name"]
+            kept = [hook for hook in configuration["webhooks"] if hook["name"][1:].removesuffix(".kb.io") in WEBHOOKS]
+            for hook in kept:
+                url = self._url(hook["clientConfig"]["service"]["path"])
+                hook["clientConfig"] = {"url": url, "caBundle": self.plane.pki.ca_bundle}
+                if hook["name"].endswith("job.kb.io"):
+                    hook["namespaceSelector"] = OUTSIDE
+            configuration["webhooks"] = kept
+            api.apply(configuration)
+
+    def command(self) -> Command:
+        certificates = self.home / "certificates"
+        certificates.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(self.plane.pki.cert("server"), certificates / "tls.crt")
+        write_private(certificates / "tls.key", self.plane.pki.key("server").read_text())
+        settings = self.home / "manager.yaml"
+        write_private(settings, yaml.safe_dump(self._settings(certificates)))
+        # The private root holds no resolver and no other programs: the manager is static and talks to loopback only.
+        argv = [self.plane.programs["kueue"], f"--config={settings}", f"--kubeconfig={self.plane.kubeconfig('admin')}"]
+        script = self.home / "in-private-root.sh"
+        write_private(script, self._script(certificates, [str(word) for word in argv]))
+        argv = [*private_root(), "sh", str(script)]
+        return Command("kueue", argv, env=self.plane.environment, ready=self._ready, ready_within_s=60)
+
+    def serving(self, api: Api) -> bool:
+        """Webhook, conversion and queue positions all answer."""
+        try:
+            api.request("GET", f"{VISIBILITY}/clusterqueues/none/pendingworkloads")
+        except ApiError as error:
+            return error.status == 404 and "none" in str(error.body.get("message", ""))
+        return True
+
+    def _url(self, path: str) -> str:
+        return f"https://127.0.0.1:{self.plane.ports['kueue-webhook']}{path}"
+
+    def _ready(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.plane.ports["kueue-health"], timeout=2)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()
+
+    def _settings(self, certificates: Path) -> dict[str, Any]:
+        settings = yaml_files.read(SETTINGS)
+        ports = self.plane.ports
+        settings["leaderElection"] = {"leaderElect": False}
+        settings["internalCertManagement"] = {"enable": False}
+        settings["health"] = {"healthProbeBindAddress": f"127.0.0.1:{ports['kueue-health']}"}
+        settings["metrics"]["bindAddress"] = f"127.0.0.1:{ports['kueue-metrics']}"
+        settings["webhook"] = {"host": "127.0.0.1", "port": ports["kueue-webhook"], "certDir": str(certificates)}
+        settings["visibilityServer"] = {"bindAddress": "127.0.0.1", "bindPort": ports["visibility"]}
+        # A burst of Jobs in a test would otherwise wait for the client instead of the cluster.
+        settings["clientConnection"] = {"qps": 200, "burst": 400}
+        return settings
+
+    def _script(self, certificates: Path, argv: list[str]) -> str:
+        """The manager insists on two fixed paths below /; a private root has them without touching this machine's."""
+        root = self.home / "root"
+        root.mkdir(mode=0o700, exist_ok=True)
+        seen = {self.plane.state.resolve(), self.plane.programs.directory.resolve()}
+        lines = [
+            "set -e",
+            "PATH=$PATH:/usr/sbin:/sbin",
+            f"R={shlex.quote(str(root))}",
+            'mount -t tmpfs -o mode=700 tmpfs "$R"',
+        ]
+        for path in ("/proc", "/dev", *sorted(str(path) for path in seen)):
+            quoted = shlex.quote(path)
+            lines += [f'mkdir -p "$R"{quoted}', f'mount --rbind {quoted} "$R"{quoted}']
+        for path in ("/visibility", "/etc/kueue/metrics/certs"):
+            lines += [f'mkdir -p "$R"{path}', f'cp {shlex.quote(str(certificates))}/tls.* "$R"{path}']
+        lines.append('mkdir -p "$R/tmp"')
+        lines.append('exec chroot "$R" ' + " ".join(shlex.quote(word) for word in argv))
+        return "\n".join(lines) + "\n"
+
+
+def private_root() -> list[str]:
+    """How to get a mount namespace here: root needs no user namespace for it, a plain user does."""
+    tries = [["unshare", "--user", "--map-root-user", "--mount"]]
+    if os.geteuid() == 0:
+        tries.insert(0, ["unshare", "--mount"])
+    for argv in tries:
+        probe = [*argv, "sh", "-c", "mount -t tmpfs tmpfs /tmp"]
+        try:
+            if subprocess.run(probe, capture_output=True, timeout=20, check=False).returncode == 0:
+                return argv
+        except FileNotFoundError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    raise UserError(
+        "Kueue needs a private view of the file system, and this machine allows neither mount nor user namespaces.",
+        "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1 and "
+        "kernel.apparmor_restrict_unprivileged_userns=0), run as root, or use a cluster of your own with --kubeconfig.",
+    )

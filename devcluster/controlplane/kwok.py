@@ -1,0 +1,74 @@
+"""kwok plays the kubelets of the simulated nodes, and is the endpoint that the API server asks for their logs."""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.client import crds, yaml_files
+from devcluster.client.kube import MERGE, Api
+from devcluster.controlplane.components import ControlPlane
+from devcluster.processes.supervisor import Command
+
+POD_STAGES = Path(__file__).with_name("kwok") / "pods.yaml"
+NODE_STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
+CUSTOM = ("logs", "clusterlogs")
+# The annotation that a node is simulated by.
+SIMULATED = "kwok.x-k8s.io/node"
+
+
+@dataclass(frozen=True)
+class Kwok:
+    plane: ControlPlane
+
+    @property
+    def kubelet_url(self) -> str:
+        return f"https://127.0.0.1:{self.plane.ports['kubelet']}"
+
+    def install(self, api: Api) -> None:
+        for plural in CUSTOM:
+            path = self.plane.programs.directory / f"kwok/crd/kwok.x-k8s.io_{plural}.yaml"
+            crds.put(api, yaml_files.read(path))
+        self._move_nodes(api)
+
+    def command(self) -> Command:
+        stages = self.plane.state / "kwok-stages.yaml"
+        parts = [(self.plane.programs.directory / "kwok/stage" / name).read_text() for name in NODE_STAGES]
+        parts.append(POD_STAGES.read_text())
+        stages.write_text("\n---\n".join(parts))
+        flags = {
+            "kubeconfig": self.plane.kubeconfig("admin"),
+            "config": stages,
+            "manage-all-nodes": "false",
+            "manage-nodes-with-annotation-selector": f"{SIMULATED}=fake",
+            "node-lease-duration-seconds": 40,
+            "enable-crds": "Logs,ClusterLogs",
+            "node-ip": "127.0.0.1",
+            "node-port": self.plane.ports["kubelet"],
+            "tls-cert-file": self.plane.pki.cert("server"),
+            "tls-private-key-file": self.plane.pki.key("server"),
+            # One port speaks both: HTTPS as the nodes' kubelet, HTTP for health.
+            "server-address": f"127.0.0.1:{self.plane.ports['kubelet']}",
+        }
+        argv = [self.plane.programs["kwok"], *(f"--{name}={value}" for name, value in flags.items())]
+        return Command("kwok", argv, ready=self._ready)
+
+    def _ready(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.plane.ports["kubelet"], timeout=2)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()
+
+    def _move_nodes(self, api: Api) -> None:
+        """Nodes kept from an earlier start remember its kubelet port; kwok itself corrects it minutes later."""
+        endpoints = {"kubeletEndpoint": {"Port": self.plane.ports["kubelet"]}}
+        for node in api.list("v1/nodes"):
+            known = node.get("status", {}).get("daemonEndpoints")
+            if SIMULATED in node["metadata"].get("annotations", {}) and known not in (None, endpoints):
+                body = {"status": {"daemonEndpoints": endpoints}}
+                api.patch("v1/nodes", node["metadata"]["name"], body, subresource="status", content_type=MERGE)

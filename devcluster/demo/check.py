@@ -1,0 +1,230 @@
+"""`run.py demo --check`: the thin path, walked by a program as a person's browser and as an API client.
+
+Every step is believed only when an independent client with an administrator's eyes sees it in the cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from devcluster.client.kube import Api
+from devcluster.demo import environment
+from devcluster.demo.http_client import BrowserSession, Page
+from devcluster.demo.notebook_client import compute
+from devcluster.demo.observer import KUEUE, ClusterObserver
+from devcluster.processes.console import UserError, elapsed, note, say
+from devcluster.services.stack import Options
+
+TEAM = "team-a"
+# The class that the path asks for, by what its nodes say; any other with the same resource would do.
+PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
+# Intel's plugin counts who may read the cards' gauges by the same means.
+NOT_CARDS = {"gpu.intel.com/monitoring"}
+
+
+def check(arguments: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
+        options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
+        with environment.started(options, port=arguments.port) as (stack, portal, accounts):
+            cast = {account["name"]: account for account in accounts}
+            path = ThinPath(portal.url, portal.notebooks_domain, cast, stack.admin)
+            try:
+                path.walk()
+            except AssertionError as error:
+                logs = environment.keep_logs(stack)
+                raise UserError(f"Not true: {error}", f"The logs are kept in {logs}.") from error
+    say("\nEvery step was seen in the cluster.")
+    return 0
+
+
+class ThinPath:
+    def __init__(self, url: str, notebooks_domain: str, accounts: dict[str, dict[str, Any]], admin: Api) -> None:
+        self.admin = admin
+        self.seen = ClusterObserver(admin, TEAM)
+        self.notebooks_domain = notebooks_domain
+        self.accounts = accounts
+        self.alice, self.dana = BrowserSession(url), BrowserSession(url)
+        self.alice_api = BrowserSession(url, token=accounts["Alice"]["token"])
+        self.dana_api = BrowserSession(url, token=accounts["Dana"]["token"])
+        self.slug = ""  # of the class
+        self.steps = 0
+
+    def walk(self) -> None:
+        self._step("Alice and Dana sign in; nobody else gets in", self.sign_in)
+        self._step("the catalog has a class for every GPU resource of the nodes", self.look_at_catalog)
+        self._step(f"Alice asks for {UNITS} units", self.ask)
+        self._step("Dana decides", self.decide)
+        self._step("namespace, quota, limits, network policies, rights and queue are in the cluster", self.provisioned)
+        self._step("Alice launches a notebook; it queues, is admitted and starts", self.launch)
+        self._step("her home page shows it live, and Kueue counts its unit", self.home)
+        self._step("she opens it through the gateway and the kernel answers 6*7", self.open)
+        self._step("a stranger's browser gets nowhere near it", self.stranger)
+        self._step("she stops it; the GPU is free again", self.stop)
+        self._step("the same by API token: declare, start, wait, stop", self.by_token)
+
+    def _step(self, what: str, do: Callable[[], None]) -> None:
+        began = time.monotonic()
+        do()
+        self.steps += 1
+        note(f"{self.steps:2}. {what} ({elapsed(time.monotonic() - began)})")
+
+    # the steps
+
+    def sign_in(self) -> None:
+        anonymous = BrowserSession(self.alice.base).get(f"/teams/{TEAM}")
+        assert anonymous.form(having="password"), "a page was shown to nobody"
+        for visitor, name in ((self.alice, "Alice"), (self.dana, "Dana")):
+            account = self.accounts[name]
+            page = visitor.get("/login")
+            form = page.form(having="password")
+            user_field = "username" if "username" in form.fields else "email"
+            landed = visitor.submit(page, form, **{user_field: account["email"], "password": account["password"]})
+            _ok(landed)
+            assert "password" not in {name for one in landed.forms() for name in one.fields}, f"{name} is not signed in"
+
+    def look_at_catalog(self) -> None:
+        seen = {
+            resource
+            for node in self.admin.list("v1/nodes")
+            for resource, amount in node["status"]["allocatable"].items()
+            if "/" in resource and resource not in NOT_CARDS and amount != "0"
+        }
+        classes = self._json(self.alice_api.api("GET", "/api/v1/classes?limit=100"))["items"]
+        missing = seen - {one["resource"] for one in classes}
+        assert seen, "no node has a GPU"
+        assert not missing, f"no class for {', '.join(sorted(missing))}"
+        found = [one for one in classes if one["resource"] == RESOURCE and one["product"] == PRODUCT]
+        whole = [one for one in found if one["partition"] == "none" and one["sharing"] == "none"]
+        assert whole, f"no class of whole {PRODUCT} cards"
+        self.slug = whole[0]["slug"]
+        words = _ok(self.alice.get("/catalog")).words()
+        assert whole[0]["name"] in words, f"the catalog page does not name {whole[0]['name']}"
+
+    def ask(self) -> None:
+        page = _ok(self.alice.get(f"/teams/{TEAM}/requests/new"))
+        form = page.form(having=f"units-{self.slug}")
+        filed = self.alice.submit(
+            page, form, **{f"units-{self.slug}": str(UNITS), "justification": "Two cards to learn."}
+        )
+        _ok(filed)
+        self.request_path = filed.url
+        assert filed.url.rsplit("/", 1)[1].isdigit(), f"not filed: {filed.words()[:300]}"
+        assert self.seen.nominal(RESOURCE) == 0, "quota before a decision"
+
+    def decide(self) -> None:
+        page = _ok(self.dana.get(self.request_path))
+        form = page.form(action="/decide")
+        decided = self.dana.submit(page, form, decision="approve", reason="Enough cards are free.")
+        _ok(decided)
+        state = self._json(self.dana_api.api("GET", f"/api/v1/requests/{self.request_path.rsplit('/', 1)[1]}"))["state"]
+        assert state == "approved", f"the request is {state}"
+
+    def provisioned(self) -> None:
+        self.seen.until(f"{UNITS} units in the ClusterQueue", lambda: self.seen.nominal(RESOURCE) == UNITS)
+        for resource in (
+            "v1/resourcequotas",
+            "v1/limitranges",
+            "networking.k8s.io/v1/networkpolicies",
+            "rbac.authorization.k8s.io/v1/rolebindings",
+            f"{KUEUE}/localqueues",
+        ):
+            self.seen.until(resource, partial(self.admin.list, resource, namespace=TEAM))
+        queue = self.seen.until(
+            "an active ClusterQueue", lambda: self.seen.condition(f"{KUEUE}/clusterqueues", TEAM, "Active")
+        )
+        assert queue["reason"] == "Ready", f"the ClusterQueue says {queue['message']}"
+        labels = self.admin.get("v1/namespaces", TEAM)["metadata"]["labels"]
+        assert labels.get("pod-security.kubernetes.io/enforce") == "restricted", "the namespace does not restrict pods"
+        hard = self.admin.get("v1/resourcequotas", "gpu-portal", namespace=TEAM)["spec"]["hard"]
+        assert int(hard.get(f"requests.{RESOURCE}", 0)) >= UNITS, f"the ResourceQuota allows {hard}"
+
+    def launch(self) -> None:
+        self.live = self.alice.listen(f"/live/{TEAM}")  # as her open home page does
+        page = _ok(self.alice.get(f"/teams/{TEAM}/launch"))
+        form = page.form(having="gpu_class")
+        typed = {"name": "first", "kind": "notebook", "gpu_class": self.slug, "units": "1", "image": "JupyterLab"}
+        launched = _ok(self.alice.submit(page, form, **typed))
+        assert launched.url.endswith(f"/teams/{TEAM}/workloads/first"), f"not launched: {launched.words()[:300]}"
+        job = self.seen.until("the Job", lambda: self.seen.job("first"))
+        workload = self.seen.until("admission by Kueue", lambda: self.seen.admitted(job))
+        assert workload["spec"]["queueName"] == "gpu-portal", "another queue"
+        pod = self.seen.until("a ready pod", lambda: self.seen.ready_pod("first"))
+        node = self.admin.get("v1/nodes", pod["spec"]["nodeName"])
+        assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == PRODUCT, "on another kind of node"
+        self.seen.until("the notebook as ready on its page", lambda: self._phase("first") == "ready")
+
+    def home(self) -> None:
+        words = _ok(self.alice.get("/")).words()
+        assert "first" in words, f"the home page does not name the notebook: {words[:300]}"
+        self.seen.until("the notebook on her open page", lambda: f"/teams/{TEAM}/workloads/first" in self.live.text)
+        self.live.close()
+        assert self.seen.used(RESOURCE) == 1, f"Kueue counts {self.seen.used(RESOURCE)} units"
+
+    def open(self) -> None:
+        page = _ok(self.alice.get(f"/teams/{TEAM}/workloads/first"))
+        opened = _ok(self.alice.submit(page, page.form(action="/open")))
+        host = opened.url.split("/")[2]
+        assert host.endswith(self.notebooks_domain), f"opened at {host}"
+        assert "jupyter" in opened.text.lower(), f"this is not JupyterLab: {opened.words()[:200]}"
+        self.token = self.seen.notebook_token("first")
+        told = opened.url + str(opened.headers) + opened.text
+        assert self.token not in told, "the notebook's token is in the address, a header or the page"
+        answer = compute(self.alice, opened, "6*7")
+        assert answer == "42", f"the kernel answered {answer!r}"
+        self.notebook_url = opened.url
+        log = self.admin.raw("GET", f"/api/v1/namespaces/{TEAM}/pods/{self.seen.pod_name('first')}/log")
+        assert log[0] == 200, f"its log cannot be read through the API server: {log}"
+        assert b"jupyter" in log[1].lower(), f"this is another log: {log[1][:200]!r}"
+
+    def stranger(self) -> None:
+        """Even whoever has the notebook's token needs the gateway's cookie."""
+        charlie, with_token = BrowserSession(self.alice.base), BrowserSession(self.alice.base, token=self.token)
+        for visitor, url in ((charlie, self.notebook_url), (with_token, f"{self.notebook_url}?token={self.token}")):
+            refused = visitor.request("GET", url)
+            assert refused.status in (302, 303, 401, 403, 404), f"{refused.status} without the gateway's cookie"
+        by_token = BrowserSession(self.alice.base, token=self.accounts["Charlie"]["token"])
+        found = by_token.api("GET", f"/api/v1/workloads/first?tenant={TEAM}")
+        assert found.status == 404, f"Charlie gets {found.status}"
+
+    def stop(self) -> None:
+        page = _ok(self.alice.get(f"/teams/{TEAM}/workloads/first"))
+        _ok(self.alice.submit(page, page.form(action="/stop")))
+        self._gone("first")
+
+    def by_token(self) -> None:
+        wanted = {"kind": "notebook", "gpu_class": self.slug, "units": 1, "image": "JupyterLab"}
+        path = f"/api/v1/workloads/second?tenant={TEAM}"
+        declared = self.alice_api.api("PUT", path, wanted)
+        again = self.alice_api.api("PUT", path, wanted)
+        assert (declared.status, again.status) == (201, 200), f"declared: {declared.status}, again: {again.status}"
+        started = self.alice_api.api("POST", f"/api/v1/workloads/second/runs?tenant={TEAM}")
+        assert started.status == 201, f"{started.status}: {started.text[:300]}"
+        waited = self._json(self.alice_api.api("GET", f"{path}&wait=60&until=ready"))
+        assert waited["status"]["phase"] == "ready", f"after waiting it is {waited['status']}"
+        assert self.seen.ready_pod("second"), "no ready pod in the cluster"
+        stopped = self.alice_api.api("POST", f"/api/v1/workloads/second/stop?tenant={TEAM}")
+        assert stopped.status == 202, f"{stopped.status}: {stopped.text[:300]}"
+        self._gone("second")
+
+    def _gone(self, workload: str) -> None:
+        self.seen.until("the Job's end", lambda: self.seen.job(workload) is None)
+        self.seen.until("the pod's end", lambda: not self.seen.of("v1/pods", workload))
+        self.seen.until("the units' return", lambda: self.seen.used(RESOURCE) == 0)
+
+    def _phase(self, workload: str) -> str:
+        found = self._json(self.alice_api.api("GET", f"/api/v1/workloads/{workload}?tenant={TEAM}"))
+        return str(found["status"]["phase"])
+
+    def _json(self, page: Page) -> Any:
+        return _ok(page).json()
+
+
+def _ok(page: Page) -> Page:
+    assert page.status == 200, f"{page.url} answered {page.status}: {page.words()[:300]}"
+    return page

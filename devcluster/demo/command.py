@@ -1,0 +1,98 @@
+"""`run.py demo`: everything on one machine, with people and data to try it with."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from devcluster.demo import scenarios
+from devcluster.demo.environment import STATES, started, write_description
+from devcluster.demo.scenarios import EVERYDAY, Scenario
+from devcluster.processes.console import UserError, elapsed, note, say
+from devcluster.processes.ports import is_free
+from devcluster.services.portal import Portal
+from devcluster.services.stack import Options, Stack
+
+PORT = 8000
+RESTARTS_PER_MINUTE = 5
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    scenario = scenarios.scenario_named(arguments.scenario)
+    _refuse_beside(scenario, arguments)
+    arguments.hardware = arguments.hardware or scenario.hardware
+    if arguments.check:
+        from devcluster.demo import check
+
+        return check.check(arguments)
+    began = time.monotonic()
+    options = Options(
+        state=STATES / scenario.folder,
+        hardware=arguments.hardware,
+        kubeconfig=arguments.kubeconfig,
+        unsafe=False,
+        fresh=arguments.fresh,
+        notebooks_at_once=scenario.notebooks,
+    )
+    with started(options, port=_port(arguments.port), scenario=scenario) as (stack, portal, accounts):
+        _introduce(scenario, portal, accounts, time.monotonic() - began)
+        _watch(stack, portal, accounts)
+    return 0
+
+
+def _refuse_beside(scenario: Scenario, arguments: argparse.Namespace) -> None:
+    """A scenario brings its hardware; the check walks the everyday demo."""
+    given = {"--hardware": arguments.hardware, "--kubeconfig": arguments.kubeconfig, "--check": arguments.check}
+    beside = [flag for flag, value in given.items() if value]
+    if scenario != EVERYDAY and beside:
+        raise UserError(
+            f"The scenario {scenario.name} brings its own simulated nodes and people.",
+            f"Leave out {' and '.join(beside)}, or leave out --scenario.",
+        )
+
+
+def _port(wanted: int | None) -> int | None:
+    """None: a free one."""
+    if wanted is not None:
+        if not is_free(wanted):
+            raise UserError(f"Port {wanted} is in use on this machine.", "Choose another with --port, or leave it out.")
+        return wanted
+    if is_free(PORT):
+        return PORT
+    note(f"Port {PORT} is in use; taking a free one (choose one with --port)")
+    return None
+
+
+def _introduce(scenario: Scenario, portal: Portal, accounts: list[dict[str, Any]], seconds: float) -> None:
+    say(f"\nReady after {elapsed(seconds)}:  {portal.url}\n")
+    if scenario.about:
+        say(f"{scenario.about}\n")
+    for account in accounts:
+        role = account["role"] + (f", {account['tenant']}" if account["tenant"] else "")
+        say(f"  {account['email']:22} {account['password']:28} {role}")
+    say("\nThree things to try:")
+    for number, text in enumerate(scenario.to_try, start=1):
+        say(f"  {number}. {text.format(url=portal.url)}")
+    again = " ".join(["demo", *(["--scenario", scenario.name] if scenario.name else []), "--fresh"])
+    say(f"\nCtrl-C stops everything; the data is kept until `{again}`.")
+
+
+def _watch(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
+    """Processes of the portal are started again, as a service manager would do; anything else ends the demo."""
+    restarts: list[float] = []
+    commands = {command.name: command for command in portal.commands()}
+    while True:
+        for gone in stack.supervisor.ended():
+            name, code = gone.command.name, gone.process.returncode
+            restarts = [at for at in restarts if time.monotonic() - at < 60] + [time.monotonic()]
+            if name not in commands or len(restarts) > RESTARTS_PER_MINUTE:
+                raise UserError(
+                    f"{name} ended by itself (exit {code}). Its last lines:\n{gone.last_lines()}",
+                    f"The whole log is {gone.log}; start the demo again, its data is kept.",
+                )
+            note(f"{name} ended (exit {code}); starting it again")
+            stack.supervisor.stop(name)
+            stack.supervisor.start(commands[name])
+            write_description(stack, portal, accounts)
+        time.sleep(0.5)

@@ -1,0 +1,145 @@
+"""The morning when 36 of 32 cards are asked for: what each team holds, and what it has launched by then.
+
+Training began in the evening and serving runs for ever, all on whole cards. Then eight people open a notebook each, on
+whole cards too, by habit: four of them get one. Everything goes through the portal's own verbs, by those who would do
+it, and each step waits for what the cluster makes of the one before: the same four wait each time.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from devcluster.demo import quota_setup
+
+if TYPE_CHECKING:
+    from accounts.core.actor import Actor
+    from catalog.models import GpuClass
+    from workloads.launch.types import LaunchSpec
+
+CARD, SLICE, SHARE = "nvidia.com/gpu", "nvidia.com/mig-2g.20gb", "nvidia.com/gpu.shared"
+# By resource name: what each owner's team was granted before. All cards are promised, and they are lent when idle.
+HELD = (
+    ("alice", "vision", ((CARD, 16),), "Four trainings on a whole node each."),
+    ("charlie", "serving", ((CARD, 12), (SLICE, 12)), "Twelve models for everybody, on cards or on slices."),
+    ("bob", "lab", ((CARD, 4), (SHARE, 8)), "Notebooks of eight people, most of them on shares of a card."),
+)
+LENT = 4  # cards that one team may borrow
+TRAININGS = ("pretrain-1", "pretrain-2", "pretrain-3", "pretrain-4")
+MODELS = tuple(f"model-{number:02}" for number in range(1, 13))
+# In the order in which they come; the first four get a card.
+NOTEBOOKS = (
+    ("cell-tracking", "bob"),
+    ("retina-seg", "erin"),
+    ("speech-align", "bob"),
+    ("tokenizer-study", "erin"),
+    ("seg-ablation", "bob"),
+    ("lora-check", "erin"),
+    ("mask-review", "bob"),
+    ("label-noise", "erin"),
+)
+HAVE_ONE = 4
+WITHIN_S = 180.0
+LOOKS_EVERY_S = 0.1
+
+
+def fill_cluster(by: Callable[[str], Actor]) -> None:
+    """Once: what somebody deleted or changed since stays so. `by`: a person of the cast, by name."""
+    from catalog.classes import actions as catalog
+    from tenants.models import QuotaLine
+
+    card = _class(CARD)
+    if not QuotaLine.objects.filter(gpu_class=card).exists():
+        catalog.edit_class(card.pk, by=by("olga"), borrowing_limit=LENT)
+    for owner, team, units, why in HELD:
+        lines = [(_class(resource).slug, number) for resource, number in units]
+        asked = QuotaLine.objects.filter(request__tenant__slug=team, gpu_class__slug__in=dict(lines))
+        if not asked.exists():
+            quota_setup.approve_request(quota_setup.file_request(team, lines, why, by=by(owner)), by=by("dana"))
+    _launch("vision", [(_training(name), by("alice")) for name in TRAININGS])
+    _launch("serving", [(_model(name), by("charlie")) for name in MODELS])
+    _launch("lab", [(_notebook(name), by(who)) for name, who in NOTEBOOKS[:HAVE_ONE]])
+    for name, who in NOTEBOOKS[HAVE_ONE:]:
+        _queue("lab", _notebook(name), by(who))
+
+
+def _class(resource: str) -> GpuClass:
+    from catalog.models import GpuClass
+
+    return GpuClass.objects.get(resource=resource, life_cycle=GpuClass.LifeCycle.ACTIVE)
+
+
+# ---- work ------------------------------------------------------------------------------------------------------------
+
+
+def _training(name: str) -> LaunchSpec:
+    from workloads.launch.options import Options
+    from workloads.launch.types import LaunchSpec
+
+    said = Options(checkpoints=True, run_hours=20)
+    command = ("torchrun", "--nproc-per-node=4", "pretrain.py")
+    return LaunchSpec(name, "job", _class(CARD).slug, 4, "PyTorch", command=command, options=said)
+
+
+def _model(name: str) -> LaunchSpec:
+    """It keeps nothing that an interruption could lose."""
+    from workloads.launch.options import Options
+    from workloads.launch.types import LaunchSpec
+
+    said = Options(checkpoints=True)
+    return LaunchSpec(name, "job", _class(CARD).slug, 1, "PyTorch", command=("python", "serve.py", name), options=said)
+
+
+def _notebook(name: str) -> LaunchSpec:
+    """With its files on a volume: it may move to another class without losing them."""
+    from workloads.launch.types import LaunchSpec
+
+    return LaunchSpec(name, "notebook", _class(CARD).slug, 1, "JupyterLab with PyTorch", volume=name, volume_gib=10)
+
+
+def _launch(team: str, wanted: Sequence[tuple[LaunchSpec, Actor]]) -> None:
+    """Together, until all of them have their cards."""
+    from workloads.models import Run
+
+    launched = [one.name for one, who in wanted if _begin(team, one, who)]
+    runs = Run.objects.filter(workload__tenant__slug=team, workload__name__in=launched)
+    _until(f"admission of {len(launched)} workloads of {team}", lambda: not runs.filter(admitted_at=None).exists())
+
+
+def _queue(team: str, wanted: LaunchSpec, by: Actor) -> None:
+    """Until it is in the queue, and a later one is behind it: Kueue's times are whole seconds."""
+    from django.utils import timezone
+
+    from cluster.models import MirrorJob, MirrorWorkload
+
+    if not _begin(team, wanted, by):
+        return
+
+    def is_behind() -> bool:
+        uids = MirrorJob.objects.filter(namespace=team, name=f"{wanted.name}-1").values("uid")
+        queued = MirrorWorkload.objects.filter(namespace=team, job_uid__in=uids).first()
+        return queued is not None and timezone.now() >= queued.created_at + timedelta(seconds=1)
+
+    _until(f"{wanted.name} in the queue of {team}", is_behind)
+
+
+def _begin(team: str, wanted: LaunchSpec, by: Actor) -> bool:
+    """False: it was launched at an earlier start."""
+    from workloads.launch import actions
+    from workloads.models import Workload
+
+    if Workload.objects.filter(tenant__slug=team, name=wanted.name).exists():
+        return False
+    actions.launch(team, wanted, by=by)
+    return True
+
+
+def _until(what: str, is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not is_so():
+        if time.monotonic() > deadline:
+            sys.exit(f"There was no {what} within {WITHIN_S:.0f} s. Start the demo again: it goes on from here.")
+        time.sleep(LOOKS_EVERY_S)

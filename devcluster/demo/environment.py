@@ -1,0 +1,100 @@
+"""The stack and the portal on it, seeded and reachable, as one context manager, and where it is described."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from devcluster.demo.scenarios import EVERYDAY, Scenario
+from devcluster.processes import private_files
+from devcluster.processes.console import UserError, step
+from devcluster.processes.paths import ROOT
+from devcluster.processes.supervisor import RunningProcess
+from devcluster.services import postgres
+from devcluster.services.portal import NAMES, Portal
+from devcluster.services.stack import Options, Stack
+
+STATES = ROOT / ".run"
+
+SEED_WITHIN_S = 300.0
+
+
+@contextmanager
+def started(
+    options: Options, *, port: int | None = None, scenario: Scenario = EVERYDAY
+) -> Iterator[tuple[Stack, Portal, list[dict[str, Any]]]]:
+    """The stack and the portal on it, seeded and reachable; all of it ends with the block."""
+    with Stack(options) as stack:
+        if port is not None:
+            stack.ports["gateway"] = port
+        stack.start(meanwhile=lambda: _begin_seed(stack, scenario))
+        portal = _portal(stack)
+        with step("Database tables and accounts"):
+            _end(stack.supervisor.finish("seed-people", within_s=SEED_WITHIN_S))
+        with step(f"The portal answers: {', '.join(NAMES)}"):
+            for command in portal.commands():
+                stack.supervisor.start(command)
+            stack.supervisor.until_ready(*NAMES)
+        with step("Catalog and demo data"):
+            _end(stack.supervisor.run(portal.seed("catalog", scenario.name), within_s=SEED_WITHIN_S))
+        accounts = json.loads((stack.state / "accounts.json").read_text())
+        write_description(stack, portal, accounts)
+        try:
+            yield stack, portal, accounts
+        finally:
+            for path in description_files(stack.state):
+                path.unlink(missing_ok=True)
+
+
+def keep_logs(stack: Stack) -> Path:
+    """Out of a state directory that goes away."""
+    kept = ROOT / ".run" / "log"
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(stack.log_dir, kept)
+    return kept
+
+
+def write_description(stack: Stack, portal: Portal, accounts: list[dict[str, Any]]) -> None:
+    """demo.json: what a person, a browser test or a script needs to know."""
+    stack.write()
+    content = {
+        "portal_url": portal.url,
+        "notebooks_domain": portal.notebooks_domain,
+        "kubeconfig": stack.services["kubeconfigs"]["admin"],
+        "accounts": accounts,
+        "database_url": portal.services["database_url"],
+        "redis_url": portal.services["redis_url"],
+        "process_ids": {**stack.supervisor.pids(), "supervisor": os.getpid()},
+    }
+    for path in description_files(stack.state):
+        private_files.write_private(path, json.dumps(content, indent=1))
+
+
+def description_files(state: Path) -> list[Path]:
+    """The demo's description lies where people look for it, a check's beside its own data only."""
+    own = state / "demo.json"
+    return [own, state.with_suffix(".json")] if state.parent == STATES.resolve() else [own]
+
+
+def _portal(stack: Stack) -> Portal:
+    services = dict(stack.services)
+    if not stack.options.database_url:
+        services["database_url"] = postgres.ensure_database(services["database_url"], "portal")
+    return Portal(stack.state, services, stack.ports, stack.programs["caddy"])
+
+
+def _begin_seed(stack: Stack, scenario: Scenario) -> None:
+    stack.supervisor.start(_portal(stack).seed("people", scenario.name))
+
+
+def _end(ran: RunningProcess) -> None:
+    if ran.process.returncode:
+        raise UserError(
+            f"{ran.command.name} failed. Its last lines:\n{ran.last_lines()}",
+            f"The whole log is {ran.log}. With --fresh the demo starts over without its data.",
+        )

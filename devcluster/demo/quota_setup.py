@@ -1,0 +1,34 @@
+"""Quota for demo data, by the portal's own verbs: an owner asks, an approver approves. Django has to be set up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accounts.core.actor import Actor
+    from tenants.models import QuotaRequest
+
+DAYS = 90
+
+
+def file_request(team: str, units: Collection[tuple[str, int]], why: str, *, by: Actor) -> QuotaRequest:
+    """`units`: by class slug, from now on."""
+    from django.utils import timezone
+
+    from tenants.requests import actions
+    from tenants.requests.types import RequestedLine
+
+    now = timezone.now()
+    ends = now + timedelta(days=DAYS)
+    lines = [RequestedLine(gpu_class=slug, units=number, starts=now, ends=ends) for slug, number in units]
+    return actions.file_request(team, lines=lines, justification=why, by=by)
+
+
+def approve_request(filed: QuotaRequest, *, by: Actor) -> None:
+    """Every line, as asked."""
+    from tenants.requests.decisions import actions as decision_actions
+    from tenants.requests.decisions.types import Decision
+
+    decision_actions.decide_request(filed.pk, [Decision(line.pk, approve=True) for line in filed.lines.all()], by=by)

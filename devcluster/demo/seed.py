@@ -1,0 +1,276 @@
+"""Demo data, put there as people would: accounts first, the catalog once the watcher has seen the nodes.
+
+    python -m devcluster.demo.seed people ACCOUNTS.json [SCENARIO]
+    python -m devcluster.demo.seed catalog ACCOUNTS.json [SCENARIO]
+
+Runs again at every start and adds what is missing. Passwords and tokens are kept in the accounts file (mode 0600); the
+database holds only their hashes.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import django
+from django.core.management import call_command
+
+from devcluster.demo import contention, quota_setup, scenarios
+from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
+from devcluster.processes.private_files import write_private
+
+if TYPE_CHECKING:
+    from accounts.core.actor import Actor
+    from accounts.models import User
+
+TOKEN_DAYS = 90
+MIRROR_WITHIN_S = 60.0
+# By resource name: what Charlie's team was granted before the demo begins, and what he asks for now.
+HELD = (("nvidia.com/gpu", 4), ("nvidia.com/mig-1g.10gb", 2))
+ASKED = (("nvidia.com/gpu", 6),)
+# What a new team may begin with: units of the smallest class of a kind, for hardware that has one.
+BUNDLES = (
+    (
+        "Research",
+        "To try things: shares of cards, and a small slice.",
+        90,
+        (("share", 2), ("slice", 1), ("storage", 200)),
+    ),
+    ("Training", "Whole cards.", 60, (("card", 2), ("storage", 500))),
+    ("Inference", "Slices with memory of their own, for services.", 180, (("slice", 2), ("storage", 50))),
+)
+# GiB that may be promised to all teams.
+STORAGE_GIB = 20_000
+# What is built for any CUDA 12 runs on drivers that offer 12.0 (docs.nvidia.com, minor version compatibility).
+IMAGES: dict[str, dict[str, str]] = {
+    "JupyterLab with PyTorch": {
+        "kind": "notebook",
+        "version": "2025-11-10",
+        "reference": "quay.io/jupyter/pytorch-notebook:cuda12-2025-11-10",
+        "contents": "JupyterLab, Python, PyTorch, CUDA 12",
+        "vendor": "nvidia",
+        "min_cuda": "12.0",
+    },
+    "JupyterLab": {
+        "kind": "notebook",
+        "version": "2025-11-10",
+        "reference": "quay.io/jupyter/scipy-notebook:2025-11-10",
+        "contents": "JupyterLab, Python, SciPy, pandas",
+    },
+    "PyTorch": {
+        "kind": "job",
+        "version": "2.9.1",
+        "reference": "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+        "contents": "Python, PyTorch, CUDA 12.8, cuDNN 9",
+        "vendor": "nvidia",
+        "min_cuda": "12.0",
+    },
+    "PyTorch for AMD": {
+        "kind": "job",
+        "version": "2.9.1",
+        "reference": "docker.io/rocm/pytorch:rocm7.1.1_ubuntu24.04_py3.12_pytorch_release_2.9.1",
+        "contents": "Python 3.12, PyTorch, ROCm 7.1.1",
+        "vendor": "amd",
+    },
+}
+# Of the class that MPS shares, where the hardware has one.
+TERMS = """\
+This class is a pilot. Several workloads run on one card at the same moment; each has its part of the memory.
+
+A fatal error of one of them can end the work of the others. Keep checkpoints, and run nothing that others wait for."""
+
+
+def main(what: str, file: Path, named: str = EVERYDAY.name) -> None:
+    django.setup()
+    scenario = scenarios.scenario_named(named)
+    if what == "people":
+        call_command("migrate", interactive=False, verbosity=0)
+        known = {account["name"]: account for account in json.loads(file.read_text())} if file.exists() else {}
+        write_private(file, json.dumps([_account(*one, known=known) for one in scenario.cast], indent=1))
+        _cluster_and_teams(scenario)
+    else:
+        _catalog(scenario)
+
+
+def _account(name: str, role: str, tenant: str, *, known: dict[str, Any]) -> dict[str, Any]:
+    from accounts.models import Role, User
+
+    roles = {"Dana": [Role.APPROVER], "Olga": [Role.OPERATOR, Role.ADMIN]}.get(name, [])
+    email = f"{name.lower()}@example.org"
+    account = known.get(name) or {"name": name, "email": email, "role": role, "tenant": tenant}
+    account.setdefault("password", f"{name.lower()}-{secrets.token_urlsafe(9)}")
+    user = User.objects.filter(email=email).first()
+    if user is None:
+        user = User.objects.create_user(
+            email=email,
+            name=name,
+            password=account["password"],
+            roles=[str(one) for one in roles],
+        )
+    account["token"] = _token(user, str(account.get("token", "")), is_admin=Role.ADMIN in roles)
+    return account
+
+
+def _token(user: User, known: str, *, is_admin: bool) -> str:
+    """The one of the start before, while it works; otherwise a new one."""
+    from django.utils import timezone
+
+    from accounts.api_tokens import actions, token_text
+    from accounts.core.actor import Actor
+    from accounts.models import ApiToken, Scope
+
+    text = token_text.parse_token(known)
+    works = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
+    if text is not None and works.filter(prefix=text.prefix).exists():
+        return known
+    scopes = [str(scope) for scope in Scope if scope != Scope.ADMIN or is_admin]
+    name = f"demo {secrets.token_hex(2)}"
+    by = Actor(user=user, via="page")
+    _, made = actions.create_token(name=name, scopes=scopes, expires_in_days=TOKEN_DAYS, by=by)
+    return made
+
+
+def _by(name: str) -> Actor:
+    """As that person does it on a page."""
+    from accounts.core.actor import Actor
+    from accounts.models import User
+
+    return Actor(user=User.objects.get(email=f"{name.lower()}@example.org"), via="page")
+
+
+def _cluster_and_teams(scenario: Scenario) -> None:
+    from django.conf import settings
+
+    from cluster.models import Cluster
+    from tenants.members import actions as member_actions
+    from tenants.models import ApproverFor, Membership, Tenant
+    from tenants.onboarding.teams import actions as team_actions
+
+    domain = settings.NOTEBOOKS_DOMAIN
+    cluster, _ = Cluster.objects.update_or_create(name=settings.CLUSTER_NAME, defaults={"notebooks_domain": domain})
+    ApproverFor.objects.get_or_create(user=_by("Dana").person, gpu_class=None)
+    owners = {team: name for name, role, team in scenario.cast if role == "owner"}
+    for slug, owner in owners.items():
+        if not Tenant.objects.filter(slug=slug).exists():
+            title = slug.replace("-", " ").title()
+            team_actions.create_tenant(slug=slug, name=title, owner=_by(owner).person, by=_by("Olga"), cluster=cluster)
+    for name, role, slug in scenario.cast:
+        person = _by(name).person
+        if role == "member" and not Membership.objects.filter(tenant__slug=slug, user=person).exists():
+            member_actions.add_member(slug, email=person.email, role=Membership.Role.MEMBER, by=_by(owners[slug]))
+
+
+def _catalog(scenario: Scenario) -> None:
+    """A class per kind of capacity that the watcher has seen, images to choose from, and what the scenario is about."""
+    from catalog.classes import actions as class_actions
+    from catalog.classes.proposals import actions as proposal_actions
+    from catalog.discovery import queries
+    from catalog.images import actions as image_actions
+    from catalog.models import GpuClass
+    from cluster.reads import queries as read_queries
+
+    olga = _by("Olga")
+    deadline = time.monotonic() + MIRROR_WITHIN_S
+    while (found := queries.discover_cluster(read_queries.current_cluster())) is None:
+        if time.monotonic() > deadline:
+            sys.exit(f"The watcher has not listed the cluster within {MIRROR_WITHIN_S:.0f} s.")
+        time.sleep(0.2)
+    proposal_actions.accept_proposals(list(found.proposals), by=olga)
+    for position, (name, values) in enumerate(IMAGES.items()):
+        image_actions.put_image(name=name, by=olga, position=10 * position + 10, **values)
+    for pilot in GpuClass.objects.filter(sharing=GpuClass.Sharing.MPS, terms_version=0):
+        class_actions.edit_class(pilot.pk, by=olga, terms_version=1, terms=TERMS)
+    _open_storage(scenario, olga)
+    _offer_bundles(olga)
+    if scenario == MORNING:
+        contention.fill_cluster(_by)
+    else:
+        _let_charlie_ask()
+
+
+def _open_storage(scenario: Scenario, olga: Actor) -> None:
+    """And some of it for teams that there are, so that notebooks have volumes; new ones have it from their bundles."""
+    from catalog.classes import actions as class_actions
+    from catalog.models import GpuClass
+
+    if GpuClass.objects.filter(interface=GpuClass.Interface.STORAGE).exists():
+        return
+    storage = class_actions.create_class(
+        slug="storage",
+        name="Team storage",
+        summary="For volumes of notebooks and jobs.",
+        interface=GpuClass.Interface.STORAGE,
+        promise_limit=STORAGE_GIB,
+        by=olga,
+    )
+    class_actions.activate(storage.pk, by=olga)
+    for name, team, gib in scenario.storage:
+        why = "Volumes for notebooks and checkpoints."
+        quota_setup.approve_request(
+            quota_setup.file_request(team, [(storage.slug, gib)], why, by=_by(name)), by=_by("Dana")
+        )
+
+
+def _offer_bundles(olga: Actor) -> None:
+    """And a share to be tried without a team, once: who takes that back finds it so after the next start."""
+    from catalog.classes import actions as class_actions
+    from catalog.models import GpuClass
+    from tenants.models import Bundle
+    from tenants.onboarding.bundles import actions as bundle_actions
+
+    none = GpuClass.Sharing.NONE
+    open_to_all = GpuClass.objects.filter(
+        life_cycle=GpuClass.LifeCycle.ACTIVE, visibility=GpuClass.Visibility.EVERYONE
+    ).exclude(interface__in=[GpuClass.Interface.NONE, GpuClass.Interface.STORAGE])
+    kinds = {
+        "storage": GpuClass.objects.filter(interface=GpuClass.Interface.STORAGE, life_cycle=GpuClass.LifeCycle.ACTIVE),
+        "share": open_to_all.exclude(sharing=none),
+        "slice": open_to_all.filter(sharing=none).exclude(partition="none"),
+        "card": open_to_all.filter(sharing=none, partition="none"),
+    }
+    if (share := kinds["share"].order_by("memory_mib", "slug").first()) and not Bundle.objects.exists():
+        class_actions.edit_class(share.pk, by=olga, starter=True, run_hours_limit=8, idle_stop_minutes=60)
+    for position, (name, summary, days, parts) in enumerate(BUNDLES, start=1):
+        found = [(kinds[kind].order_by("memory_mib", "slug").first(), units) for kind, units in parts]
+        lines = [(one.slug, units) for one, units in found if one is not None]
+        has_card = any(one is not None and not one.is_storage for one, _ in found)
+        if has_card and not Bundle.objects.filter(name=name).exists():
+            bundle_actions.put_bundle(
+                name=name, summary=summary, days=days, position=10 * position, lines=lines, by=olga
+            )
+
+
+def _let_charlie_ask() -> None:
+    """His team holds something already and asks for more: an approver finds a request to decide."""
+    from catalog.models import GpuClass
+    from tenants.models import Tenant
+
+    asked = Tenant.objects.get(slug="team-c").requests
+    if asked.exclude(lines__gpu_class__interface=GpuClass.Interface.STORAGE).exists():
+        return
+    charlie = _by("Charlie")
+    held = quota_setup.file_request("team-c", _lines(HELD), "Two trainings and two small notebooks.", by=charlie)
+    quota_setup.approve_request(held, by=_by("Dana"))
+    why = "The large model doubles next week: two more whole cards for the second replica."
+    quota_setup.file_request("team-c", _lines(ASKED), why, by=charlie)
+
+
+def _lines(wanted: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:
+    """Of the first exclusive class that is counted by each resource name; hardware without one is left out."""
+    from catalog.models import GpuClass
+
+    found = []
+    for resource, units in wanted:
+        exclusive = GpuClass.objects.filter(resource=resource, sharing=GpuClass.Sharing.NONE)
+        gpu_class = exclusive.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).first()
+        if gpu_class is not None:
+            found.append((gpu_class.slug, units))
+    return found
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

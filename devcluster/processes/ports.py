@@ -1,0 +1,69 @@
+"""The ports of one state directory: kept from start to start while they are free, so that kept data stays true."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+from pathlib import Path
+
+from devcluster.processes.console import UserError
+
+# Below Linux' range for outgoing connections, so that no such connection sits on a port between choosing and binding.
+_PORTS = range(20_000, 32_000)
+
+
+PORT_NAMES = (
+    "postgres", "redis", "etcd", "etcd-peer", "apiserver", "controller-manager", "scheduler",
+    "kueue-webhook", "kueue-health", "kueue-metrics", "visibility", "kubelet",
+    "web", "doors", "gateway", "gateway-admin",
+    "web-internal", "doors-internal", "worker-internal", "watcher-internal", "beat-internal",
+)  # fmt: skip
+
+
+def assign_ports(state: Path) -> dict[str, int]:
+    file = state / "ports.json"
+    try:
+        before: dict[str, int] = json.loads(file.read_text())
+    except (OSError, ValueError):
+        before = {}
+    taken: set[int] = set()
+    ports: dict[str, int] = {}
+    for name in PORT_NAMES:
+        known = before.get(name)
+        if known is not None and known not in taken and is_free(known):
+            taken.add(known)
+            ports[name] = known
+        else:
+            ports[name] = free_port(taken)
+    file.write_text(json.dumps(ports, indent=1))
+    return ports
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(taken: set[int] | None = None) -> int:
+    """A port on 127.0.0.1 that nobody listens on now and that is not in `taken`, which it joins."""
+    taken = set() if taken is None else taken
+    for _ in range(1000):
+        port = random.choice(_PORTS)
+        if port not in taken and is_free(port):
+            taken.add(port)
+            return port
+    raise UserError(
+        f"No free port between {_PORTS.start} and {_PORTS.stop} on 127.0.0.1.", "End some local servers and try again."
+    )
+
+
+def answers(port: int) -> bool:
+    """Somebody accepts connections there."""
+    with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+        return True

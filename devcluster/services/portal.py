@@ -1,0 +1,155 @@
+"""The portal's own processes as the demo runs them: the same commands and environment as in production."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from nacl.encoding import Base64Encoder
+from nacl.public import PrivateKey
+
+from devcluster.processes.paths import ROOT
+from devcluster.processes.ports import answers
+from devcluster.processes.private_files import write_private
+from devcluster.processes.supervisor import Command
+
+# What a process of the portal may see of our own environment; everything else it is told.
+PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LOG_LEVEL")
+CONNECTIONS = {
+    "web": {"DATABASE_POOL": "true"},
+    "doors": {"DATABASE_POOL": "true"},
+    "worker": {"DATABASE_CONN_MAX_AGE": "300"},
+}
+NAMES = ("web", "doors", "worker", "beat", "watcher", "gateway")
+
+
+@dataclass(frozen=True)
+class Portal:
+    state: Path
+    services: dict[str, Any]
+    ports: dict[str, int]
+    caddy: Path
+    workers: int = 2
+
+    @property
+    def url(self) -> str:
+        # Browsers resolve *.localhost to this machine by themselves.
+        return f"http://localhost:{self.ports['gateway']}"
+
+    @property
+    def notebooks_domain(self) -> str:
+        return f"notebooks.localhost:{self.ports['gateway']}"
+
+    def commands(self) -> list[Command]:
+        """In the order of their start."""
+        python = sys.executable
+        web = f"127.0.0.1:{self.ports['web']}"
+        gunicorn = [python, "-m", "gunicorn", "portal.wsgi:application", "--bind", web]
+        gunicorn += ["--workers", "2", "--threads", "4", "--graceful-timeout", "5", "--no-control-socket"]
+        uvicorn = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1"]
+        # One open stream would otherwise block the shutdown for ever.
+        uvicorn += ["--port", str(self.ports["doors"]), "--no-access-log", "--timeout-graceful-shutdown", "3"]
+        # As gunicorn.conf.py has it for web: the gateway lets go of an idle connection first.
+        uvicorn += ["--timeout-keep-alive", "75"]
+        celery = [python, "-m", "celery", "-A", "portal"]
+        worker = [*celery, "worker", "-P", "prefork", "-Q", "people,background", "--concurrency", str(self.workers)]
+        worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        caddy = [self.caddy, "run", "--config", "deploy/Caddyfile", "--adapter", "caddyfile"]
+        return [
+            self._command("web", gunicorn),
+            self._command("doors", uvicorn, identity="doors", notebooks=True),
+            self._command("worker", worker, identity="worker", notebooks=True),
+            self._command("beat", [*celery, "beat"]),
+            self._command("watcher", [python, "manage.py", "watch_cluster"], identity="watcher"),
+            Command("gateway", caddy, env=self._gateway(), cwd=ROOT, ready=lambda: answers(self.ports["gateway"])),
+        ]
+
+    def seed(self, what: str, scenario: str = "") -> Command:
+        """`people` makes the tables and accounts, `catalog` what needs the watcher's eyes."""
+        argv = [sys.executable, "-m", "devcluster.demo.seed", what, self.state / "accounts.json", scenario]
+        return Command(f"seed-{what}", argv, env=self.environment("seed"), cwd=ROOT)
+
+    def environment(self, name: str, *, identity: str = "", notebooks: bool = False) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        told = {
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "PYTHONUNBUFFERED": "1",
+            "SECRET_KEY": self._secret("secret_key"),
+            "DATABASE_URL": self.services["database_url"],
+            "REDIS_URL": self.services["redis_url"],
+            "ALLOWED_HOSTS": "localhost,127.0.0.1",
+            "PORTAL_URL": self.url,
+            "NOTEBOOKS_DOMAIN": self.notebooks_domain,
+            "EMAIL_URL": f"filemail:///{self.state / 'mail'}",
+            "INTERNAL_PORT": str(self.ports.get(f"{name}-internal", 0)),
+            "BEAT_SCHEDULE_FILE": str(self.state / "beat"),
+            "WORKER_CONCURRENCY": str(self.workers),
+        }
+        told |= CONNECTIONS.get(name, {})
+        if notebooks:
+            told["NOTEBOOK_TOKEN_KEY"] = self._secret("notebook_token_key")
+        if name in ("web", "worker"):
+            told |= self._sealing_key(name)
+        if name == "web":
+            second_factor_key = hashlib.sha256(self._secret("second_factor_key").encode()).digest()
+            told["SECOND_FACTOR_KEY"] = base64.b64encode(second_factor_key).decode()
+        if identity:
+            told["PORTAL_KUBECONFIG"] = self.services["kubeconfigs"][identity]
+        return kept | told
+
+    def _command(self, name: str, argv: list[str], **identity: Any) -> Command:
+        # At SIGTERM they end once their requests and tasks are done.
+        env = self.environment(name, **identity)
+        ready = partial(self._is_ready, name)
+        return Command(name, argv, env=env, cwd=ROOT, ready=ready, stop_within_s=12, stops_with="portal")
+
+    def _is_ready(self, name: str) -> bool:
+        """What an orchestrator would ask: database, Redis and migrations are as this process needs them."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[f"{name}-internal"], timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except http.client.HTTPException:
+            return False
+        finally:
+            connection.close()
+
+    def _gateway(self) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in ("PATH", "TMPDIR") if key in os.environ}
+        home = str(self.state / "caddy")
+        return kept | {
+            "HOME": home,
+            "XDG_DATA_HOME": home,
+            "XDG_CONFIG_HOME": home,
+            "GATEWAY_ADDRESS": f"http://:{self.ports['gateway']}",
+            "WEB_UPSTREAM": f"127.0.0.1:{self.ports['web']}",
+            "DOORS_UPSTREAM": f"127.0.0.1:{self.ports['doors']}",
+            "PORTAL_HOST": urlsplit(self.url).netloc,
+            "NOTEBOOKS_DOMAIN": self.notebooks_domain,
+        }
+
+    def _sealing_key(self, name: str) -> dict[str, str]:
+        """Web seals what a team keeps, the worker opens it: each has its half of the pair."""
+        pair = PrivateKey(hashlib.sha256(self._secret("secrets_key").encode()).digest())
+        if name == "web":
+            return {"SECRETS_PUBLIC_KEY": pair.public_key.encode(Base64Encoder).decode()}
+        return {"SECRETS_PRIVATE_KEY": pair.encode(Base64Encoder).decode()}
+
+    def _secret(self, name: str) -> str:
+        """Kept beside the data that it signs, so that sessions and tickets outlive a restart."""
+        path = self.state / "secrets.json"
+        known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        if name not in known:
+            known[name] = secrets.token_urlsafe(48)
+            write_private(path, json.dumps(known))
+        return known[name]

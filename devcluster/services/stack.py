@@ -1,0 +1,215 @@
+"""What the portal needs around it, as one object: PostgreSQL, Redis, a control plane with hardware, identities.
+
+Used by every command and by tests that need a control plane of their own:
+
+    with Stack(Options(state=tmp_path)) as stack:
+        stack.start()
+        Api(stack.services["kubeconfigs"]["admin"])
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from devcluster.client import crds
+from devcluster.client.kube import Api, ApiError
+from devcluster.controlplane import components, hardware, identities, pki, programs
+from devcluster.controlplane.components import ControlPlane
+from devcluster.controlplane.external import ExternalCluster
+from devcluster.controlplane.kueue import Kueue, private_root
+from devcluster.controlplane.kwok import Kwok
+from devcluster.controlplane.programs import Programs
+from devcluster.processes import lock, ports, private_files
+from devcluster.processes.console import UserError, step
+from devcluster.processes.paths import ROOT
+from devcluster.processes.supervisor import Command, Supervisor
+from devcluster.services import postgres, redis
+
+KUEUE_KINDS = {"Workload", "ClusterQueue", "LocalQueue", "Cohort", "ResourceFlavor", "Topology", "AdmissionCheck"}
+
+
+@dataclass(frozen=True)
+class Options:
+    state: Path
+    hardware: str = "mixed"
+    unsafe: bool = True  # throwaway data: no fsync
+    notebooks: bool = True
+    notebooks_at_once: int = 6
+    fresh: bool = False  # forget what an earlier run kept
+    # existing services instead of embedded ones
+    kubeconfig: Path | None = None
+    database_url: str = field(default_factory=lambda: os.environ.get("DATABASE_URL", ""))
+    redis_url: str = field(default_factory=lambda: os.environ.get("REDIS_URL", ""))
+
+
+class Stack:
+    def __init__(self, options: Options) -> None:
+        if options.hardware not in hardware.names():
+            known = ", ".join(hardware.names())
+            raise UserError(f"There is no simulated hardware {options.hardware}.", f"Known: {known}.")
+        self.options = options
+        self.state = options.state.resolve()
+        self._lock = lock.lock_state(self.state)
+        if options.fresh:
+            _forget(self.state)
+        self.log_dir = self.state / "log"
+        self.supervisor = Supervisor(self.log_dir, hold=[self._lock.fileno()])
+        self.ports = ports.assign_ports(self.state)
+        self.services: dict[str, Any] = {}
+        self._programs: Programs | None = None
+
+    def __enter__(self) -> Stack:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.supervisor.stop_all()
+        if self.options.unsafe:
+            postgres.forget(self.state)
+        (self.state / "services.json").unlink(missing_ok=True)
+        self._lock.close()
+
+    @property
+    def programs(self) -> Programs:
+        if self._programs is None:
+            self._programs = programs.find_or_build(self.supervisor)
+        return self._programs
+
+    @property
+    def admin(self) -> Api:
+        return Api(self.services["kubeconfigs"]["admin"], timeout_s=30)
+
+    def start(self, *, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Everything up and usable; returns what services.json says. `meanwhile` is called once the stores are ready:
+        what it starts runs beside the start of the cluster, which waits more than it works.
+        """
+        self.start_stores()
+        self.services |= {"log_dir": str(self.log_dir), "bin_dir": str(self.programs.bin), "notebooks": False}
+        if meanwhile is not None:
+            meanwhile()
+        if self.options.kubeconfig is not None:
+            cluster = self._use_existing(self.options.kubeconfig)
+        else:
+            cluster = self._start_cluster()
+        with step("Identities of worker, watcher and doors, as deploy/ ships them"):
+            identities.install(self.admin)
+            written = identities.write_kubeconfigs(self.admin, cluster, self.state / "kubeconfig")
+            self.services["kubeconfigs"] |= {name: str(path) for name, path in written.items()}
+            identities.await_rights(written)
+        if self.options.notebooks and self.options.kubeconfig is None:
+            self._start_notebooks()
+        self.write()
+        return self.services
+
+    def write(self) -> None:
+        self.services["pids"] = {**self.supervisor.pids(), "supervisor": os.getpid()}
+        private_files.write_private(self.state / "services.json", json.dumps(self.services, indent=1))
+
+    def start_stores(self) -> dict[str, Any]:
+        """PostgreSQL and Redis alone, and where they are."""
+        _ = self.programs
+        with step("PostgreSQL and Redis are ready"):
+            database_url, redis_url = self._start_stores()
+        self.services = {"database_url": database_url, "redis_url": redis_url, "state_dir": str(self.state)}
+        return self.services
+
+    def _start_stores(self) -> tuple[str, str]:
+        options, started = self.options, []
+        database_url, redis_url = options.database_url, options.redis_url
+        if not redis_url:
+            command, redis_url = redis.command(self.state, self.ports["redis"])
+            started.append(self.supervisor.start(command).command.name)
+        if not database_url:
+            prefix, binaries, data = postgres.prepare(self.supervisor, self.state)
+            command = postgres.command(
+                prefix, binaries, data, state=self.state, port=self.ports["postgres"], unsafe=options.unsafe
+            )
+            started.append(self.supervisor.start(command).command.name)
+            database_url = postgres.url(self.state, self.ports["postgres"])
+        if started:
+            self.supervisor.until_ready(*started)
+        return database_url, redis_url
+
+    def _start_cluster(self) -> dict[str, object]:
+        private_root()  # raises where this machine does not allow it: better now than after ten seconds
+        plane = ControlPlane(
+            self.programs, pki.make(self.state / "pki"), self.state, self.ports, unsafe=self.options.unsafe
+        )
+        plane.write_kubeconfigs()
+        kwok, kueue = Kwok(plane), Kueue(plane)
+        self.services["kubeconfigs"] = {"admin": str(plane.kubeconfig("admin"))}
+        self.services |= {"api_server_url": plane.url, "kubelet_url": kwok.kubelet_url}
+        with step("API server, controllers and scheduler are ready"):
+            self._run(plane.etcd())
+            self._run(plane.apiserver())
+            _until("The API server", lambda: components.has_default_roles(self.admin), within_s=30)
+            both = plane.controller_manager(), plane.scheduler()
+            for command in both:
+                self.supervisor.start(command)
+        api = self.admin
+        kwok.install(api)
+        self.supervisor.start(kwok.command())
+        kueue.install(api)
+        _until("Kueue's definitions", lambda: crds.served(api, "kueue.x-k8s.io/v1beta2", KUEUE_KINDS), within_s=30)
+        with step("Kueue is ready"):
+            self._run(kueue.command())
+            kueue.install_webhooks(api)
+            _until("Kueue's queue positions", lambda: kueue.serving(api), within_s=30)
+        self.supervisor.until_ready(*(command.name for command in both), "kwok")
+        with step(f"Simulated hardware: {self.options.hardware}"):
+            hardware.load(api, self.options.hardware)
+            _until("The simulated nodes", lambda: not hardware.unready(api), within_s=60)
+        return {"server": plane.url, "certificate-authority-data": plane.pki.ca_bundle}
+
+    def _use_existing(self, kubeconfig: Path) -> dict[str, object]:
+        existing = ExternalCluster(kubeconfig)
+        existing.check()
+        self.services["kubeconfigs"] = {"admin": str(kubeconfig.resolve())}
+        self.services |= {"api_server_url": existing.url, "kubelet_url": ""}
+        return existing.cluster
+
+    def _start_notebooks(self) -> None:
+        """A process of its own, so that it dies and restarts apart from the rest. It plays storage too."""
+        argv = [sys.executable, "-m", "devcluster.notebooks", "--kubeconfig", self.services["kubeconfigs"]["admin"]]
+        argv += ["--data-dir", str(self.state / "notebooks"), "--log-dir", str(self.log_dir / "notebooks")]
+        argv += ["--limit", str(self.options.notebooks_at_once)]
+        with step("Notebook runner started"):
+            self._run(Command("notebooks", argv, cwd=ROOT, stop_within_s=15))
+        self.services["notebooks"] = True
+
+    def _run(self, command: Command) -> None:
+        self.supervisor.start(command)
+        self.supervisor.until_ready(command.name)
+
+
+def _forget(state: Path) -> None:
+    postgres.forget(state)
+    for path in state.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in ("lock", "ports.json"):
+            path.unlink()
+
+
+def _until(what: str, true: Callable[[], bool], *, within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    last: Exception | None = None
+    while time.monotonic() < deadline:
+        try:
+            if true():
+                return
+        except (ApiError, OSError) as error:
+            last = error
+        time.sleep(0.05)
+    raise UserError(
+        f"{what} did not become ready within {within_s:.0f} s{f': {last}' if last else ''}.",
+        "The logs are in the log folder of the state directory; on a busy machine, try again.",
+    )

@@ -1,0 +1,134 @@
+"""The same as a page, as one call: which of the API's addresses shows what a page shows, or does what its form does.
+
+Addresses are URI templates: `{slug}` is taken from the page's own address, `{?tenant,state}` from it or from the page's
+filters, where they are there, `{?gpu_class=class}` where the page's filter has another name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.http import HttpRequest
+from django.utils import timezone
+
+V1 = "/api/v1"
+PAGE_CALLS = {
+    "all-tokens": f"{V1}/tokens?owner=everybody",
+    "catalog": f"{V1}/classes",
+    "catalog-choose": f"{V1}/classes",
+    "catalog-compare": f"{V1}/classes",
+    "class": f"{V1}/classes/{{slug}}",
+    "cluster": f"{V1}/cluster",
+    "deputies": f"{V1}/deputies",
+    "grants": f"{V1}/tenants/{{tenant}}/grants",
+    "history": f"{V1}/events{{?tenant,verb,row}}",
+    "home": f"{V1}/me",
+    "inbox": f"{V1}/inbox{{?tenant=team,gpu_class=class,group}}",
+    "launch-link": f"{V1}/tenants",
+    "people": f"{V1}/people{{?q,role}}",
+    "person": f"{V1}/people/{{pk}}",
+    "queue": f"{V1}/queue{{?gpu_class=class,tenant=team,reason}}",
+    "request": f"{V1}/requests/{{pk}}",
+    "requests": f"{V1}/requests{{?tenant,state}}",
+    "secrets": f"{V1}/secrets{{?tenant}}",
+    "start": f"{V1}/joins",
+    "team": f"{V1}/tenants/{{tenant}}",
+    "team-history": f"{V1}/events{{?tenant,verb,row}}",
+    "team-images": f"{V1}/registries{{?tenant}}",
+    "team-request": f"{V1}/team-requests",
+    "team-tokens": f"{V1}/tenants/{{tenant}}/tokens",
+    "tenant-home": f"{V1}/tenants/{{tenant}}/live",
+    "volumes": f"{V1}/volumes{{?tenant}}",
+    "workload-change": f"{V1}/workloads/{{name}}{{?tenant}}",
+    "workloads": f"{V1}/workloads{{?tenant}}",
+}
+# Pages that are a form for a request: the kind of its line. What is to be filled in is in capital letters.
+REQUEST_FORMS = {"request-new": "base", "grant-reclaim": "reclaim"}
+# Pages that are a form for something else.
+CREATE_FORMS = {"person-new": (f"{V1}/people", {"email": "ADDRESS", "name": "NAME"})}
+PAGES_WITHOUT_CALL = {
+    "account": "about passwords, second factors and sessions, which no token may touch",
+    "api-docs": "describes the calls",
+    "api-schema": "is one",
+    "catalog-changes": "not in the API: how definitions of classes changed; the events of each are",
+    "health": "not in the API: for operators in front of a screen; programs read the metrics",
+    "launch": "has a call of its own, from what is in its form",
+    "live": "a stream for pages; calls wait with ?wait=",
+    "livez": "a probe",
+    "login": "the way to a session; calls have tokens",
+    "mfa_authenticate": "the way to a session; calls have tokens",
+    "next-steps": "a part of a page; in the API a part of the workload's status",
+    "node": "not in the API: the cluster has one, kubectl",
+    "nodes": "not in the API: the cluster has one, kubectl",
+    "password-code": "the way to a session; calls have tokens",
+    "oidc-back": "the way to a session; calls have tokens",
+    "open": "leads to a notebook in a browser",
+    "readyz": "a probe",
+    "second-factor": "about a session's own proof",
+    "styleguide": "about the pages themselves",
+    "tokens": "has a call of its own, to try a token",
+    "workload": "has a call of its own, which waits",
+    "workload-actions": "a part of a page",
+    "workload-giving-back": "a part of a page",
+    "workload-log": "is in the API under this address",
+    "workload-next-steps": "a part of a page; in the API a part of the workload's status",
+}
+PERIOD = timedelta(days=90)
+NAMES = re.compile(r"\{(\??)([\w,=]+)\}")
+TOKEN = '-H "Authorization: Bearer $TOKEN"'
+
+
+def curl_for_page(request: HttpRequest) -> str:
+    """The call of the page that is asked for; "" where it has none."""
+    match = request.resolver_match
+    if match is None or request.method != "GET":
+        return ""
+    name, own = match.url_name or "", {key: str(value) for key, value in match.kwargs.items()}
+    if name in REQUEST_FORMS:
+        return curl("POST", f"{V1}/requests", body=_asked(own["tenant"], REQUEST_FORMS[name]))
+    if name in CREATE_FORMS:
+        address, body = CREATE_FORMS[name]
+        return curl("POST", address, body=body)
+    return curl("GET", PAGE_CALLS[name], {**request.GET.dict(), **own}) if name in PAGE_CALLS else ""
+
+
+def _asked(tenant: str, kind: str) -> dict[str, Any]:
+    day = (timezone.now() + PERIOD).date()
+    if kind == "reclaim":
+        line = {"kind": kind, "gpu_class": "CLASS", "units": 1, "starts_at": f"{day}T00:00:00Z"}
+    else:
+        line = {"gpu_class": "CLASS", "units": 1, "ends_at": f"{day}T23:59:59Z"}
+    return {"tenant": tenant, "justification": "WHY", "lines": [line]}
+
+
+def curl(
+    method: str, template: str, values: dict[str, str] | None = None, *, body: Any = None, is_open: bool = False
+) -> str:
+    """As text for a shell, with $PORTAL and $TOKEN. Without `values` the parameters of the path stay as they are."""
+    address = _quoted(template if values is None else expand_template(template, values))
+    parts = ["curl" if method == "GET" else f"curl -X {method}", *([] if is_open else [TOKEN])]
+    if body is None:
+        return " ".join([*parts, address])
+    text = shlex.quote(json.dumps(body, indent=2, ensure_ascii=False))
+    return " \\\n  ".join([*parts, "-H 'Content-Type: application/json'", address, f"-d {text}"])
+
+
+def expand_template(template: str, values: dict[str, str]) -> str:
+    def expanded(found: re.Match[str]) -> str:
+        if not found[1]:
+            return quote(values[found[2]], safe="")
+        names = [name.split("=") for name in found[2].split(",")]
+        query = {name[0]: values[name[-1]] for name in names if values.get(name[-1])}
+        return f"?{urlencode(query)}" if query else ""
+
+    return NAMES.sub(expanded, template)
+
+
+def _quoted(path: str) -> str:
+    """Everything in it is encoded, so that nothing but `$PORTAL` means anything to a shell."""
+    return f'"$PORTAL{path}"' if re.search(r"[?&{}]", path) else f"$PORTAL{path}"

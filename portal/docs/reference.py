@@ -1,0 +1,204 @@
+"""/api/: the contract as a page for people, without anybody's data and without anybody else's script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from portal.docs.curl_examples import V1, curl
+
+# First parts of addresses, in the order of the page. One that is not here comes last, under its own name.
+THEMES = {
+    "Workloads": ("workloads", "volumes", "secrets", "registries"),
+    "Asking for quota": ("requests", "bundles", "team-requests", "trials"),
+    "Teams and people": ("tenants", "joins", "invitations"),
+    "Catalog and cluster": ("classes", "images", "capacity", "cluster"),
+    "Deciding and operating": ("inbox", "deputies", "queue", "people"),
+    "Account": ("me", "tokens", "events"),
+    "Contract": ("openapi.json",),
+}
+BOUNDS = {
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minimum": "from {}",
+    "maximum": "to {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "maxProperties": "at most {} names",
+    "pattern": "as {}",
+    "format": "{}",
+    "default": "default {}",
+}
+# Said by the type already, or of no use to people.
+UNSAID = {("format", "double"), ("format", "int64"), ("minLength", 1), ("default", "")}
+Part = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FieldDoc:
+    name: str
+    kind: str
+    link: str  # name of a thing that has its own table; "": a plain value
+    bounds: str
+    is_needed: bool
+    text: str
+    place: str = ""  # path, query or header
+
+
+@dataclass(frozen=True)
+class ResponseDoc:
+    status: str
+    text: str
+    link: str
+    headers: list[str]
+    example: str
+
+
+@dataclass(frozen=True)
+class OperationDoc:
+    id: str
+    method: str
+    path: str
+    summary: str
+    text: str
+    scopes: list[str]  # one of them is enough; empty: no token
+    parameters: list[FieldDoc]
+    body: list[FieldDoc]
+    answers: list[ResponseDoc]
+    refusals: list[ResponseDoc]
+    curl: str
+
+    @property
+    def curl_id(self) -> str:
+        """Of the element; the call's own is the target of links."""
+        return f"curl-{self.id}"
+
+    @property
+    def short(self) -> str:
+        return self.path.removeprefix(V1)
+
+
+def operations_by_theme(contract: Part) -> dict[str, list[OperationDoc]]:
+    """The operations of each, in the order of its addresses' first parts."""
+    by_tag: dict[str, list[OperationDoc]] = {}
+    for path, operations in contract["paths"].items():
+        for method, operation in operations.items():
+            by_tag.setdefault(operation["tags"][0], []).append(_operation(contract, method, path, operation))
+    found = {title: [one for tag in tags for one in by_tag.pop(tag, [])] for title, tags in THEMES.items()}
+    return {**found, **{tag.replace("-", " ").capitalize(): rest for tag, rest in by_tag.items()}}
+
+
+def fields_by_schema(contract: Part) -> dict[str, list[FieldDoc]]:
+    """Every schema that answers link to, by name, with its fields."""
+    schemas: dict[str, Part] = contract["components"]["schemas"]
+    found = {}
+    for name, schema in sorted(schemas.items()):
+        if fields := schema.get("properties"):
+            needed = schema.get("required", ())
+            found[name] = [_field(schemas, key, one, key in needed) for key, one in fields.items()]
+    return found
+
+
+def _operation(contract: Part, method: str, path: str, operation: Part) -> OperationDoc:
+    schemas: dict[str, Part] = contract["components"]["schemas"]
+    media = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    told = [_answer(contract, status, answer) for status, answer in operation["responses"].items()]
+    parameters = [
+        _field(schemas, one["name"], one["schema"], one.get("required", False), one.get("description", ""), one["in"])
+        for one in operation.get("parameters", [])
+    ]
+    scopes = [one["token"][0] for one in operation.get("security", []) if "token" in one]
+    return OperationDoc(
+        id=operation["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=operation["summary"],
+        text=operation.get("description", ""),
+        scopes=scopes,
+        parameters=parameters,
+        body=list(_body(schemas, media.get("schema", {}))),
+        answers=[one for one in told if one.status.startswith("2")],
+        refusals=[one for one in told if not one.status.startswith("2")],
+        curl=curl(method.upper(), path, body=media.get("example"), is_open=not scopes),
+    )
+
+
+def _answer(contract: Part, status: str, answer: Part) -> ResponseDoc:
+    while "$ref" in answer:
+        answer = contract["components"]["responses"][answer["$ref"].rpartition("/")[2]]
+    media: Part = next(iter(answer.get("content", {}).values()), {})
+    example = json.dumps(media["example"], indent=2, ensure_ascii=False) if "example" in media else ""
+    is_refusal = not status.startswith("2")
+    link = "" if is_refusal else _link(contract["components"]["schemas"], media.get("schema", {}))
+    headers = [name for name in answer.get("headers", {}) if name != "X-Request-ID"]
+    return ResponseDoc(status, answer.get("description", ""), link, headers, example)
+
+
+def _body(schemas: dict[str, Part], schema: Part, path: str = "") -> Iterator[FieldDoc]:
+    """The fields of what is sent, with those inside them: `lines[].units`."""
+    schema = _resolved(schemas, schema)
+    for key, one in schema.get("properties", {}).items():
+        if one.get("readOnly"):
+            continue
+        inner = _resolved(schemas, one)
+        within, items = (f"{path}{key}[].", inner["items"]) if "items" in inner else (f"{path}{key}.", inner)
+        yield _field(schemas, f"{path}{key}", one, key in schema.get("required", ()))
+        yield from _body(schemas, items, within)
+
+
+def _resolved(schemas: dict[str, Part], schema: Part) -> Part:
+    """Through references and the one alternative beside null, with what stands beside them."""
+    while True:
+        choices = [one for one in schema.get("allOf") or schema.get("oneOf") or [] if one != {"type": "null"}]
+        if "$ref" in schema:
+            schema = {**schemas[schema["$ref"].rpartition("/")[2]], **{k: v for k, v in schema.items() if k != "$ref"}}
+        elif choices:
+            beside = {key: value for key, value in schema.items() if key not in ("allOf", "oneOf")}
+            schema = {**choices[0], **beside}
+        else:
+            return schema
+
+
+def _link(schemas: dict[str, Part], schema: Part) -> str:
+    """The thing that a field, or each item of a list, is."""
+    for one in [schema, schema.get("items", {}), *(schema.get("oneOf") or schema.get("allOf") or [])]:
+        name = str(one.get("$ref", "")).rpartition("/")[2]
+        if name and schemas[name].get("properties"):
+            return name
+    return ""
+
+
+def _field(
+    schemas: dict[str, Part], name: str, schema: Part, is_needed: bool, text: str = "", place: str = ""
+) -> FieldDoc:
+    whole = _resolved(schemas, schema)
+    kinds = whole["type"] if isinstance(whole.get("type"), list) else [whole.get("type", "object")]
+    kind = str(kinds[0])
+    if kind == "array":
+        inner = _resolved(schemas, whole.get("items", {}))
+        kind = "list of " + (" · ".join(map(str, inner["enum"])) if "enum" in inner else str(inner.get("type", "")))
+    elif "enum" in whole:
+        kind = " · ".join(str(one) or "empty" for one in whole["enum"] if one is not None)
+    may_be_null = "null" in kinds or {"type": "null"} in schema.get("oneOf", [])
+    said = [
+        words.format(_said(whole[key]))
+        for key, words in BOUNDS.items()
+        if key in whole and not isinstance(whole[key], list | dict) and (key, whole[key]) not in UNSAID
+    ]
+    return FieldDoc(
+        name=name,
+        kind=f"{kind} or null" if may_be_null else kind,
+        link=_link(schemas, schema),
+        bounds=", ".join(said),
+        is_needed=is_needed,
+        text=text or schema.get("description", ""),
+        place=place,
+    )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return json.dumps(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

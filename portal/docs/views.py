@@ -1,0 +1,47 @@
+"""/api/: the contract as a page for people, and as JSON; without anybody's data and without anybody else's script."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+from django.views.decorators.http import require_safe
+
+from portal.docs.contract import contract_text
+from portal.docs.curl_examples import V1, curl
+from portal.docs.reference import Part, fields_by_schema, operations_by_theme
+
+
+@require_safe
+def contract(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(contract_text(), content_type="application/vnd.oai.openapi+json")
+
+
+@require_safe
+def api_docs(request: HttpRequest) -> HttpResponse:
+    parts = {
+        "reference": _reference(),
+        "themes": list(operations_by_theme(_contract()).items()),
+        "begin": f"PORTAL={settings.PORTAL_URL}\nTOKEN=gpt_…\n{curl('GET', f'{V1}/me')}",
+    }
+    return render(request, "api_docs.html", parts)
+
+
+@functools.cache
+def _contract() -> Part:
+    found: Part = json.loads(contract_text())
+    return found
+
+
+@functools.cache
+def _reference() -> SafeString:
+    """The same for everybody, and a few hundred tables: rendered once in each process."""
+    contract = _contract()
+    parts = {"themes": list(operations_by_theme(contract).items()), "things": list(fields_by_schema(contract).items())}
+    # A template has escaped it.
+    return mark_safe(render_to_string("_api_reference.html", parts))

@@ -1,0 +1,11 @@
+"""The form of a server-sent event."""
+
+from __future__ import annotations
+
+STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
+
+
+def server_sent_event(name: str, html: bytes) -> bytes:
+    """One server-sent event; every line of the text is a line of data."""
+    data = b"".join(b"data: " + line + b"\n" for line in html.splitlines())
+    return b"event: " + name.encode() + b"\n" + (data or b"data:\n") + b"\n"

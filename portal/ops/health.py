@@ -1,0 +1,68 @@
+"""Does this process answer (/livez), and may it get requests (/readyz: database, Redis, migrations)?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import redis
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from portal.core import hints
+
+# Migrations are applied once and never taken back under a running process; looking costs 100 ms.
+_migrated = False
+
+
+@require_safe
+@never_cache
+def livez(request: HttpRequest) -> HttpResponse:
+    """Asks nobody: a process that cannot reach its database must not be restarted for that."""
+    return HttpResponse("alive\n", content_type="text/plain")
+
+
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> HttpResponse:
+    status, text = readiness()
+    return HttpResponse(text, status=status, content_type="text/plain")
+
+
+def readiness() -> tuple[int, str]:
+    """Status and text: 200 "ready", or 503 with one problem a line."""
+    found = problems()
+    return (503, "".join(f"{problem}\n" for problem in found)) if found else (200, "ready\n")
+
+
+def problems() -> list[str]:
+    """What keeps this process from its work, in plain words without addresses or names of hosts."""
+    checks: tuple[Callable[[], str], ...] = (_database, _redis)
+    return [problem for check in checks if (problem := check())]
+
+
+def _database() -> str:
+    global _migrated
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        if _migrated:
+            return ""
+        executor = MigrationExecutor(connection)
+        missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    except (DatabaseError, InterfaceError) as error:
+        return f"PostgreSQL does not answer ({type(error).__name__})."
+    if missing:
+        return f"{missing} migrations are not applied."
+    _migrated = True
+    return ""
+
+
+def _redis() -> str:
+    try:
+        hints.redis_connection().ping()
+    except redis.RedisError as error:
+        return f"Redis does not answer ({type(error).__name__})."
+    return ""

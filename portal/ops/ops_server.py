@@ -1,0 +1,84 @@
+"""A small HTTP server beside the process's own work, on INTERNAL_PORT: /livez, /readyz and /metrics.
+
+Not routed by the gateway. One thread, started after forking; where several workers of a process share the port, the
+first has it and the others wait for it to become free.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import structlog
+from django.conf import settings
+from django.db import connections
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from portal.ops import health, metrics
+
+log = structlog.get_logger(__name__)
+TRY_AGAIN_S = 5
+PLAIN = "text/plain; charset=utf-8"
+
+
+class OpsHandler(BaseHTTPRequestHandler):
+    # A client that says nothing must not hold a thread.
+    timeout = 5
+
+    def do_GET(self) -> None:
+        try:
+            status, kind, body = answer(self.path.partition("?")[0])
+        except Exception:
+            # The thread's end would be silent otherwise, and Prometheus would see a closed connection.
+            log.exception("internal_answer_failed", path=self.path)
+            status, kind, body = 500, PLAIN, b"failed; see the log\n"
+        finally:
+            connections.close_all()  # each request has a thread, and each thread its connection
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Probes every few seconds are no news."""
+
+
+class OpsServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+
+def answer(path: str) -> tuple[int, str, bytes]:
+    if path == "/livez":
+        return 200, PLAIN, b"alive\n"
+    if path == "/readyz":
+        status, text = health.readiness()
+        return status, PLAIN, text.encode()
+    if path == "/metrics":
+        return 200, CONTENT_TYPE_LATEST, metrics.exposition()
+    return 404, PLAIN, b"/livez, /readyz, /metrics\n"
+
+
+def start_ops_server() -> threading.Thread | None:
+    """Starts the thread and returns at once; None where INTERNAL_PORT is 0. Call it after forking."""
+    if not settings.INTERNAL_PORT:
+        return None
+    thread = threading.Thread(target=_serve, name="internal", daemon=True)
+    thread.start()
+    return thread
+
+
+def _serve() -> None:
+    waiting = threading.Event()
+    while True:
+        try:
+            server = OpsServer((settings.INTERNAL_ADDRESS, settings.INTERNAL_PORT), OpsHandler)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                log.exception("internal_port_unusable", port=settings.INTERNAL_PORT)
+                return
+            waiting.wait(TRY_AGAIN_S)
+            continue
+        with server:
+            server.serve_forever()

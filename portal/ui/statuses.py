@@ -1,0 +1,46 @@
+"""The whole vocabulary of statuses: a word, an icon and a tone for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Status:
+    word: str
+    icon: str
+    tone: str  # good, busy, wait, bad or idle
+
+
+STATUSES = {
+    # what runs
+    "queued": Status("Queued", "clock", "wait"),
+    "preparing": Status("Preparing", "package", "busy"),
+    "starting": Status("Starting", "loader-2", "busy"),
+    "ready": Status("Ready", "circle-check", "good"),
+    "running": Status("Running", "player-play", "good"),
+    "stopping": Status("Stopping", "power", "busy"),
+    "stopped": Status("Stopped", "player-stop", "idle"),
+    "succeeded": Status("Succeeded", "check", "good"),
+    "failed": Status("Failed", "circle-x", "bad"),
+    "blocked": Status("Blocked", "alert-octagon", "bad"),
+    # what is asked for
+    "pending": Status("Pending", "clock", "wait"),
+    "approved": Status("Approved", "circle-check", "good"),
+    "denied": Status("Denied", "ban", "bad"),
+    "declined": Status("Declined", "ban", "bad"),
+    "withdrawn": Status("Withdrawn", "arrow-back-up", "idle"),
+    # objects in the cluster
+    "applied": Status("Applied", "circle-check", "good"),
+    "refused": Status("Refused", "alert-octagon", "bad"),
+    "foreign": Status("Foreign", "user", "bad"),
+    "drifted": Status("Drifted", "git-compare", "wait"),
+    "missing": Status("Missing", "alert-triangle", "wait"),
+    "repaired": Status("Repaired", "circle-check", "good"),
+    # what a check found
+    "error": Status("Error", "alert-octagon", "bad"),
+    "warning": Status("Warning", "alert-triangle", "wait"),
+    "hint": Status("Hint", "info-circle", "idle"),
+    # nothing was seen: never shown as "stopped" or "0 free"
+    "unknown": Status("Unknown", "help-circle", "idle"),
+}

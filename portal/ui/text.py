@@ -1,0 +1,45 @@
+"""Numbers and moments in words, for pages, mails and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.utils import timezone
+
+NAMES_SHOWN = 3
+
+NO_PLURAL = frozenset({"GiB"})
+
+
+def first_names(of: Iterable[str]) -> str:
+    """`a, b, c and 4 more`."""
+    found = sorted(of)
+    more = len(found) - NAMES_SHOWN
+    return ", ".join(found[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def time_or_date(at: datetime, *, now: datetime) -> str:
+    """`14:00` today, with its day on any other."""
+    at, now = timezone.localtime(at), timezone.localtime(now)
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%H:%M} on {at.day} {at:%b %Y}"
+
+
+def date_and_time(at: datetime) -> str:
+    at = timezone.localtime(at)
+    return f"{at.day} {at:%b %Y, %H:%M}"
+
+
+def plural(count: float, unit: str) -> str:
+    """`1 card`, `4 cards`, `0 shares`: the number always carries its unit."""
+    return f"{count:g} {unit if count == 1 else plural_form(unit)}".rstrip()
+
+
+def plural_form(unit: str) -> str:
+    """`cards`, `shares`, and `GiB`, which has no plural."""
+    return unit if unit in NO_PLURAL or not unit else f"{unit}s"
+
+
+def ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"

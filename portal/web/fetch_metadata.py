@@ -1,0 +1,50 @@
+"""Requests that a browser makes for pages of other origins: only links that a person follows get through.
+
+Notebooks run code that strangers wrote, and for a browser they are the same site as the portal: SameSite cookies come
+along with what their pages ask for. Where a request came from is said by Sec-Fetch-Site and Origin, which no page can
+forge; a program without a browser sends neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.core.errors import Refusal
+from portal.web.refusals import json_refusal
+
+OTHER_ORIGIN = Refusal(
+    "other_origin", "A page of another address asked for this; open it in the portal itself.", status=403
+)
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+# The picture of launch buttons stands on pages of others; it is the same for everybody.
+FOR_OTHER_PAGES = frozenset({"/static/portal/launch.svg"})
+
+
+class FetchMetadataMiddleware:
+    """Above everything that reads cookies; also for files."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path in FOR_OTHER_PAGES:
+            public = self.get_response(request)
+            public["Cross-Origin-Resource-Policy"] = "cross-origin"  # see safe_headers.py for all others
+            return public
+        own_origin = f"{request.scheme}://{request.get_host()}"
+        if is_cross_origin(request.method or "", request.headers, own_origin=own_origin):
+            return json_refusal(OTHER_ORIGIN)
+        return self.get_response(request)
+
+
+def is_cross_origin(method: str, headers: Mapping[str, str], *, own_origin: str) -> bool:
+    """False for a link that was followed into a tab of its own, wherever it stood. Pure."""
+    origin = headers.get("Origin", "")
+    if method not in SAFE_METHODS and origin and origin != own_origin:
+        return True
+    if headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return False
+    is_tab = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+    return not (is_tab and method == "GET")

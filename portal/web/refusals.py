@@ -1,0 +1,96 @@
+"""The one place where a refusal becomes a page, a fragment, a line beside a form's field, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import IntegrityError, OperationalError
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django_htmx.http import HttpResponseClientRedirect
+
+from portal.core.errors import DATABASE_AWAY, Refusal, Refused, to_refusal
+
+if TYPE_CHECKING:
+    from rest_framework.response import Response
+
+
+@contextmanager
+def refusal_in_form(form: BaseForm) -> Iterator[None]:
+    """A refusal of what was typed into `form` appears beside its field. Not found and not allowed stay pages.
+
+    The caller checks `form.errors` afterwards. The form must not have been rendered before.
+    """
+    try:
+        yield
+    except (Refused, IntegrityError) as error:
+        refusal = to_refusal(error)
+        if refusal is None or refusal.status not in (409, 422):
+            raise
+        form.add_error(refusal.field if refusal.field in form.fields else None, refusal.message)
+
+
+class RefusalMiddleware:
+    """Renders Refused for pages: a fragment for htmx, a page otherwise. REST is done by the handler below."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, Refused | IntegrityError | OperationalError):
+            return None
+        refusal = to_refusal(exception)
+        # A page asks the database who is signed in: without it, only the plain page for status 500 can be shown.
+        if refusal is None or refusal is DATABASE_AWAY:
+            return None
+        return page_refusal(request, refusal)
+
+
+def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    fragment = bool(getattr(request, "htmx", False))
+    if refusal.status == 401:
+        from django.contrib.auth.views import redirect_to_login  # loads the user model, which imports this leaf
+
+        login = redirect_to_login(request.get_full_path())
+        return HttpResponseClientRedirect(login.url) if fragment else login
+    if fragment:
+        template = "components/_refusal.html"
+    else:
+        template = "404.html" if refusal.status == 404 else "refused.html"
+    response = render(request, template, {"refusal": refusal}, status=refusal.status)
+    if refusal.retry_after_s is not None:
+        response["Retry-After"] = str(refusal.retry_after_s)
+    return response
+
+
+def api_exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exceptions and ours in one body: {"code", "message", "field"}."""
+    # Imported late: models import this leaf, and DRF's views load the authentication classes, which import models.
+    from rest_framework.response import Response
+    from rest_framework.views import set_rollback
+
+    refusal = to_refusal(exception)
+    if refusal is None:
+        return None
+    set_rollback()
+    return Response(refusal.body(), status=refusal.status, headers=api_headers(refusal))
+
+
+def json_refusal(refusal: Refusal) -> JsonResponse:
+    """For what answers the API outside of DRF: paths that are not there, a form too old, the doors process."""
+    return JsonResponse(refusal.body(), status=refusal.status, headers=api_headers(refusal))
+
+
+def api_headers(refusal: Refusal) -> dict[str, str]:
+    headers = {}
+    if refusal.retry_after_s is not None:
+        headers["Retry-After"] = str(refusal.retry_after_s)
+    if refusal.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return headers

@@ -1,0 +1,1 @@
+"""Who stands in for an approver, and when."""

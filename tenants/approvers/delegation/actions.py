@@ -1,0 +1,62 @@
+"""The verbs about deputies: an approver names somebody for a period, and either of the two ends it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from accounts.core.actor import Actor
+from accounts.events.actions import deliver, record
+from accounts.people.queries import user_at_verified_address
+from portal.core.errors import Refused, get_or_refuse, refuse_if
+from tenants.approvers import queries
+from tenants.approvers.delegation import policy as delegation_policy
+from tenants.core import queries as core_queries
+from tenants.core.notifications import page_url
+from tenants.models import Deputy
+
+
+@transaction.atomic
+def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) -> Deputy:
+    """Who decides, within the period, what this approver may decide at that moment. The person is told.
+
+    Raises Refused: not_allowed (403), nothing_to_give, suspended, has_deputy (409), unknown_person, is_self,
+    bad_period (422).
+    """
+    refuse_if(delegation_policy.may_name_delegate(by, queries.rights_of(by)))
+    email, now = email.strip().lower(), core_queries.database_now()
+    person = user_at_verified_address(email)
+    if person is None:
+        raise Refused(delegation_policy.unknown_person(email))
+    refuse_if(delegation_policy.delegate_refusal(email, is_active=person.is_active, is_self=person.pk == by.user_id))
+    starts = max(starts, now)
+    refuse_if(delegation_policy.delegation_period_refusal(starts, ends, now=now))
+    row = Deputy.objects.create(approver=by.person, deputy=person, period=DateTimeTZRange(starts, ends))
+    event = record(by, "deputy.named", row, after={"user": email, "from": starts, "until": ends})
+    text = (
+        f"From {starts:%d %b %Y, %H:%M %Z} until {ends:%d %b %Y, %H:%M %Z} you decide the requests that {by.name} "
+        "decides, but none that you filed or of a team of yours.\n\n"
+    )
+    deliver(event, [row.deputy], subject=f"You stand in for {by.name}", body=text + page_url("/inbox"))
+    return row
+
+
+@transaction.atomic
+def end_delegation(deputy_id: int, *, by: Actor) -> Deputy:
+    """At once; of two who end it one does. The other one is told. Raises Refused: not_found (404), not_allowed (403),
+    is_over (409).
+    """
+    rows = Deputy.objects.visible_to(by).select_for_update(of=("self",)).select_related("approver", "deputy")
+    row = get_or_refuse(rows, pk=deputy_id)
+    now = core_queries.database_now()
+    is_over = row.ended_at is not None or row.period.upper <= now
+    refuse_if(delegation_policy.may_end_delegation(by, approver=row.approver_id, deputy=row.deputy_id, is_over=is_over))
+    row.ended_at = now
+    row.save(update_fields=["ended_at"])
+    event = record(by, "deputy.ended", row, after={"user": row.deputy.email})
+    others = [person for person in (row.approver, row.deputy) if person.pk != by.user_id]
+    subject = f"{row.deputy.name} does not stand in for {row.approver.name} any more"
+    deliver(event, others, subject=subject, body=page_url("/deputies"))
+    return row

@@ -1,0 +1,88 @@
+"""/api/v1/deputies: who stands in for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
+from tenants.approvers.delegation import actions as delegation_actions
+from tenants.approvers.delegation.queries import delegation_row, delegations_of, rows_of_delegations
+from tenants.models import Deputy
+
+
+class DeputySerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    approver = serializers.CharField()
+    deputy = serializers.CharField()
+    starts_at = serializers.DateTimeField(source="starts")
+    ends_at = serializers.DateTimeField(source="ends")
+    state = serializers.CharField(help_text="later, now, over; void: the approver is none now, or is suspended")
+
+
+class NewDeputySerializer(StrictSerializer):
+    email = serializers.EmailField(max_length=254)
+    starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
+    ends_at = serializers.DateTimeField(help_text="At most 92 days later.")
+
+
+class Delegations(generics.GenericAPIView[Deputy]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.DECIDE}
+    is_personal = True
+    serializer_class = DeputySerializer
+    filter_backends = ()
+    queryset = Deputy.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Deputy]:
+        return delegations_of(actor(self.request))
+
+    @extend_schema(
+        operation_id="deputies_of_mine",
+        summary="Who stands in for me and for whom I do (staff: all), now and later; newest first",
+        responses=DeputySerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        rows = rows_of_delegations(page, actor(request))
+        return self.get_paginated_response(DeputySerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="deputies_name",
+        summary="Name who decides for me within a period",
+        request=NewDeputySerializer,
+        responses={201: DeputySerializer},
+    )
+    def post(self, request: Request) -> Response:
+        asked = NewDeputySerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by, values = actor(request), asked.validated_data
+        starts = values.get("starts_at") or timezone.now()
+        row = delegation_actions.name_delegate(email=values["email"], starts=starts, ends=values["ends_at"], by=by)
+        return Response(DeputySerializer(delegation_row(row, by)).data, status=status.HTTP_201_CREATED)
+
+
+class DelegationEnd(APIView):
+    required_scope = Scope.DECIDE
+    is_personal = True
+
+    @extend_schema(
+        operation_id="deputies_end",
+        summary="End it at once, by either of the two",
+        request=None,
+        responses=DeputySerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        row: Deputy = delegation_actions.end_delegation(pk, by=by)
+        return Response(DeputySerializer(delegation_row(row, by)).data)

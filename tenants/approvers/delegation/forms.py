@@ -1,0 +1,13 @@
+"""The form by which an approver names a delegate."""
+
+from __future__ import annotations
+
+from django import forms
+
+from tenants.core.forms import DATE_INPUT
+
+
+class DelegationForm(forms.Form):
+    email = forms.EmailField(label="E-mail address", max_length=254, help_text="Of anybody with an account here.")
+    starts_at = forms.DateField(label="First day", widget=DATE_INPUT)
+    ends_at = forms.DateField(label="Last day", widget=DATE_INPUT)

@@ -1,0 +1,55 @@
+"""By whose right somebody decides, and who may name a deputy. Pure, as tenants/requests/policy.py."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from accounts.core.actor import Actor
+from accounts.core.policy import scope_refusal
+from accounts.models import Scope
+from portal.core.errors import Refusal
+from tenants.approvers.policy import ApproverRights
+
+DELEGATION_MAX = timedelta(days=92)
+
+
+def may_name_delegate(by: Actor, rights: ApproverRights) -> Refusal | None:
+    """What was lent is not lent on."""
+    if refusal := scope_refusal(by, Scope.DECIDE):
+        return refusal
+    if rights.own is None:
+        return Refusal("not_allowed", "Deputies are named by approvers, for their own classes.", status=403)
+    if rights.own.classes == frozenset():
+        return Refusal("nothing_to_give", "You decide about no class: there is nothing to give.", status=409)
+    return None
+
+
+def unknown_person(email: str) -> Refusal:
+    return Refusal("unknown_person", f"Nobody here has the address '{email[:80]}'.", "email")
+
+
+def delegate_refusal(email: str, *, is_active: bool, is_self: bool) -> Refusal | None:
+    if is_self:
+        return Refusal("is_self", "A deputy is somebody else.", "email")
+    if not is_active:
+        return Refusal("suspended", f"The account of '{email[:80]}' is suspended; choose somebody else.", "email", 409)
+    return None
+
+
+def delegation_period_refusal(starts: datetime, ends: datetime, *, now: datetime) -> Refusal | None:
+    if ends <= max(starts, now):
+        return Refusal("bad_period", "The last day has to be after the first one, and not over.", "ends_at")
+    if ends - starts > DELEGATION_MAX:
+        text = f"Somebody stands in for at most {DELEGATION_MAX.days} days; choose an earlier last day."
+        return Refusal("bad_period", text, "ends_at")
+    return None
+
+
+def may_end_delegation(by: Actor, *, approver: int, deputy: int, is_over: bool) -> Refusal | None:
+    if refusal := scope_refusal(by, Scope.DECIDE):
+        return refusal
+    if by.user_id not in (approver, deputy):
+        return Refusal("not_allowed", "This is ended by the approver or by the deputy.", status=403)
+    if is_over:
+        return Refusal("is_over", "This has ended already; nothing was changed.", status=409)
+    return None

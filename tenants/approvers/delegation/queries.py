@@ -1,0 +1,74 @@
+"""Delegations that an actor may see, with their state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from portal.core.errors import Refusal
+from tenants.approvers.delegation.policy import may_end_delegation
+from tenants.models import Deputy
+
+
+def is_delegate(user: User) -> bool:
+    """Of some approver, now. One query."""
+    return Deputy.objects.in_force().filter(deputy=user).exists()
+
+
+@dataclass(frozen=True)
+class DelegationRow:
+    """`state`: later, now, or over; void while the approver is none or an account is suspended. `refusal`: why this
+    person may not end it.
+    """
+
+    pk: int
+    approver: str
+    deputy: str
+    starts: datetime
+    ends: datetime
+    state: str
+    is_mine: bool
+    refusal: Refusal | None
+
+
+def delegation_rows(by: Actor) -> list[DelegationRow]:
+    """What the actor may see and what is not over, the soonest start first. Two queries."""
+    return rows_of_delegations(delegations_of(by).order_by("period", "pk"), by)
+
+
+def delegations_of(by: Actor) -> QuerySet[Deputy]:
+    found = Deputy.objects.visible_to(by).filter(ended_at=None, period__endswith__gt=timezone.now())
+    return found.select_related("approver", "deputy")
+
+
+def rows_of_delegations(rows: Iterable[Deputy], by: Actor) -> list[DelegationRow]:
+    """One query, and that for the rows."""
+    at, rows = timezone.now(), list(rows)
+    in_force = set(Deputy.objects.in_force().filter(pk__in=[row.pk for row in rows]).values_list("pk", flat=True))
+    return [_row(row, by, is_in_force=row.pk in in_force, at=at) for row in rows]
+
+
+def delegation_row(row: Deputy, by: Actor) -> DelegationRow:
+    """One query."""
+    return _row(row, by, is_in_force=Deputy.objects.in_force().filter(pk=row.pk).exists(), at=timezone.now())
+
+
+def _row(row: Deputy, by: Actor, *, is_in_force: bool, at: datetime) -> DelegationRow:
+    is_over = row.ended_at is not None or row.period.upper <= at
+    waiting = "later" if row.period.lower > at else "void"
+    return DelegationRow(
+        pk=row.pk,
+        approver=row.approver.name,
+        deputy=row.deputy.name,
+        starts=row.period.lower,
+        ends=row.ended_at or row.period.upper,
+        state="over" if is_over else "now" if is_in_force else waiting,
+        is_mine=row.approver_id == by.user_id,
+        refusal=may_end_delegation(by, approver=row.approver_id, deputy=row.deputy_id, is_over=is_over),
+    )

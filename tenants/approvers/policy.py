@@ -1,0 +1,93 @@
+"""The rights by which somebody decides, and who may change them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from accounts.core.actor import Actor
+from accounts.models import Role
+from accounts.people.policy import may_administer
+from portal.core.errors import Refusal
+
+
+@dataclass(frozen=True)
+class ApproverRight:
+    """One approver's: `classes`, slugs, None: all of them. `teams`: that the approver belongs to, by id; who lends a
+    right gives no more than this, so a deputy decides about none of them.
+    """
+
+    approver_id: int
+    name: str
+    classes: frozenset[str] | None
+    teams: frozenset[int] = frozenset()
+
+    def reaches(self, tenant_id: int | None, asked_by: int) -> bool:
+        """As a lent one: never what the approver asked for, or a team of the approver's."""
+        return asked_by != self.approver_id and tenant_id not in self.teams
+
+    def covers(self, slug: str) -> bool:
+        return self.classes is None or slug in self.classes
+
+
+@dataclass(frozen=True)
+class ApproverRights:
+    """What somebody decides by: the role's own right, and those of approvers whose deputy the person is now."""
+
+    own: ApproverRight | None = None
+    lent: tuple[ApproverRight, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.own is not None or bool(self.lent)
+
+    @property
+    def classes(self) -> frozenset[str] | None:
+        """Slugs of all classes, None for all of them; about a request ask `classes_for`."""
+        return _all_classes_of([*([self.own] if self.own else []), *self.lent])
+
+    def classes_for(self, tenant_id: int | None, asked_by: int) -> frozenset[str] | None:
+        """Of a request of that team (None: there is none yet) by that person."""
+        lent = [right for right in self.lent if right.reaches(tenant_id, asked_by)]
+        return _all_classes_of([*([self.own] if self.own else []), *lent])
+
+    def lender(self, slug: str, tenant_id: int | None, asked_by: int) -> ApproverRight | None:
+        """Whose deputy decides here; None where the own right is enough, or none is."""
+        if self.own and self.own.covers(slug):
+            return None
+        lent = (right for right in self.lent if right.reaches(tenant_id, asked_by))
+        return next((right for right in lent if right.covers(slug)), None)
+
+    def lenders(self, slugs: Iterable[str], tenant_id: int | None, asked_by: int) -> list[str]:
+        """Names of those whose deputy decides about these classes, sorted."""
+        found = (self.lender(slug, tenant_id, asked_by) for slug in slugs)
+        return sorted({right.name for right in found if right})
+
+
+def _all_classes_of(rights: list[ApproverRight]) -> frozenset[str] | None:
+    slugs: set[str] = set()
+    for right in rights:
+        if right.classes is None:
+            return None
+        slugs |= right.classes
+    return frozenset(slugs)
+
+
+def may_change_classes(by: Actor, *, approver: int) -> Refusal | None:
+    """Say about which classes somebody decides."""
+    if refusal := may_administer(by):
+        return refusal
+    if by.user is not None and by.user_id == approver:
+        return Refusal("own_roles", "You cannot say what you decide yourself; ask another administrator.", status=403)
+    return None
+
+
+def may_be_given_classes(name: str, *, is_approver: bool) -> Refusal | None:
+    if is_approver:
+        return None
+    return Refusal("not_approver", f"{name} is no approver and decides nothing. Give that role first.", status=409)
+
+
+def may_see_inbox(by: Actor, rights: ApproverRights) -> Refusal | None:
+    if by.has_role(Role.APPROVER) or rights:
+        return None
+    return Refusal("not_allowed", "The inbox is for approvers.", status=403)

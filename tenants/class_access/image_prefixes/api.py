@@ -1,0 +1,84 @@
+"""/api/v1/tenants/<slug>/image-prefixes: below what a team may use any image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
+from accounts.rest.validators import documented_length
+from catalog.images.image_references import PREFIX_LIMIT
+from portal.core.errors import get_or_refuse
+from tenants.class_access.image_prefixes import actions as image_prefixe_actions
+from tenants.class_access.image_prefixes import queries as prefixes
+from tenants.models import ImagePrefix, Tenant
+
+
+class PrefixSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    prefix = serializers.CharField(help_text="With a slash at its end.")
+    by = serializers.SerializerMethodField()
+    allowed_at = serializers.DateTimeField()
+
+    def get_by(self, row: ImagePrefix) -> str:
+        return row.allowed_by.name if row.allowed_by else ""
+
+
+class NewPrefixSerializer(StrictSerializer):
+    prefix = serializers.CharField(
+        validators=documented_length(PREFIX_LIMIT), help_text="Host and parts of the path: registry.example.org/vision/"
+    )
+
+
+class ImagePrefixes(generics.GenericAPIView[ImagePrefix]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.ADMIN}
+    serializer_class = PrefixSerializer
+    filter_backends = ()
+    keyset = ("prefix", "id")
+    queryset = ImagePrefix.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="image_prefixes_list",
+        summary="Below what a team may use any image",
+        responses=PrefixSerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        team = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
+        page = self.paginate_queryset(prefixes.prefix_rows(team.pk)) or []
+        return self.get_paginated_response(PrefixSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="image_prefixes_allow",
+        summary="Allow a prefix (operators); one that is there already is answered with 200",
+        request=NewPrefixSerializer,
+        responses={200: PrefixSerializer, 201: PrefixSerializer},
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        by = actor(request)
+        get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+        asked = NewPrefixSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        row, is_new = image_prefixe_actions.allow_prefix(tenant, asked.validated_data["prefix"], by=by)
+        return Response(PrefixSerializer(row).data, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
+
+
+class ImagePrefixDetail(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="image_prefixes_disallow",
+        summary="Take a prefix away (operators); what runs or waits goes on",
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, tenant: str, pk: int) -> Response:
+        image_prefixe_actions.disallow_prefix(tenant, pk, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,47 @@
+"""Which classes a person may know of, and a team may use. Who may not is told what an unknown class is told."""
+
+from __future__ import annotations
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from accounts.core.actor import Actor
+from catalog.classes import queries as catalog
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from tenants.members.models import in_teams_of
+from tenants.models import ClassAccess
+
+EVERYONE = GpuClass.Visibility.EVERYONE
+
+
+def visible_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
+    """Open classes by slug: for staff all; for others those for everyone, and those that a team of theirs may use."""
+    return _visible(catalog.open_classes(cluster), by)
+
+
+def known_classes(by: Actor, cluster: Cluster) -> QuerySet[GpuClass]:
+    """As `visible_classes`, with those that are retired; for staff also drafts."""
+    found = GpuClass.objects.filter(cluster=cluster).order_by("slug")
+    if by.user is not None and not by.sees_all:
+        found = found.exclude(life_cycle=GpuClass.LifeCycle.DRAFT)
+    return _visible(found, by)
+
+
+def _visible(found: QuerySet[GpuClass], by: Actor) -> QuerySet[GpuClass]:
+    if by.user is None or by.sees_all:
+        return found
+    theirs = ClassAccess.objects.filter(in_teams_of(by, "tenant__"), gpu_class=OuterRef("pk"))
+    return found.filter(Q(visibility=EVERYONE) | Exists(theirs))
+
+
+def usable_by(tenant_id: int) -> Q:
+    """Of GpuClass rows: those that this team may ask for and start on."""
+    theirs = ClassAccess.objects.filter(gpu_class=OuterRef("pk"), tenant_id=tenant_id)
+    return Q(visibility=EVERYONE) | Q(Exists(theirs))
+
+
+def may_use_class(tenant_id: int, gpu_class: GpuClass) -> bool:
+    """No query for a class that is for everyone, else one."""
+    if gpu_class.visibility == EVERYONE:
+        return True
+    return ClassAccess.objects.filter(tenant_id=tenant_id, gpu_class=gpu_class).exists()

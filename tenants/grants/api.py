@@ -1,0 +1,57 @@
+"""A team's grants by REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from portal.core.errors import get_or_refuse
+from tenants.core import queries
+from tenants.grants.timeline import queries as timeline_queries
+from tenants.models import Grant, Tenant
+
+
+class TakingSerializer(serializers.Serializer[Any]):
+    request = serializers.IntegerField()
+    is_pending = serializers.BooleanField(help_text="Proposed, not decided.")
+    units = serializers.IntegerField(help_text="What is left.")
+    starts_at = serializers.DateTimeField(source="starts")
+
+
+class GrantSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    gpu_class = serializers.CharField(source="slug")
+    kind = serializers.CharField(help_text="base (a total) or boost (on top of it)")
+    units = serializers.IntegerField()
+    starts_at = serializers.DateTimeField(source="starts")
+    ends_at = serializers.DateTimeField(source="ends", help_text="Nothing new starts on it from then on.")
+    runs_until = serializers.DateTimeField(help_text="What runs at the end is not taken back before.")
+    state = serializers.CharField(help_text="now, later, or grace (over; what runs goes on)")
+    request = serializers.IntegerField(allow_null=True, help_text="The request that decided it.")
+    reclaim = TakingSerializer(source="taking", allow_null=True, help_text="Units of it may be taken back, or were.")
+
+
+class TeamGrants(generics.GenericAPIView[Grant]):
+    required_scope = Scope.READ
+    serializer_class = GrantSerializer
+    filter_backends = ()
+    queryset = Grant.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="tenants_grants",
+        summary="What a team was granted: in force, to come, or in its grace; newest first",
+        responses=GrantSerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        found, at = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant), queries.database_now()
+        page = self.paginate_queryset(timeline_queries.grants_of(found, at=at)) or []
+        # What is said of one rests on the others of its class.
+        rows = {row.pk: row for row in timeline_queries.grant_rows(found, at=at)} if page else {}
+        shown = [rows[one.pk] for one in page if one.pk in rows]
+        return self.get_paginated_response(GrantSerializer(shown, many=True).data)

@@ -1,0 +1,108 @@
+"""Promises over time, a pure sweep over intervals: in force at t = base(t) + Σ boosts(t)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+
+@dataclass(frozen=True)
+class Promise:
+    """`units` from `start` (included) until `end` (excluded). What runs at the end goes on for `grace`."""
+
+    units: int
+    start: datetime
+    end: datetime
+    grace: timedelta = timedelta(0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """From `at` on `units` are promised, until the next step."""
+
+    at: datetime
+    units: int
+
+
+@dataclass(frozen=True)
+class ExcessInterval:
+    """From `start` until `end` more is promised than the limit, at most `units` too many."""
+
+    start: datetime
+    end: datetime
+    units: int
+
+
+def in_force(promises: Iterable[Promise], at: datetime) -> int:
+    return sum(promise.units for promise in promises if promise.start <= at < promise.end)
+
+
+def keepable_units(promises: Iterable[Promise], at: datetime) -> int:
+    """The most that what runs may go on holding: what is in force, or was just before an end whose grace lasts still.
+
+    A grant that another follows at once is not counted twice.
+    """
+    alive = [promise for promise in promises if promise.start <= at < promise.end + promise.grace]
+    ends = {promise.end for promise in alive if promise.end <= at}
+    before = (sum(one.units for one in alive if one.start < end <= one.end) for end in ends)
+    return max((in_force(alive, at), *before))
+
+
+def next_boundary(promises: Iterable[Promise], after: datetime) -> datetime | None:
+    """The next start or end: when what is in force changes by itself."""
+    edges = (edge for promise in promises for edge in (promise.start, promise.end) if edge > after)
+    return min(edges, default=None)
+
+
+def curve(promises: Iterable[Promise], start: datetime, end: datetime) -> list[Step]:
+    """Steps over [start, end); the first is at `start`, and no two neighbours have the same units."""
+    kept = [promise for promise in promises if promise.end > start and promise.start < end]
+    changes: dict[datetime, int] = {start: 0}
+    for promise in kept:
+        opens, closes = max(promise.start, start), promise.end
+        changes[opens] = changes.get(opens, 0) + promise.units
+        if closes < end:
+            changes[closes] = changes.get(closes, 0) - promise.units
+    steps: list[Step] = []
+    units = 0
+    for at in sorted(changes):
+        units += changes[at]
+        if not steps or steps[-1].units != units:
+            steps.append(Step(at, units))
+    return steps
+
+
+def peak(promises: Iterable[Promise], start: datetime, end: datetime) -> int:
+    return max((step.units for step in curve(promises, start, end)), default=0)
+
+
+def excesses(promises: Iterable[Promise], limit: int, start: datetime, end: datetime) -> list[ExcessInterval]:
+    """Where the curve lies above `limit`, neighbouring steps joined."""
+    steps = curve(promises, start, end)
+    found: list[ExcessInterval] = []
+    for step, until in zip(steps, [*(following.at for following in steps[1:]), end], strict=True):
+        if step.units <= limit:
+            continue
+        last = found[-1] if found else None
+        if last is not None and last.end == step.at:
+            found[-1] = ExcessInterval(last.start, until, max(last.units, step.units - limit))
+        else:
+            found.append(ExcessInterval(step.at, until, step.units - limit))
+    return found
+
+
+def adds_excess(before: Sequence[Promise], after: Sequence[Promise], limit: int, start: datetime, end: datetime) -> int:
+    """By how many units a decision over-promises at its worst instant: 0 when it makes no instant worse.
+
+    A class may be over its limit already (a node died): a decision that takes from it needs no excuse.
+    """
+    instants = {step.at for step in (*curve(before, start, end), *curve(after, start, end))}
+    return max(
+        (
+            in_force(after, at) - limit
+            for at in instants
+            if in_force(after, at) > limit and in_force(after, at) > in_force(before, at)
+        ),
+        default=0,
+    )

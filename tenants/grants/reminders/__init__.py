@@ -1,0 +1,1 @@
+"""Mails before and after a grant expires."""

@@ -1,0 +1,133 @@
+"""Reminders before the end of a base grant, and word of the end, sent when a worker looks at the team's namespace
+anyway.
+
+Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
+earlier, or another follows it, and is not reminded of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from accounts.events.queries import row_label
+from accounts.models import Event
+from catalog.classes import queries as catalog
+from portal.ui.text import plural_form
+from tenants.core.notifications import page_url
+from tenants.grants.reminders import mails
+from tenants.members import queries
+from tenants.models import Grant, Namespace, QuotaLine, Tenant
+
+REMINDER_DAYS = (14, 7, 1)
+
+
+def reminder_days_due(starts: datetime, ends: datetime, at: datetime) -> int | None:
+    """The latest reminder whose moment has come; None before the first and after the end. Pure.
+
+    A moment before the grant's own start is none: who is granted three days need not hear of the fourteenth.
+    """
+    if at >= ends:
+        return None
+    return min((days for days in REMINDER_DAYS if starts < ends - timedelta(days=days) <= at), default=None)
+
+
+def send_due_reminders(namespace: Namespace, bases: Iterable[Grant], at: datetime) -> None:
+    """Each reminder once, however often and by however many this is called. No query while none is near."""
+    near = [grant.pk for grant in bases if reminder_days_due(grant.period.lower, grant.period.upper, at)]
+    if near:
+        _send(namespace, near, at)
+
+
+@transaction.atomic
+def _send(namespace: Namespace, grant_ids: list[int], at: datetime) -> None:
+    tenant = _locked(namespace)
+    bases = list(Grant.objects.filter(tenant=tenant, kind=Grant.Kind.BASE).select_related("gpu_class"))
+    begun = {(one.gpu_class_id, one.period.lower) for one in bases}
+    told = set(
+        Event.objects.filter(tenant=tenant.slug, verb="grant.reminded").values_list("row", "after__days"),
+    )
+    for grant in bases:
+        days = reminder_days_due(grant.period.lower, grant.period.upper, at)
+        is_followed = (grant.gpu_class_id, grant.period.upper) in begun
+        if grant.pk in grant_ids and days and not is_followed and (row_label(grant), days) not in told:
+            _remind(tenant, grant, days)
+
+
+def notify_ended_grants(namespace: Namespace, ended: Collection[Grant]) -> None:
+    """Each end once; one query when all was told. An end that a decision brought about was told with the decision."""
+    told = Event.objects.filter(verb="grant.ended", row__in=[row_label(one) for one in ended]).values_list(
+        "row", flat=True
+    )
+    untold = [one.pk for one in ended if row_label(one) not in set(told)] if ended else []
+    if untold:
+        _notify_ended(namespace, untold)
+
+
+@transaction.atomic
+def _notify_ended(namespace: Namespace, grant_ids: list[int]) -> None:
+    tenant = _locked(namespace)
+    grants = Grant.objects.filter(pk__in=grant_ids).select_related("gpu_class").order_by("pk")
+    told = set(Event.objects.filter(tenant=tenant.slug, verb="grant.ended").values_list("row", flat=True))
+    for grant in grants:
+        if row_label(grant) in told:
+            continue
+        end = grant.period.upper
+        followers = Grant.objects.filter(tenant=tenant, gpu_class=grant.gpu_class, kind=Grant.Kind.BASE)
+        released = QuotaLine.objects.filter(
+            tenant=tenant, gpu_class=grant.gpu_class, state=QuotaLine.State.APPROVED, decided_from=end
+        )
+        is_told = grant.kind == Grant.Kind.BASE and (
+            followers.filter(period__startswith=end).exists() or released.exists()
+        )
+        event = record(
+            system_actor("clock"), "grant.ended", grant, tenant=tenant.slug, after={"units": grant.units, "ended": end}
+        )
+        if not is_told:
+            _deliver_end(event, tenant, grant)
+
+
+def _deliver_end(event: Event, tenant: Tenant, grant: Grant) -> None:
+    what = "boost" if grant.kind == Grant.Kind.BOOST else "grant"
+    end, runs_until = grant.period.upper, grant.period.upper + grant.grace
+    deliver(
+        event,
+        queries.managers_of(tenant),
+        subject=f"The {what} of {grant.gpu_class.name} for {tenant.name} has ended",
+        body=(
+            f"The {what} of {_units(grant)} of {grant.gpu_class.name} ended on {end:%d %b %Y, %H:%M %Z}.\n"
+            f"{mails.grant_end_text(runs_until, unit=catalog.counted_in(grant.gpu_class), is_over=True)}\n\n"
+            f"What the team holds now: {page_url(f'/teams/{tenant.slug}/grants')}"
+        ),
+    )
+
+
+def _units(grant: Grant) -> str:
+    return f"{grant.units} {plural_form(catalog.counted_in(grant.gpu_class))}"
+
+
+def _locked(namespace: Namespace) -> Tenant:
+    """Decisions lock the namespace too: what is read then stays so until the end of the transaction."""
+    rows = Namespace.objects.select_for_update(no_key=True).values_list("tenant_id", flat=True)
+    return Tenant.objects.get(pk=rows.get(pk=namespace.pk))
+
+
+def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
+    ends, runs_until = grant.period.upper, grant.period.upper + grant.grace
+    event = record(
+        system_actor("reminder"), "grant.reminded", grant, tenant=tenant.slug, after={"days": days, "ends": ends}
+    )
+    deliver(
+        event,
+        queries.managers_of(tenant),
+        subject=f"{grant.gpu_class.name} of {tenant.name} ends on {ends:%d %b %Y}",
+        body=(
+            f"The grant of {_units(grant)} of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
+            f"{mails.grant_end_text(runs_until, unit=catalog.counted_in(grant.gpu_class), is_over=False)}\n\n"
+            f"Renew it with one click: {page_url(f'/teams/{tenant.slug}/grants')}"
+        ),
+    )

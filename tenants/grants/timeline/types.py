@@ -1,0 +1,61 @@
+"""A grant as pages and API show it, and a reclaim of its units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.core.errors import Refusal
+from tenants.grants import types as grant_types
+
+
+@dataclass(frozen=True)
+class GrantRow:
+    """`state`: now, later, or grace (it is over, what runs goes on until `runs_until`).
+
+    `request`: which decided it, None for a grant that came without one. `follows`: the total of the base grant that
+    begins when or after this one ends, None without one; `is_continued`: it begins at once. `facts`: the class as a
+    renewal sees it, None when the team may not ask for it. `taking`: units of it may be taken back, or were. `refusal`:
+    why this person may not renew it, `reclaim_refusal`: why not take units of it back; the page fills them in.
+    """
+
+    pk: int
+    slug: str
+    name: str
+    unit: str
+    kind: str
+    units: int
+    starts: datetime
+    ends: datetime
+    runs_until: datetime
+    state: str
+    request: int | None
+    follows: int | None
+    is_continued: bool
+    facts: grant_types.ClassFacts | None
+    taking: GrantReclaim | None
+    refusal: Refusal | None = None
+    reclaim_refusal: Refusal | None = None
+
+    @property
+    def is_storage(self) -> bool:
+        return self.unit == "GiB"
+
+    @property
+    def take_label(self) -> str:
+        return "Take storage back…" if self.is_storage else "Take units back…"
+
+    @property
+    def has_grace(self) -> bool:
+        return self.runs_until > self.ends
+
+
+@dataclass(frozen=True)
+class GrantReclaim:
+    """Units of a grant that may be taken back, or were: what is left of it from `starts` on. `until`: its old end."""
+
+    request: int
+    is_pending: bool
+    units: int
+    starts: datetime
+    until: datetime

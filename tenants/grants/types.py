@@ -1,0 +1,31 @@
+"""A class as a request meets it, and units beyond what a class can give. Values that rooms above share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """A class as a request sees it. `held`: units of it that the tenant has in force now; `successor`: the name of the
+    class that replaces it, "" for none.
+    """
+
+    slug: str
+    name: str
+    life_cycle: str
+    held: int = 0
+    is_pending: bool = False
+    successor: str = ""
+    # What is pending would take units back.
+    is_reclaimed: bool = False
+    unit: str = "unit"
+
+
+@dataclass(frozen=True)
+class Overcommit:
+    """What a decision would promise beyond the limit of a class. `limit` None: nobody knows what is allocatable."""
+
+    class_name: str
+    units: int
+    limit: int | None

@@ -1,0 +1,111 @@
+"""The end of a closed team: its grants give their units back, and its owners and managers hear of each step once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from accounts.events.queries import row_label
+from accounts.models import Event
+from catalog.models import Pool
+from portal.core.due import wake
+from tenants.core.notifications import page_url
+from tenants.grants.queries import OVER_AT
+from tenants.lifecycle import mails
+from tenants.members import queries
+from tenants.models import Grant, Namespace
+
+REMIND_BEFORE = timedelta(days=7)
+CLOSING = system_actor("closing")
+
+
+def end_grants(namespace: Namespace, at: datetime) -> list[dict[str, Any]]:
+    """Bring the ends of all the team's grants forward to `at`, graces included; one that begins later is taken back.
+
+    What runs is stopped, so no grace holds units any longer. In the transaction of a verb that records what it returns:
+    class, units and former end of each grant that would have gone on.
+    """
+    ended = []
+    alive = Grant.objects.alias(over_at=OVER_AT).filter(tenant_id=namespace.tenant_id, over_at__gt=at)
+    for grant in alive.select_related("gpu_class").order_by("pk"):
+        starts, ends = grant.period.lower, grant.period.upper
+        same = Grant.objects.filter(pk=grant.pk)
+        if ends <= at:
+            same.update(grace=at - ends)
+            continue
+        ended.append({"class": grant.gpu_class.slug, "units": grant.units, "until": ends})
+        if starts >= at:
+            same.delete()
+        else:
+            same.update(period=DateTimeTZRange(starts, at), grace=timedelta(0))
+    if ended:
+        wake(Pool, Pool.objects.filter(cluster_id=namespace.cluster_id).values_list("pk", flat=True))
+    return ended
+
+
+@transaction.atomic
+def finalize_closing(row: Namespace, at: datetime) -> bool:
+    """From here on closing is not taken back, and the grants have ended. False: it was taken back just now."""
+    namespace = _locked(row)
+    closes_at = namespace.closes_at
+    if namespace.wanted != Namespace.Wanted.CLOSED or closes_at is None or closes_at > at:
+        return False
+    if ended := end_grants(namespace, closes_at):
+        record(CLOSING, "namespace.closed", namespace, tenant=namespace.tenant.slug, after={"grants": ended})
+    return True
+
+
+def next_volume_check(row: Namespace, at: datetime) -> datetime | None:
+    """While volumes are kept: when to look again. Pure."""
+    if row.volumes_until is None:
+        return None
+    moments = (row.volumes_until - REMIND_BEFORE, row.volumes_until)
+    return min((moment for moment in moments if moment > at), default=None)
+
+
+@transaction.atomic
+def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> None:
+    """Seven days before they go, unless the announcement itself was that late. `claims`: how many there are."""
+    if row.volumes_until is None or row.closes_at is None:
+        return
+    if not row.closes_at < row.volumes_until - REMIND_BEFORE <= at < row.volumes_until:
+        return
+    namespace = _locked(row)
+    steps = Event.objects.filter(row=row_label(namespace), verb__in=["namespace.changed", "namespace.reminded"])
+    if steps.order_by("-id").values_list("verb", flat=True).first() == "namespace.reminded":
+        return
+    after = {"volumes_until": row.volumes_until, "volumes": claims}
+    event = record(CLOSING, "namespace.reminded", namespace, tenant=namespace.tenant.slug, after=after)
+    _notify(
+        event,
+        namespace,
+        mails.volume_deletion_reminder(namespace.tenant.name, volumes_until=row.volumes_until, claims=claims),
+    )
+
+
+@transaction.atomic
+def mark_deleted(row: Namespace, at: datetime) -> None:
+    namespace = _locked(row)
+    if namespace.wanted != Namespace.Wanted.CLOSED or namespace.gone_at is not None:
+        return
+    Namespace.objects.filter(pk=row.pk).update(gone_at=at)
+    event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug)
+    _notify(event, namespace, mails.deletion_notice(namespace.tenant.name))
+
+
+def _locked(row: Namespace) -> Namespace:
+    """Decisions and the verbs of its life lock it too: what is read now stays so until our end."""
+    rows = Namespace.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
+    return rows.get(pk=row.pk)
+
+
+def _notify(event: Event, namespace: Namespace, letter: Iterable[str]) -> None:
+    subject, body = letter
+    path = f"/teams/{namespace.tenant.slug}/members"
+    deliver(event, queries.managers_of(namespace.tenant), subject=subject, body=f"{body}\n\n{page_url(path)}")

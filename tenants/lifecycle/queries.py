@@ -1,0 +1,28 @@
+"""A namespace's place in its lifecycle, the reason for it, and its objects by kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from accounts.events.queries import events_of_row
+from cluster.models import AppliedObject
+from tenants.lifecycle.policy import NamespaceLifecycle
+from tenants.models import Namespace
+
+
+def lifecycle_of(row: Namespace) -> NamespaceLifecycle:
+    return NamespaceLifecycle(row.wanted, row.closes_at, row.volumes_until, row.gone_at)
+
+
+def object_counts(namespace: Namespace) -> Counter[str]:
+    """By kind: what of ours is in the namespace, of workloads too. One query."""
+    rows = AppliedObject.objects.filter(cluster_id=namespace.cluster_id, namespace=namespace.name)
+    return Counter(rows.values_list("kind", flat=True))
+
+
+def state_reason(namespace: Namespace) -> str:
+    """Why it is suspended or being closed, as whoever did it said; "" while it is active. At most one query."""
+    if namespace.wanted == Namespace.Wanted.ACTIVE:
+        return ""
+    last = events_of_row(namespace).filter(verb="namespace.changed").first()
+    return str(last.after.get("because", "")) if last else ""

@@ -1,0 +1,1 @@
+"""Namespaces that were deleted and do not go, and what blocks them."""

@@ -1,0 +1,110 @@
+"""/api/v1/tenants/<slug>/members and all by which people come and go: the same verbs as the pages."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.strict.serializers import takes_no_fields
+from portal.core.errors import NOT_FOUND, Refused, get_or_refuse
+from tenants.core.lookups import team_of_request, validated_body
+from tenants.members import actions as member_actions
+from tenants.members.serializers import InvitationSerializer, NewMemberSerializer, PersonSerializer, RoleSerializer
+from tenants.models import Invitation, Membership, Tenant
+
+# Lengths, addresses and roles are refused by the action, in the sentence that the page shows.
+
+
+# ---- of a team ---------------------------------------------------------------------------------------------------
+
+
+class Members(generics.GenericAPIView[Membership]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.ADMIN}
+    serializer_class = PersonSerializer
+    filter_backends = ()
+    keyset = ("id",)
+    queryset = Membership.objects.none()  # for the schema
+
+    @extend_schema(operation_id="members_list", summary="Who is in the team", responses=PersonSerializer(many=True))
+    def get(self, request: Request, tenant: str) -> Response:
+        found = Membership.objects.filter(tenant=team_of_request(request, tenant)).select_related("user")
+        page = self.paginate_queryset(found) or []
+        return self.get_paginated_response(PersonSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="members_add",
+        summary="Add a person; an address without an account is invited (202)",
+        request=NewMemberSerializer,
+        responses={201: PersonSerializer, 202: InvitationSerializer},
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        team_of_request(request, tenant)
+        typed = validated_body(NewMemberSerializer, request)
+        added = member_actions.add_member(tenant, email=typed["email"], role=typed["role"], by=actor(request))
+        added.refresh_from_db()
+        if isinstance(added, Invitation):
+            return Response(InvitationSerializer(added).data, status=status.HTTP_202_ACCEPTED)
+        return Response(PersonSerializer(added).data, status=status.HTTP_201_CREATED)
+
+
+class MemberDetail(APIView):
+    required_scope = Scope.ADMIN
+    required_scopes = {"GET": Scope.READ}
+
+    @extend_schema(
+        operation_id="members_get", summary="One member of the team", parameters=[ETAG], responses=PersonSerializer
+    )
+    def get(self, request: Request, tenant: str, pk: int) -> Response:
+        rows = Membership.objects.filter(tenant=team_of_request(request, tenant)).select_related("user")
+        return _member(get_or_refuse(rows, user_id=pk))
+
+    @extend_schema(
+        operation_id="members_set_role",
+        summary="Change a role",
+        parameters=[IF_MATCH, ETAG],
+        request=RoleSerializer,
+        responses=PersonSerializer,
+    )
+    def patch(self, request: Request, tenant: str, pk: int) -> Response:
+        found = team_of_request(request, tenant)
+        role = validated_body(RoleSerializer, request)["role"]
+        with if_match(request, lambda: _locked_tag(found, pk)):
+            member = member_actions.set_role(tenant, user_id=pk, role=role, by=actor(request))
+        return _member(member)
+
+    @extend_schema(
+        operation_id="members_remove",
+        summary="Remove a member, or leave",
+        parameters=[IF_MATCH],
+        request=None,
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, tenant: str, pk: int) -> Response:
+        found = team_of_request(request, tenant)
+        with if_match(request, lambda: _locked_tag(found, pk)):
+            member_actions.remove_member(tenant, user_id=pk, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _member(row: Membership) -> Response:
+    return Response(PersonSerializer(row).data, headers={"ETag": etag_of(row.pk, row.role)})
+
+
+def _locked_tag(tenant: Tenant, user_id: int) -> str:
+    """All members locked in the order of the action."""
+    rows = Membership.objects.select_for_update().filter(tenant=tenant).order_by("pk")
+    found = next((row for row in rows if row.user_id == user_id), None)
+    if found is None:
+        raise Refused(NOT_FOUND)
+    return etag_of(found.pk, found.role)
+
+
+# ---- of a person -------------------------------------------------------------------------------------------------

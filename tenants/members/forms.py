@@ -1,0 +1,37 @@
+"""Forms about members: adding one, changing a role, asking to join and answering that."""
+
+from __future__ import annotations
+
+from django import forms
+
+from tenants.members import policy as member_policy
+from tenants.models import Membership
+
+
+class MemberForm(forms.Form):
+    email = forms.EmailField(label="E-mail address", max_length=254)
+    role = forms.ChoiceField(choices=Membership.Role.choices, initial=Membership.Role.MEMBER)
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Membership.Role.choices)
+
+    @property
+    def first_error(self) -> str:
+        return str(next(iter(self.errors.values()))[0])
+
+
+class JoinAnswerForm(forms.Form):
+    """To somebody who asks to join."""
+
+    answer = forms.ChoiceField(choices=[("accept", "accept"), ("decline", "decline")])
+    role = forms.ChoiceField(choices=Membership.Role.choices, required=False)
+    reason = forms.CharField(required=False, max_length=member_policy.MESSAGE_MAX)
+
+    def clean_role(self) -> str:
+        return self.cleaned_data["role"] or Membership.Role.MEMBER
+
+
+class JoinForm(forms.Form):
+    team = forms.SlugField(max_length=40, widget=forms.HiddenInput)
+    message = forms.CharField(required=False, label="A word to its owners", max_length=member_policy.MESSAGE_MAX)

@@ -1,0 +1,1 @@
+"""Places in teams and roles of staff that groups of the OIDC issuer give, at each sign-in."""

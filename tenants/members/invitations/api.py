@@ -1,0 +1,192 @@
+"""REST: a team's invitations and join requests, and those of the person who asks."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.serializers import takes_no_fields
+from portal.core.errors import refuse_if
+from tenants.core.lookups import team_of_request, validated_body
+from tenants.members import policy as member_policy
+from tenants.members import queries as member_queries
+from tenants.members.invitations import actions as invitation_actions
+from tenants.members.invitations import queries as invitation_queries
+from tenants.members.serializers import (
+    InvitationSerializer,
+    JoinAnswerSerializer,
+    JoinSerializer,
+    NewJoinSerializer,
+    PersonSerializer,
+)
+from tenants.models import Invitation, JoinRequest, Tenant
+
+
+def _team_for_managers(request: Request, slug: str) -> Tenant:
+    """Who asks to come, and who was invited, is for those who let people in."""
+    found = team_of_request(request, slug)
+    by = actor(request)
+    refuse_if(member_policy.may_see_pending_members(by, member_queries.standing_of(by, found)))
+    return found
+
+
+class TeamInvitations(generics.GenericAPIView[Invitation]):
+    required_scope = Scope.READ
+    serializer_class = InvitationSerializer
+    filter_backends = ()
+    queryset = Invitation.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="tenant_invitations_list",
+        summary="Invitations that wait for an answer, newest first",
+        responses=InvitationSerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        rows = Invitation.objects.filter(tenant=_team_for_managers(request, tenant), state=Invitation.State.PENDING)
+        page = self.paginate_queryset(rows.select_related("tenant")) or []
+        return self.get_paginated_response(InvitationSerializer(page, many=True).data)
+
+
+class TeamInvitation(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="tenant_invitations_revoke",
+        summary="Take an invitation back",
+        request=None,
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, tenant: str, pk: int) -> Response:
+        invitation_actions.revoke_invitation(tenant, pk, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class TeamJoins(generics.GenericAPIView[JoinRequest]):
+    required_scope = Scope.READ
+    serializer_class = JoinSerializer
+    filter_backends = ()
+    queryset = JoinRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="tenant_joins_list",
+        summary="Who asks to join and waits for an answer, newest first",
+        responses=JoinSerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        rows = JoinRequest.objects.filter(tenant=_team_for_managers(request, tenant), state=JoinRequest.State.PENDING)
+        page = self.paginate_queryset(rows.select_related("tenant", "user")) or []
+        return self.get_paginated_response(JoinSerializer(page, many=True).data)
+
+
+class TeamJoin(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="tenant_joins_answer",
+        summary="Let somebody in, or say why not",
+        request=JoinAnswerSerializer,
+        responses=JoinSerializer,
+    )
+    def post(self, request: Request, tenant: str, pk: int) -> Response:
+        team_of_request(request, tenant)
+        typed = validated_body(JoinAnswerSerializer, request)
+        return Response(JoinSerializer(invitation_actions.answer_join(tenant, pk, by=actor(request), **typed)).data)
+
+
+class Joins(generics.GenericAPIView[JoinRequest]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.REQUEST}
+    is_personal = True
+    serializer_class = JoinSerializer
+    filter_backends = ()
+    queryset = JoinRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="joins_list",
+        summary="Where I asked to join, newest first, with the answer",
+        responses=JoinSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        rows = JoinRequest.objects.filter(user=actor(request).person).select_related("tenant", "user")
+        page = self.paginate_queryset(rows) or []
+        return self.get_paginated_response(JoinSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="joins_ask",
+        summary="Ask to join a team; its owners are told",
+        request=NewJoinSerializer,
+        responses={201: JoinSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        typed = validated_body(NewJoinSerializer, request)
+        row = invitation_actions.ask_to_join(typed["tenant"], message=typed["message"], by=actor(request))
+        row.refresh_from_db()
+        return Response(JoinSerializer(row).data, status=status.HTTP_201_CREATED)
+
+
+class JoinDetail(APIView):
+    required_scope = Scope.REQUEST
+    is_personal = True
+
+    @extend_schema(operation_id="joins_withdraw", summary="Do not ask any more", request=None, responses={204: None})
+    @takes_no_fields
+    def delete(self, request: Request, pk: int) -> Response:
+        invitation_actions.withdraw_join(pk, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Invitations(generics.GenericAPIView[Invitation]):
+    required_scope = Scope.READ
+    is_personal = True
+    serializer_class = InvitationSerializer
+    filter_backends = ()
+    queryset = Invitation.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Invitation]:
+        rows = invitation_queries.own_invitations(actor(self.request)).filter(state=Invitation.State.PENDING)
+        return rows.filter(expires_at__gt=timezone.now()).select_related("tenant")
+
+    @extend_schema(
+        operation_id="invitations_list",
+        summary="Invitations to my address that I can accept, newest first",
+        responses=InvitationSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        return self.get_paginated_response(InvitationSerializer(page, many=True).data)
+
+
+class InvitationAccept(APIView):
+    required_scope = Scope.REQUEST
+    is_personal = True
+
+    @extend_schema(
+        operation_id="invitations_accept",
+        summary="Accept: I am a member then",
+        request=None,
+        responses=PersonSerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        row = invitation_actions.accept_invitation(pk, by=actor(request))
+        row.refresh_from_db()
+        return Response(PersonSerializer(row).data)
+
+
+class InvitationDecline(APIView):
+    required_scope = Scope.REQUEST
+    is_personal = True
+
+    @extend_schema(operation_id="invitations_decline", summary="Decline", request=None, responses={204: None})
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        invitation_actions.decline_invitation(pk, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

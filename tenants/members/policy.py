@@ -1,0 +1,102 @@
+"""Who may add and remove members, change roles, and come into a team. Pure: (actor, standing, facts) to a refusal or
+None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from accounts.core.actor import Actor
+from accounts.core.policy import scope_refusal
+from accounts.models import Role, Scope
+from portal.core.errors import Refusal
+
+OWNER, MANAGER, MEMBER, VIEWER = "owner", "manager", "member", "viewer"
+
+MEMBER_ROLES = (OWNER, MANAGER, MEMBER, VIEWER)
+
+MANAGING_ROLES = (OWNER, MANAGER)
+
+MESSAGE_MAX = 300
+
+LAST_OWNER = Refusal("last_owner", "A team needs an owner. Make somebody else an owner first.", status=409)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the actor is in the tenant: "" for nobody. `wanted` is the namespace's: active, suspended or closed."""
+
+    role: str
+    wanted: str = "active"
+
+
+def may_manage_members(by: Actor, standing: Standing) -> Refusal | None:
+    return may_see_pending_members(by, standing) or scope_refusal(by, Scope.ADMIN)
+
+
+def may_see_pending_members(by: Actor, standing: Standing) -> Refusal | None:
+    """Invitations and requests to join; for a token, reading is enough."""
+    if by.user is None or standing.role in MANAGING_ROLES or by.has_role(Role.ADMIN):
+        return None
+    return Refusal("not_allowed", "Members are added and removed by the owners and managers of the team.", status=403)
+
+
+def may_give_role(by: Actor, standing: Standing, role: str) -> Refusal | None:
+    if role not in MEMBER_ROLES:
+        return Refusal("unknown_role", f"There is no role {role!r}; choose {', '.join(MEMBER_ROLES)}.", "role")
+    if role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
+        return Refusal("not_allowed", "Only an owner makes others owners.", "role", status=403)
+    return None
+
+
+def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool, owners: int) -> Refusal | None:
+    """`role` is that of the person to go, `owners` how many there are. Everybody may leave, the last owner may not."""
+    if not is_self and (refusal := may_manage_members(by, standing)):
+        return refusal
+    if not is_self and role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
+        return Refusal("not_allowed", "Only an owner removes an owner.", status=403)
+    return LAST_OWNER if role == OWNER and owners <= 1 else None
+
+
+def may_take_role(by: Actor, standing: Standing, *, role: str, owners: int) -> Refusal | None:
+    """From somebody who has `role`; `owners`: how many there are."""
+    if role != OWNER:
+        return None
+    if standing.role == MANAGER and not by.has_role(Role.ADMIN):
+        return Refusal("not_allowed", "Only an owner changes the role of an owner.", status=403)
+    return LAST_OWNER if owners <= 1 else None
+
+
+def may_be_added(email: str, *, is_active: bool) -> Refusal | None:
+    if is_active:
+        return None
+    return Refusal("suspended", f"The account of '{email}' is suspended; ask an administrator.", "email", status=409)
+
+
+def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal | None:
+    if refusal := scope_refusal(by, Scope.REQUEST):
+        return refusal
+    if standing.role:
+        return Refusal("already_member", f"You are {standing.role} of this team already.", status=409)
+    if standing.wanted == "closed":
+        return Refusal("closed", "This team is being closed; ask to join another one.", status=409)
+    if len(message) > MESSAGE_MAX:
+        text = f"A message has at most {MESSAGE_MAX} characters, this one has {len(message)}; shorten it."
+        return Refusal("bad_message", text, "message")
+    return None
+
+
+def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | None:
+    if expires_at > now:
+        return None
+    text = f"This invitation was good until {expires_at:%d %b %Y}. Ask the team for a new one, or ask to join."
+    return Refusal("lapsed", text, status=409)
+
+
+def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, reason: str) -> Refusal | None:
+    """A yes may have a reason as well."""
+    if len(reason) <= MESSAGE_MAX and (accept or reason):
+        # A no gives none, but a role that there is not was not meant.
+        return may_give_role(by, standing, role) if accept or role not in MEMBER_ROLES else None
+    return Refusal("reason_missing", f"Say in up to {MESSAGE_MAX} characters why; the person reads it.", "reason")

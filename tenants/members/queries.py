@@ -1,0 +1,26 @@
+"""The role that an actor has in a team, and the people who manage a team."""
+
+from __future__ import annotations
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from tenants.members import policy as member_policy
+from tenants.models import Membership, Tenant
+
+
+def standing_of(by: Actor, tenant: Tenant, *, wanted: str = "") -> member_policy.Standing:
+    """The actor's role in the tenant and what is wanted of its namespace, where the caller does not know that. Two
+    queries at most.
+    """
+    role = (
+        Membership.objects.of(by).filter(tenant=tenant).values_list("role", flat=True).first()
+        if by.user is not None
+        else None
+    )
+    wanted = wanted or tenant.namespaces.values_list("wanted", flat=True).first() or ""
+    return member_policy.Standing(role=role or "", wanted=wanted or "active")
+
+
+def managers_of(tenant: Tenant) -> list[User]:
+    roles = [Membership.Role.OWNER, Membership.Role.MANAGER]
+    return list(User.objects.filter(memberships__tenant=tenant, memberships__role__in=roles).order_by("pk"))

@@ -1,0 +1,1 @@
+"""API tokens of a team. Tokens of a person are in accounts."""

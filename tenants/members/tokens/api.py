@@ -1,0 +1,63 @@
+"""/api/v1/tenants/<slug>/tokens: the same verbs as the page."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
+from accounts.core.request_actor import actor
+from accounts.models import ApiToken, Scope
+from accounts.rest.strict.serializers import takes_no_fields
+from tenants.members.tokens import actions as token_actions
+from tenants.members.tokens import queries as token_queries
+
+
+class TeamTokens(generics.GenericAPIView[ApiToken]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.ADMIN}
+    serializer_class = TokenSerializer
+    filter_backends = ()
+    queryset = ApiToken.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="team_tokens_list",
+        summary="Tokens of the team that are not revoked, newest first; for its owners and managers",
+        responses=TokenSerializer(many=True),
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        _team, found = token_queries.team_with_tokens(tenant, by=actor(request))
+        page = self.paginate_queryset(found) or []
+        return self.get_paginated_response(TokenSerializer(page, many=True).data)
+
+    @extend_schema(
+        operation_id="team_tokens_create",
+        summary="A new token of the team, as whose maker it acts there; its text is in this answer only",
+        request=NewTokenSerializer,
+        responses={201: CreatedTokenSerializer},
+    )
+    def post(self, request: Request, tenant: str) -> Response:
+        by = actor(request)
+        token_queries.team_with_tokens(tenant, by=by)
+        asked = NewTokenSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        token, text = token_actions.create_team_token(tenant, **asked.validated_data, by=by)
+        made = {**TokenSerializer(token).data, "token": text}
+        return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class TeamTokenDetail(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="team_tokens_revoke",
+        summary="Revoke a token of the team; it stops working at once",
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, tenant: str, prefix: str) -> Response:
+        token_actions.revoke_team_token(tenant, prefix, by=actor(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)

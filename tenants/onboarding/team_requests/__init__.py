@@ -1,0 +1,1 @@
+"""Asking for a team with a bundle, and deciding that."""

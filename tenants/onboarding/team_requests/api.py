@@ -1,0 +1,109 @@
+"""/api/v1/team-requests and /api/v1/bundles: how a team begins, by the same verbs as the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.actor import Actor
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.query import choice_parameter
+from accounts.rest.strict.serializers import takes_no_fields
+from portal.core.errors import get_or_refuse, refuse
+from tenants.models import TeamRequest
+from tenants.onboarding.team_requests import actions as team_request_actions
+from tenants.onboarding.team_requests import queries as teams
+from tenants.onboarding.team_requests.serializers import (
+    TEAM_REQUEST_STATES,
+    NewTeamSerializer,
+    TeamDecisionSerializer,
+    TeamRequestSerializer,
+)
+from tenants.requests.decisions.types import OverPromise
+
+
+class TeamRequests(generics.GenericAPIView[TeamRequest]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.REQUEST}
+    is_personal = True
+    query_of_get = (choice_parameter("state", TEAM_REQUEST_STATES, "Of the request."),)
+    serializer_class = TeamRequestSerializer
+    filter_backends = ()
+    queryset = TeamRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="team_requests_list",
+        summary="Teams that I asked for (staff: that anybody did), newest first",
+        responses=TeamRequestSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        found: QuerySet[TeamRequest] = TeamRequest.objects.visible_to(by)
+        if state := request.query_params.get("state", ""):
+            if state not in TEAM_REQUEST_STATES:
+                text = f"A request is {', '.join(TEAM_REQUEST_STATES)}; '{state[:40]}' is none of them."
+                raise refuse("unknown_state", text, field="state")
+            found = found.filter(state=state)
+        rows = teams.team_request_rows(self.paginate_queryset(found) or [], by=by)
+        return self.get_paginated_response(TeamRequestSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="team_requests_ask",
+        summary="Ask for a team",
+        request=NewTeamSerializer,
+        responses={201: TeamRequestSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        asked = NewTeamSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by = actor(request)
+        row = team_request_actions.request_team(by=by, **asked.validated_data)
+        return Response(_shown(row, by), status=status.HTTP_201_CREATED)
+
+
+class TeamRequestDecide(APIView):
+    required_scope = Scope.DECIDE
+    is_personal = True
+
+    @extend_schema(
+        operation_id="team_requests_decide",
+        summary="Found the team with its bundle, or deny it",
+        request=TeamDecisionSerializer,
+        responses=TeamRequestSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        get_or_refuse(TeamRequest.objects.visible_to(by), pk=pk)
+        asked = TeamDecisionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = asked.validated_data
+        promise = OverPromise(values.pop("over_promise"), values.pop("over_promise_reason"))
+        return Response(_shown(team_request_actions.decide_team(pk, by=by, over_promise=promise, **values), by))
+
+
+class TeamRequestWithdraw(APIView):
+    required_scope = Scope.REQUEST
+    is_personal = True
+
+    @extend_schema(
+        operation_id="team_requests_withdraw",
+        summary="Ask no longer for a team",
+        request=None,
+        responses=TeamRequestSerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        return Response(_shown(team_request_actions.withdraw_team_request(pk, by=by), by))
+
+
+def _shown(row: TeamRequest, by: Actor) -> dict[str, Any]:
+    found: dict[str, Any] = TeamRequestSerializer(teams.team_request_rows([row], by=by)[0]).data
+    return found

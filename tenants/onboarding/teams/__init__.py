@@ -1,0 +1,1 @@
+"""A new team with its owner and its namespace."""

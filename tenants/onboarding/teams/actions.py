@@ -1,0 +1,65 @@
+"""The verb by which a team begins, with its owner and its namespace."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from accounts.core.actor import Actor
+from accounts.events.actions import record
+from accounts.models import User
+from cluster.manifests.names import dns_label
+from cluster.models import Cluster
+from cluster.reads import queries as read_queries
+from portal.core.due import touch
+from portal.core.errors import refuse, refuse_if
+from tenants.models import Membership, Namespace, Tenant
+from tenants.onboarding.teams import policy
+
+
+@transaction.atomic
+def create_tenant(
+    *,
+    slug: str,
+    name: str,
+    owner: User,
+    by: Actor,
+    purpose: str = "",
+    namespace: str = "",
+    cluster: Cluster | None = None,
+) -> Tenant:
+    """A team with its owner and its namespace, which a worker makes at once, empty of quota.
+
+    Raises Refused: not_allowed (403), bad_name, reserved (422), slug_taken (409).
+    """
+    refuse_if(policy.may_create_tenant(by))
+    return create_tenant_rows(
+        slug=slug, name=name, owner=owner, by=by, purpose=purpose, namespace=namespace, cluster=cluster
+    )
+
+
+@transaction.atomic
+def create_tenant_rows(
+    *,
+    slug: str,
+    name: str,
+    owner: User,
+    by: Actor,
+    purpose: str = "",
+    namespace: str = "",
+    cluster: Cluster | None = None,
+) -> Tenant:
+    """The same without a question of who may: for a verb that has decided it (tenants/onboarding/team_requests/actions.py)."""
+    refuse_if(policy.slug_refusal(slug))
+    if not name.strip():
+        raise refuse("bad_name", "Give the team a name that people will recognise.", field="name")
+    tenant = Tenant.objects.create(slug=slug, name=" ".join(name.split())[:80], purpose=purpose[:300])
+    Membership.objects.create(tenant=tenant, user=owner, role=Membership.Role.OWNER)
+    row = Namespace.objects.create(
+        tenant=tenant,
+        cluster=cluster or read_queries.current_cluster(),
+        name=namespace or dns_label(slug),
+        observed_generation=0,
+    )
+    touch(Namespace, row.pk)
+    record(by, "tenant.created", tenant, tenant=slug, after={"name": tenant.name, "owner": owner.email})
+    return tenant

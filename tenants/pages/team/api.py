@@ -1,0 +1,91 @@
+"""/api/v1/tenants: teams, and one team with members, quota and objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.query import text_parameter
+from portal.core.errors import get_or_refuse
+from tenants.core import queries as core_queries
+from tenants.core.serializers import TenantSerializer
+from tenants.grants import queries as grant_queries
+from tenants.models import Membership, Tenant
+from tenants.pages.team.serializers import TenantDetailSerializer
+from tenants.provisioning import queries as provisioning_queries
+from tenants.provisioning import shown as provisioning_shown
+
+
+class Tenants(generics.GenericAPIView[Tenant]):
+    required_scope = Scope.READ
+    serializer_class = TenantSerializer
+    query = (text_parameter("q", 80, "Words of the name or the slug."),)
+    filter_backends = ()
+    keyset = ("slug",)
+    queryset = Tenant.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[Tenant]:
+        seen = Tenant.objects.visible_to(actor(self.request))
+        return core_queries.teams_matching(seen, self.request.query_params.get("q", ""))
+
+    @extend_schema(
+        operation_id="tenants_list", summary="My teams (staff: all), by slug", responses=TenantSerializer(many=True)
+    )
+    def get(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.get_queryset()) or []
+        return self.get_paginated_response(TenantSerializer(page, many=True).data)
+
+
+class TenantDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="tenants_get",
+        summary="One team: members, what it holds, its objects in the cluster",
+        responses=TenantDetailSerializer,
+    )
+    def get(self, request: Request, tenant: str) -> Response:
+        found = get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=tenant)
+        members = Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk")
+        body = {
+            "slug": found.slug,
+            "name": found.name,
+            "purpose": found.purpose,
+            "members": list(members),
+            "holdings": grant_queries.holdings_of(found),
+            "namespace": _namespace(found),
+        }
+        return Response(TenantDetailSerializer(body).data)
+
+
+def _namespace(tenant: Tenant) -> dict[str, Any] | None:
+    row = tenant.namespaces.select_related("cluster").first()
+    if row is None:
+        return None
+    objects = [
+        {
+            "kind": one.kind,
+            "name": one.name,
+            "result": provisioning_shown.result_of(one),
+            "code": one.code,
+            "text": one.text,
+            "sent_at": one.sent_at,
+        }
+        for one in provisioning_queries.namespace_objects(row)
+    ]
+    return {
+        "name": row.name,
+        "wanted": row.wanted,
+        "is_settled": row.observed_generation >= row.generation,
+        "applied_as_of": row.applied_as_of,
+        "error": row.error_text,
+        "objects": objects,
+    }

@@ -1,0 +1,162 @@
+"""Pages about people: a team with its members and objects, and the start of somebody who is in none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from accounts.core.actor import Actor
+from accounts.core.request_actor import actor
+from cluster.apply import queries as apply_queries
+from portal.core.due import owner_label
+from portal.core.errors import get_or_refuse
+from portal.web.refusals import refusal_in_form
+from tenants.lifecycle import shown as lifecycle_shown
+from tenants.lifecycle.contents import ReadContents
+from tenants.members import actions, policy, queries
+from tenants.members.forms import JoinAnswerForm, MemberForm, RoleForm
+from tenants.members.invitations import actions as invitation_actions
+from tenants.members.invitations import queries as invitation_queries
+from tenants.members.tokens import policy as token_policy
+from tenants.models import Invitation, Membership, Tenant
+from tenants.provisioning import queries as provisioning_queries
+from tenants.provisioning import shown
+from tenants.provisioning.queries import missing_objects
+
+# ---- the team ----------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def team(request: HttpRequest, tenant: str, look_inside: ReadContents | None = None) -> HttpResponse:
+    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm(), look_inside))
+
+
+@login_required
+@require_POST
+def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    form = MemberForm(request.POST)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    if form.is_valid():
+        with refusal_in_form(form):
+            added = actions.add_member(tenant, by=by, **form.cleaned_data)
+            if isinstance(added, Invitation):
+                messages.success(request, f"{added.email} has no account here yet and got an invitation by mail.")
+            else:
+                messages.success(request, f"{added.user.name} is {added.role} now.")
+            return redirect("team", tenant)
+    return render(request, "tenants/team.html", _team_context(tenant, by, form), status=422)
+
+
+@login_required
+@require_POST
+def member_role(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    by = actor(request)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    form = RoleForm(request.POST)
+    if form.is_valid():
+        with refusal_in_form(form):
+            member = actions.set_role(tenant, user_id=pk, role=form.cleaned_data["role"], by=by)
+            messages.success(request, f"{member.user.name} is {member.role} now.")
+            return redirect("team", tenant)
+    messages.error(request, form.first_error)
+    return redirect("team", tenant)
+
+
+@login_required
+@require_POST
+def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    by = actor(request)
+    actions.remove_member(tenant, user_id=pk, by=by)
+    if pk == by.user_id:
+        # The team's page is not theirs any more.
+        messages.success(request, "You left the team.")
+        return redirect("home")
+    messages.success(request, "Removed from the team.")
+    return redirect("team", tenant)
+
+
+@login_required
+@require_POST
+def invitation_revoke(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    invitation_actions.revoke_invitation(tenant, pk, by=actor(request))
+    messages.success(request, "The invitation is taken back.")
+    return redirect("team", tenant)
+
+
+@login_required
+@require_POST
+def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
+    by = actor(request)
+    get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    form = JoinAnswerForm(request.POST)
+    if form.is_valid():
+        typed = form.cleaned_data
+        with refusal_in_form(form):
+            row = invitation_actions.answer_join(
+                tenant, pk, accept=typed["answer"] == "accept", role=typed["role"], reason=typed["reason"], by=by
+            )
+            said = "is a member now" if typed["answer"] == "accept" else "is told why not"
+            messages.success(request, f"{row.user.name} {said}.")
+            return redirect("team", tenant)
+    context = _team_context(tenant, by, MemberForm()) | {"answer_form": form, "answered": pk}
+    waiting = context["waiting"]
+    if waiting is None or all(row.pk != pk for row in waiting.joins):
+        # Somebody answered meanwhile: it stands in no list any more, beside which its error could.
+        messages.error(request, str(next(iter(form.errors.values()))[0]))
+    return render(request, "tenants/team.html", context, status=422)
+
+
+def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: ReadContents | None = None) -> dict[str, Any]:
+    found = get_or_refuse(Tenant.objects.visible_to(by), slug=slug)
+    standing = queries.standing_of(by, found)
+    members = list(Membership.objects.filter(tenant=found).select_related("user").order_by("since", "pk"))
+    owners = sum(member.role == Membership.Role.OWNER for member in members)
+    namespace = found.namespaces.select_related("cluster", "tenant").first()
+    objects = provisioning_queries.namespace_objects(namespace) if namespace else []
+    absent = apply_queries.missing_objects(namespace.cluster_id, owner=owner_label(namespace)) if namespace else set()
+    may_manage = policy.may_manage_members(by, standing)
+    return {
+        "tenant": found,
+        "members": [
+            {
+                "pk": member.user_id,
+                "name": member.user.name,
+                "email": member.user.email,
+                "role": member.role,
+                "since": member.since,
+                "is_self": member.user_id == by.user_id,
+                "roles": [] if may_manage else _roles_for(by, standing, member, owners),
+                "refusal": policy.may_remove_member(
+                    by, standing, role=member.role, is_self=member.user_id == by.user_id, owners=owners
+                ),
+            }
+            for member in members
+        ],
+        "namespace": shown.namespace_context(namespace, objects, absent, missing_objects(namespace, objects))
+        if namespace
+        else None,
+        **lifecycle_shown.lifecycle_context(namespace, by, look_inside),
+        "may_manage": may_manage,
+        "may_see_tokens": token_policy.may_see_team_tokens(by, standing),
+        "waiting": None if may_manage else invitation_queries.pending_members(found),
+        "now": timezone.now(),
+        "form": form,
+    }
+
+
+def _roles_for(by: Actor, standing: policy.Standing, member: Membership, owners: int) -> list[str]:
+    """Roles that `by` may give this member instead; empty where there is no choice."""
+    if policy.may_take_role(by, standing, role=member.role, owners=owners):
+        return []
+    return [role for role in policy.MEMBER_ROLES if role == member.role or not policy.may_give_role(by, standing, role)]
+
+
+# ---- the start ---------------------------------------------------------------------------------------------------

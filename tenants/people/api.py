@@ -1,0 +1,240 @@
+"""/api/v1/people: accounts, for administrators. For everybody else it is not there."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django_filters.filters import ChoiceFilter
+from django_filters.rest_framework.filterset import FilterSet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.account_setup import actions as account_setup_actions
+from accounts.core.actor import Actor
+from accounts.core.request_actor import administrator
+from accounts.credentials import actions as credential_actions
+from accounts.models import Role, Scope, User
+from accounts.people import actions, queries
+from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.strict.query import text_filter
+from accounts.rest.strict.serializers import takes_no_fields
+from portal.core.errors import get_or_refuse
+from tenants.approvers import actions as approver_actions
+from tenants.people.queries import PersonRow, person_rows, teams_of
+from tenants.people.serializers import (
+    AccountChangeSerializer,
+    AccountDetailSerializer,
+    AccountSerializer,
+    BecauseSerializer,
+    NewAccountSerializer,
+    PasswordCodeSerializer,
+    TeamOfSerializer,
+)
+
+
+class AccountFilter(FilterSet):
+    q = text_filter(80, "Words of the name or the address.")
+    role = ChoiceFilter(choices=Role.choices, help_text="Who has it.")
+    suspended = ChoiceFilter(
+        choices=[("true", "true"), ("false", "false")], help_text="Whether they may do nothing now."
+    )
+
+    class Meta:
+        model = User
+        fields: tuple[str, ...] = ()
+
+    def filter_queryset(self, queryset: QuerySet[User]) -> QuerySet[User]:
+        typed = self.form.cleaned_data
+        suspended = typed["suspended"] == "true" if typed["suspended"] else None
+        return queries.search_people(typed["q"] or "", typed["role"] or "", suspended=suspended)
+
+
+def _detail(target: User) -> Response:
+    row = person_rows([target])[0]
+    body = {**AccountSerializer(row).data, "teams": TeamOfSerializer(teams_of(target), many=True).data}
+    return Response(body, headers={"ETag": _tag(row)})
+
+
+def _tag(row: PersonRow) -> str:
+    return etag_of(row.roles, row.is_suspended, row.decides_all, row.slugs)
+
+
+def _locked_tag(by: Actor, pk: int) -> str:
+    _by, target, _others = actions.lock_actor_and_target(by, pk)
+    return _tag(person_rows([target])[0])
+
+
+class People(generics.GenericAPIView[User]):
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.ADMIN}
+    serializer_class = AccountSerializer
+    filterset_class = AccountFilter
+    keyset = ("email",)
+    queryset = User.objects.none()  # for the schema
+
+    def get_queryset(self) -> QuerySet[User]:
+        return queries.search_people()
+
+    @extend_schema(
+        operation_id="people_list",
+        summary="Everybody with an account, by address; administrators",
+        responses={200: AccountSerializer(many=True), 404: None},
+    )
+    def get(self, request: Request) -> Response:
+        administrator(request)
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
+        return self.get_paginated_response(AccountSerializer(person_rows(page), many=True).data)
+
+    @extend_schema(
+        operation_id="people_add",
+        summary="A new account, and the code for its password; administrators",
+        request=NewAccountSerializer,
+        responses={201: PasswordCodeSerializer, 404: None},
+    )
+    def post(self, request: Request) -> Response:
+        by = administrator(request)
+        asked = NewAccountSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        return _code(*account_setup_actions.add_person(**asked.validated_data, by=by))
+
+
+def _code(target: User, code: str) -> Response:
+    made = PasswordCodeSerializer({"pk": target.pk, "email": target.email, "password_code": code}).data
+    return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class PasswordCode(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_password_code",
+        summary="A code with which somebody sets a new password; administrators",
+        request=None,
+        responses={201: PasswordCodeSerializer},
+    )
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        return _code(*account_setup_actions.make_password_code(pk, by=administrator(request)))
+
+
+class SecondFactorDrop(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_second_factor_drop",
+        summary="Take a lost second factor off an account, which is signed out everywhere; administrators",
+        parameters=[ETAG],
+        request=BecauseSerializer,
+        responses=AccountDetailSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = administrator(request)
+        get_or_refuse(User.objects.all(), pk=pk)
+        asked = BecauseSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        return _detail(credential_actions.drop_second_factor(pk, because=asked.validated_data["because"], by=by))
+
+
+class PersonDetail(APIView):
+    required_scope = Scope.READ
+    required_scopes = {"PATCH": Scope.ADMIN}
+
+    @extend_schema(
+        operation_id="people_read",
+        summary="One account; administrators",
+        parameters=[ETAG],
+        responses=AccountDetailSerializer,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        administrator(request)
+        return _detail(get_or_refuse(User.objects.all(), pk=pk))
+
+    @extend_schema(
+        operation_id="people_change",
+        summary="Set roles, suspend, restore; administrators",
+        parameters=[IF_MATCH, ETAG],
+        request=AccountChangeSerializer,
+        responses=AccountDetailSerializer,
+    )
+    @transaction.atomic
+    def patch(self, request: Request, pk: int) -> Response:
+        by = administrator(request)
+        get_or_refuse(User.objects.all(), pk=pk)
+        asked = AccountChangeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        typed = asked.validated_data
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            _by, target, _others = actions.lock_actor_and_target(by, pk)
+            if "roles" in typed:
+                target = actions.set_roles(pk, typed["roles"], by=by)
+            if typed.get("suspended", not target.is_active) is target.is_active:
+                change = actions.suspend_user if typed["suspended"] else actions.restore_user
+                target = change(pk, because=typed["because"], by=by)
+        return _detail(target)
+
+
+class ApproverForClass(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_approver_for",
+        summary="Let an approver decide about a class; administrators",
+        parameters=[IF_MATCH, ETAG],
+        request=None,
+        responses=AccountDetailSerializer,
+    )
+    @takes_no_fields
+    def put(self, request: Request, pk: int, slug: str) -> Response:
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            target = approver_actions.grant_class(pk, slug, by=by)
+        return _detail(target)
+
+    @extend_schema(
+        operation_id="people_not_approver_for",
+        summary="Take a class back; administrators",
+        parameters=[IF_MATCH],
+        request=None,
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, pk: int, slug: str) -> Response:
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            approver_actions.revoke_class(pk, slug, by=by)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ApproverForAll(APIView):
+    required_scope = Scope.ADMIN
+
+    @extend_schema(
+        operation_id="people_approver_for_all",
+        summary="Let an approver decide about every class, also those to come; administrators",
+        parameters=[IF_MATCH, ETAG],
+        request=None,
+        responses=AccountDetailSerializer,
+    )
+    @takes_no_fields
+    def put(self, request: Request, pk: int) -> Response:
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            target = approver_actions.grant_class(pk, None, by=by)
+        return _detail(target)
+
+    @extend_schema(
+        operation_id="people_not_approver_for_all",
+        summary="Take that back; classes given by name stay; administrators",
+        parameters=[IF_MATCH],
+        request=None,
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, pk: int) -> Response:
+        by = administrator(request)
+        with if_match(request, lambda: _locked_tag(by, pk)):
+            approver_actions.revoke_class(pk, None, by=by)
+        return Response(status=status.HTTP_204_NO_CONTENT)

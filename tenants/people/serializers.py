@@ -1,0 +1,68 @@
+"""Accounts as REST takes and shows them to administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.account_setup import actions as account_setup_actions
+from accounts.models import Role
+from accounts.people import policy as people_policy
+from accounts.rest.strict.serializers import StrictSerializer
+from accounts.rest.validators import documented_length
+
+
+class AccountSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    email = serializers.EmailField()
+    name = serializers.CharField()
+    roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
+    suspended = serializers.BooleanField(source="is_suspended")
+    joined_at = serializers.DateTimeField()
+    signed_in_at = serializers.DateTimeField(source="last_login", allow_null=True, help_text="The last time, if ever.")
+    has_password = serializers.BooleanField(help_text="One that was set here.")
+    has_second_factor = serializers.BooleanField()
+    approver_for_all = serializers.BooleanField(source="decides_all", help_text="Every class, also those to come.")
+    approver_for = serializers.ListField(
+        source="slugs", child=serializers.CharField(), help_text="Slugs of classes. Counts while an approver."
+    )
+
+
+class TeamOfSerializer(serializers.Serializer[Any]):
+    tenant = serializers.CharField(source="slug")
+    role = serializers.CharField()
+    is_only_owner = serializers.BooleanField(help_text="Nobody else with an active account owns it.")
+
+
+class AccountDetailSerializer(AccountSerializer):
+    teams = TeamOfSerializer(many=True)
+
+
+class NewAccountSerializer(StrictSerializer):
+    email = serializers.CharField(validators=documented_length(people_policy.ADDRESS_MAX))
+    name = serializers.CharField(validators=documented_length(people_policy.NAME_MAX))
+
+
+class PasswordCodeSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(source="pk")
+    email = serializers.EmailField()
+    password_code = serializers.CharField(
+        help_text=f"Told once; works once, for {account_setup_actions.CODE_DAYS} days."
+    )
+
+
+class BecauseSerializer(StrictSerializer):
+    because = serializers.CharField(validators=documented_length(people_policy.REASON_MAX))
+
+
+class AccountChangeSerializer(StrictSerializer):
+    """What is left out stays."""
+
+    roles = serializers.ListField(
+        child=serializers.CharField(max_length=10), max_length=len(Role), required=False, help_text="All of them."
+    )
+    suspended = serializers.BooleanField(required=False)
+    because = serializers.CharField(
+        max_length=people_policy.REASON_MAX, default="", allow_blank=True, help_text="Needed to suspend."
+    )

@@ -1,0 +1,1 @@
+"""Mails about objects that the cluster refuses."""

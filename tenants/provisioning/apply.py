@@ -1,0 +1,78 @@
+"""What reconcilers of a namespace share: its queue as it is, what was sent for it, and sending."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.models import QuerySet
+
+from cluster.apply.applied_objects import rows_of_owner
+from cluster.apply.reconcile import converge
+from cluster.apply.types import OWNER_LABEL, ConvergeResult, Manifest, ObjectKey
+from cluster.client.errors import NotFound
+from cluster.client.kube import Kube
+from cluster.models import AppliedObject, Cluster
+from cluster.reads import cluster_queue
+from cluster.reads.cluster_queue import LiveClusterQueue
+from portal.core.due import Deadline, owner_label
+from tenants.models import Namespace
+
+WantedState = Namespace.Wanted
+
+KnownObjects = dict[ObjectKey, AppliedObject]
+
+
+# Looking again while something is on its way: Workloads ending, a namespace terminating.
+RETRY_SOON_S = 3.0
+
+
+def apply_objects(
+    row: Namespace,
+    wanted: Sequence[Manifest],
+    deadline: Deadline,
+    *,
+    kube: Kube,
+    is_all: bool = True,
+    known: dict[ObjectKey, AppliedObject] | None = None,
+) -> ConvergeResult:
+    """`known`: as in `converge`."""
+    return converge(
+        kube=kube,
+        cluster_id=row.cluster_id,
+        owner=owner_label(row),
+        manifests=wanted,
+        deadline=deadline,
+        delete_unwanted=is_all,
+        known=known,
+    )
+
+
+def queue_of(row: Namespace, kube: Kube) -> LiveClusterQueue:
+    """The queue as it is; absent when it was never made or is somebody else's (converge will say so).
+
+    Ours whose label somebody took off is ours: taken for absent, what runs in it would lose its flavors.
+    """
+    if row.cluster.queue_system != Cluster.QueueSystem.KUEUE:
+        return cluster_queue.ABSENT_QUEUE
+    try:
+        answer = kube.get("ClusterQueue", name=row.name)
+    except NotFound:
+        return cluster_queue.ABSENT_QUEUE
+    is_ours = answer.labels.get(OWNER_LABEL) == owner_label(row) or (
+        applied_objects(row).filter(kind="ClusterQueue", name=row.name, uid=answer.uid).exists()
+    )
+    return cluster_queue.parse_cluster_queue(answer.body) if is_ours else cluster_queue.ABSENT_QUEUE
+
+
+def known_objects(row: Namespace) -> dict[ObjectKey, AppliedObject]:
+    return rows_of_owner(row.cluster_id, owner_label(row))
+
+
+def applied_objects(row: Namespace) -> QuerySet[AppliedObject]:
+    return AppliedObject.objects.filter(cluster_id=row.cluster_id, owner=owner_label(row))
+
+
+def is_namespace_owned(known: KnownObjects) -> bool:
+    """Not when somebody changed it, or deleted it and made another: then it is sent before anything is tried in it."""
+    row = next((row for (kind, _, _), row in known.items() if kind == "Namespace"), None)
+    return row is not None and row.result == AppliedObject.Result.APPLIED and not row.difference

@@ -1,0 +1,67 @@
+"""Objects of a namespace as templates and API show them: words around numbers. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+from cluster.apply import status
+from cluster.models import AppliedObject
+from tenants.models import Namespace
+
+
+def result_of(row: AppliedObject, absent: Collection[int] = ()) -> str:
+    return status.object_status(row, absent)
+
+
+def applied_object(row: AppliedObject, absent: Collection[int] = ()) -> dict[str, Any]:
+    """For components/_objects.html. `absent`: see cluster/apply/queries.py."""
+    result = result_of(row, absent)
+    shown: dict[str, Any] = {
+        "kind": row.kind,
+        "name": row.name,
+        "result": result,
+        "label": "",
+        "detail": status.status_sentence(row, absent),
+        "at": row.sent_at,
+        "raw": row.text if result == "refused" else "",
+    }
+    if result == "terminating":
+        shown |= {"result": "stopping", "label": "Terminating"}
+    return shown
+
+
+def missing_object(kind: str, name: str) -> dict[str, Any]:
+    text = "It was not sent yet; what comes before it has to be in the cluster first."
+    return {"kind": kind, "name": name, "result": "missing", "label": "", "detail": text, "at": None, "raw": ""}
+
+
+def namespace_context(
+    row: Namespace,
+    objects: Collection[AppliedObject],
+    absent: Collection[int] = (),
+    unsent: Collection[tuple[str, str, str]] = (),
+) -> dict[str, Any]:
+    """`absent`: see cluster/apply/queries.py; `unsent`: see queries/objects.py."""
+    return {
+        "name": row.name,
+        "wanted": row.wanted,
+        "cluster": row.cluster.name,
+        "settled": row.observed_generation >= row.generation,
+        "error_text": row.error_text,
+        "applied_as_of": row.applied_as_of,
+        "objects": [
+            *(applied_object(one, absent) for one in objects),
+            *(missing_object(kind, name) for kind, _namespace, name in unsent),
+        ],
+        "counts": ", ".join(
+            filter(None, [result_counts(objects, absent), f"{len(unsent)} not sent" if unsent else ""])
+        ),
+    }
+
+
+def result_counts(rows: Collection[AppliedObject], absent: Collection[int] = ()) -> str:
+    """`14 applied, 1 refused`."""
+    found = Counter(result_of(row, absent) for row in rows)
+    return ", ".join(f"{found[word]} {word}" for word in status.STATUSES if found[word])

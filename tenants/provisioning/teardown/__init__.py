@@ -1,0 +1,1 @@
+"""Takes what a closed team has in the cluster away."""

@@ -1,0 +1,108 @@
+"""Takes what a closed team has in the cluster away, one step at a look, in an order in which nothing hangs.
+
+Hold → Jobs → their Workloads → LocalQueue → ClusterQueue; then the volumes are kept alone until their day; then the
+namespace. When each begins is in the row (`closes_at`, `volumes_until`): the clock is the row's, there is no job.
+"""
+
+from __future__ import annotations
+
+from cluster.apply import reconcile as apply_reconcile
+from cluster.apply.reconcile import delete_owned
+from cluster.client.errors import NotFound
+from cluster.client.kube import Kube
+from cluster.manifests import namespace as manifests
+from cluster.manifests import retained
+from cluster.models import AppliedObject
+from cluster.reads import cluster_queue
+from cluster.reads import queries as mirror
+from portal.core.due import DONE, Deadline, Outcome, owner_label
+from portal.core.hints import page_hint
+from tenants.core import queries
+from tenants.lifecycle.closing import actions as closing_actions
+from tenants.models import Namespace
+from tenants.provisioning import queries as provisioning_queries
+from tenants.provisioning.apply import RETRY_SOON_S, applied_objects, apply_objects, queue_of
+
+CLAIM = "PersistentVolumeClaim"
+RETRY_SOON = Outcome(again_in_s=RETRY_SOON_S, is_applied=False)
+Result = AppliedObject.Result
+
+
+def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """`row.closes_at` has come. In any other order something hangs: a queue with work cannot go, and work without a
+    queue cannot end.
+    """
+    now = queries.database_now()
+    if not closing_actions.finalize_closing(row, now):
+        return RETRY_SOON
+    page_hint(row.name)
+    if _queue_remains(row, deadline, kube=kube):
+        return RETRY_SOON
+    claims = _claims(row)
+    if claims != 0 and row.volumes_until is not None and row.volumes_until > now and _is_ours(row):
+        closing_actions.remind_of_volume_deletion(row, now, claims=claims or 0)
+        return _retain_volumes(row, deadline, kube=kube)
+    if _namespace_remains(row, deadline, kube=kube):
+        return RETRY_SOON
+    closing_actions.mark_deleted(row, now)
+    return DONE
+
+
+def _queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
+    live = queue_of(row, kube)
+    if live.is_terminating:
+        return True
+    if live.is_open:
+        spec = provisioning_queries.namespace_spec(row, provisioning_queries.class_shares(row, {}), live, is_held=True)
+        apply_objects(row, [manifests.cluster_queue(spec, spec.cells or ())], deadline, kube=kube, is_all=False)
+    for job in AppliedObject.objects.filter(cluster=row.cluster, kind="Job", namespace=row.name).exclude(uid=""):
+        deadline.check()
+        kube.delete("Job", name=job.name, namespace=row.name, uid=job.uid)
+    if live is cluster_queue.ABSENT_QUEUE:
+        return False
+    # What was admitted a moment before the hold shows with the next look.
+    if not (live.is_open or live.admitted or live.pending):
+        for kinds in (["LocalQueue"], ["ClusterQueue", "Cohort"]):
+            deadline.check()
+            delete_owned(kube=kube, cluster_id=row.cluster_id, owner=owner_label(row), kinds=kinds)
+    return True
+
+
+def _claims(row: Namespace) -> int | None:
+    """How many volumes there are. None: some may be there that we did not send, and the mirror does not know."""
+    sent = AppliedObject.objects.filter(cluster=row.cluster, kind=CLAIM, namespace=row.name)
+    ours = set(sent.filter(result=Result.APPLIED).values_list("name", flat=True))
+    if not mirror.is_known(row.cluster_id, CLAIM):
+        return len(ours) or None
+    return len(ours | {one.name for one in mirror.objects(row.cluster_id, kind=CLAIM, namespace=row.name)})
+
+
+def _is_ours(row: Namespace) -> bool:
+    """A namespace that was never made, or is somebody else's, keeps nothing of ours."""
+    return applied_objects(row).filter(kind="Namespace").exclude(uid="").exclude(result=Result.FOREIGN).exists()
+
+
+def _retain_volumes(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """Nothing but the claims, in a namespace in which nothing runs."""
+    clock = closing_actions.next_volume_check(row, queries.database_now())
+    spec = provisioning_queries.namespace_spec(
+        row, provisioning_queries.class_shares(row, {}), cluster_queue.ABSENT_QUEUE, is_held=True
+    )
+    done = apply_objects(row, retained.retained_objects(spec), deadline, kube=kube)
+    apply_reconcile.raise_if_not_applied(row.cluster, owner_label(row), done, clock=clock)
+    return Outcome(again_in_s=RETRY_SOON_S if done.terminating else None, clock=clock, is_applied=not done.terminating)
+
+
+def _namespace_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
+    """Its row stays until it is gone; the rest goes with it. What blocks it is in the mirror (queries/stuck.py)."""
+    ours = applied_objects(row).filter(kind="Namespace").first()
+    if ours is not None and ours.uid:
+        deadline.check()
+        kube.delete("Namespace", name=row.name, uid=ours.uid)
+        try:
+            if kube.get("Namespace", name=row.name).uid == ours.uid:
+                return True
+        except NotFound:
+            pass
+    applied_objects(row).delete()
+    return False

@@ -1,0 +1,182 @@
+"""/api/v1/requests and /api/v1/tenants: the same verbs and the same answers as the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.actor import Actor
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
+from accounts.rest.strict.query import choice_parameter, text_parameter
+from accounts.rest.strict.serializers import takes_no_fields
+from accounts.schema.responses import LOCATION
+from portal.core.errors import get_or_refuse, refuse
+from tenants.models import QuotaLine, QuotaRequest, Tenant
+from tenants.requests import actions
+from tenants.requests import queries as request_queries
+from tenants.requests.decisions import actions as decision_actions
+from tenants.requests.decisions.types import Decision, OverPromise
+from tenants.requests.queries import classes_of_request
+from tenants.requests.reclaims import actions as reclaim_actions
+from tenants.requests.serializers import (
+    STATES,
+    DecisionSerializer,
+    NewRequestSerializer,
+    RequestSerializer,
+    line_decision,
+    reclaim_line,
+    requested_line,
+)
+from tenants.requests.usage_evidence import MeasureUsage
+
+
+def _check_team(request: Request) -> None:
+    """A stranger reads nothing about the rest of the body."""
+    slug = dict(request.data).get("tenant")
+    if isinstance(slug, str):
+        get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)
+
+
+class Requests(generics.GenericAPIView[QuotaRequest]):
+    """`measure`: what a rule may rest on; the URL map hands it in."""
+
+    measure: MeasureUsage | None = None
+    required_scope = Scope.READ
+    required_scopes = {"POST": Scope.REQUEST}
+    query_of_get = (
+        text_parameter("tenant", 40, "Slug of a team."),
+        choice_parameter("state", STATES, "Of the request."),
+    )
+    serializer_class = RequestSerializer
+    filter_backends = ()
+    queryset = QuotaRequest.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="requests_list",
+        summary="Requests of my teams (staff: of all), newest first",
+        responses=RequestSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        asked = request.query_params
+        state = asked.get("state", "")
+        if state and state not in STATES:
+            raise refuse(
+                "unknown_state", f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them.", field="state"
+            )
+        found = request_queries.requests_for(by, tenant=asked.get("tenant", ""), state=state)
+        rows = request_queries.request_rows(self.paginate_queryset(found) or [], by=by)
+        return self.get_paginated_response(RequestSerializer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="requests_file",
+        summary="Ask for quota: new totals and boosts; for staff, take units back",
+        parameters=[IDEMPOTENCY_KEY, LOCATION],
+        request=NewRequestSerializer,
+        responses={201: RequestSerializer},
+    )
+    @idempotent(_check_team)
+    def post(self, request: Request) -> Response:
+        _check_team(request)
+        asked = NewRequestSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        by = actor(request)
+        values = asked.validated_data
+        tenant, lines, why = values["tenant"], values["lines"], values["justification"]
+        if lines[0]["kind"] == QuotaLine.Kind.RECLAIM:
+            filed = reclaim_actions.file_reclaim(
+                tenant, lines=[reclaim_line(line) for line in lines], justification=why, by=by
+            )
+        else:
+            asked_lines = [requested_line(line) for line in lines]
+            filed = actions.file_request(tenant, lines=asked_lines, justification=why, by=by, measure=self.measure)
+        address = request.build_absolute_uri(reverse("api-request", args=[filed.pk]))
+        return Response(_shown(filed, by), status=status.HTTP_201_CREATED, headers={"Location": address})
+
+
+class RequestDetail(APIView):
+    required_scope = Scope.READ
+
+    @extend_schema(
+        operation_id="requests_get",
+        summary="One request with its lines",
+        parameters=[ETAG],
+        responses=RequestSerializer,
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        return _answer(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by)
+
+
+class RequestDecide(APIView):
+    """`measure`: what a decision keeps beside the facts of this app; the URL map hands it in."""
+
+    required_scope = Scope.DECIDE
+    measure: MeasureUsage | None = None
+
+    @extend_schema(
+        operation_id="requests_decide",
+        summary="Approve or deny lines, all of those named or none",
+        parameters=[IF_MATCH, ETAG],
+        request=DecisionSerializer,
+        responses=RequestSerializer,
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
+        asked = DecisionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = asked.validated_data
+        decisions = self._decisions(found, values["lines"])
+        over_promise = OverPromise(values["over_promise"], values["over_promise_reason"])
+        with if_match(request, lambda: _locked_tag(found)):
+            decided = decision_actions.decide_request(pk, decisions, by=by, over_promise=over_promise)
+        return _answer(decided, by)
+
+    def _decisions(self, found: QuotaRequest, lines: list[dict[str, Any]]) -> list[Decision]:
+        measured = self.measure(found.tenant, classes_of_request(found)).plain if self.measure else {}
+        class_ids = dict(found.lines.values_list("pk", "gpu_class_id"))
+        return [line_decision(line, measured.get(class_ids.get(line["id"], 0), {})) for line in lines]
+
+
+class RequestWithdraw(APIView):
+    required_scope = Scope.REQUEST
+
+    @extend_schema(
+        operation_id="requests_withdraw",
+        summary="Take back every line that is still pending",
+        request=None,
+        responses=RequestSerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, pk: int) -> Response:
+        by = actor(request)
+        return Response(_shown(actions.withdraw_request(pk, by=by), by))
+
+
+def _shown(found: QuotaRequest, by: Actor) -> dict[str, Any]:
+    shown_request: dict[str, Any] = RequestSerializer(request_queries.request_rows([found], by=by)[0]).data
+    return shown_request
+
+
+def _answer(found: QuotaRequest, by: Actor) -> Response:
+    return Response(_shown(found, by), headers={"ETag": _tag(found)})
+
+
+def _tag(found: QuotaRequest) -> str:
+    """Of what deciding sets: a line that is decided stays as it is."""
+    return etag_of(*found.lines.order_by("pk").values_list("pk", "state"))
+
+
+def _locked_tag(found: QuotaRequest) -> str:
+    decision_actions.lock_classes(found.tenant, found.lines.values("gpu_class"))
+    return _tag(found)

@@ -1,0 +1,49 @@
+"""What is said about a request: the verb, and the words as page and API show them."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from accounts.core.actor import Actor
+from accounts.events.actions import deliver, record
+from accounts.models import User
+from portal.core.errors import get_or_refuse, refuse_if
+from tenants.approvers import queries
+from tenants.core.notifications import hint_team_pages, page_url
+from tenants.members import queries as member_queries
+from tenants.models import QuotaRequest, RequestComment
+from tenants.requests.comments import policy
+from tenants.requests.comments.queries import may_comment_on
+
+
+@transaction.atomic
+def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: Actor) -> RequestComment:
+    """Who is concerned and did not write it is told. Raises Refused: not_found (404), not_allowed (403),
+    already_decided (409, asking back), bad_comment (422).
+    """
+    request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by"), pk=request_id)
+    refuse_if(may_comment_on(by, request, asks_back=asks_back))
+    text = text.strip()
+    refuse_if(policy.comment_refusal(text))
+    row = RequestComment.objects.create(request=request, author=by.person, text=text, asks_back=asks_back)
+    event = record(by, "request.asked_back" if asks_back else "request.commented", request, tenant=request.tenant.slug)
+    asks = "asks back about" if asks_back else "commented on"
+    deliver(
+        event,
+        [person for person in _concerned(request) if person.pk != by.user_id],
+        subject=f"{by.name} {asks} request #{request.pk} of {request.tenant.name}",
+        body=f"{text}\n\n" + page_url(f"/requests/{request.pk}"),
+    )
+    hint_team_pages(request.tenant)
+    return row
+
+
+def _concerned(request: QuotaRequest) -> list[User]:
+    """Who filed it, the team's managers, and the approvers who took part; before one did, all who may decide it."""
+    spoke = list(User.objects.filter(pk__in=request.comments.values("author_id")))
+    members = {person.pk for person in User.objects.filter(memberships__tenant=request.tenant)}
+    approvers = [person for person in spoke if person.pk not in members]
+    if not approvers:
+        class_ids = list(request.lines.values_list("gpu_class_id", flat=True))
+        approvers = queries.approvers_of(class_ids, tenant=request.tenant)
+    return [request.filed_by, *member_queries.managers_of(request.tenant), *approvers]

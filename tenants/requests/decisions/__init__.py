@@ -1,0 +1,1 @@
+"""Deciding the lines of a request: what an approver sees, says and brings about."""

@@ -1,0 +1,24 @@
+"""Words of mails about decided requests. Pure: values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from portal.ui.text import plural_form
+
+
+def decision_text(answers: Iterable[dict[str, Any]]) -> str:
+    """One line each: `class`, `approved`, then `units`, `from`, `until`, `reason`, and `unit` of storage."""
+    return "\n".join(_sentence(answer) for answer in answers) + "\n\n"
+
+
+def _sentence(answer: dict[str, Any]) -> str:
+    units = f"{answer.get('units')} {plural_form(answer.get('unit', 'unit'))}"
+    if not answer["approved"]:
+        return f"{answer['class']}: denied. {answer['reason']}"
+    if answer["kind"] == "reclaim":
+        from_units = f"{units} are left from {answer['from']:%d %b %Y, %H:%M %Z} on"
+        return f"{answer['class']}: taken back, {from_units}. {answer['reason']}".strip()
+    period = f"from {answer['from']:%d %b %Y, %H:%M %Z} until {answer['until']:%d %b %Y, %H:%M %Z}"
+    return f"{answer['class']}: {units} {period}. {answer['reason']}".strip()

@@ -1,0 +1,163 @@
+"""What an approver says about a line, and what that comes to. Pure: values in, values out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from accounts.core.actor import Actor
+from accounts.core.policy import scope_refusal
+from accounts.models import Role, Scope
+from portal.core.errors import Refusal
+from tenants.approvers.policy import ApproverRight
+from tenants.core.policy import REASON_MAX
+from tenants.grants.types import Overcommit
+from tenants.members.policy import Standing
+from tenants.models import GRACE, Grant, QuotaLine
+from tenants.requests.decisions.types import DecidableLine, Decision
+from tenants.requests.policy import PERIOD_MAX, UNITS_MAX
+from tenants.requests.reclaims import policy as reclaim_policy
+
+GRACE_HOURS_MAX = 14 * 24
+
+
+def with_delegator(decision: Decision, lender: ApproverRight | None) -> Decision:
+    """The record says for whom a deputy decided."""
+    if lender is None:
+        return decision
+    return replace(decision, measured={**decision.measured, "deputy_for": lender.name})
+
+
+@dataclass(frozen=True)
+class ResolvedDecision:
+    line: QuotaLine
+    decision: Decision
+    units: int
+    starts: datetime
+    ends: datetime
+    grace: timedelta = GRACE
+    # Of a line that takes back: the total that is granted at `starts`.
+    held: int = 0
+
+    @property
+    def is_total(self) -> bool:
+        """It replaces the total that is granted then; a boost comes on top."""
+        return self.line.kind != QuotaLine.Kind.BOOST
+
+    @property
+    def is_reclaim(self) -> bool:
+        return self.line.kind == QuotaLine.Kind.RECLAIM
+
+    def cutting(self, base: Grant | None) -> ResolvedDecision:
+        """With the total that is granted at `starts`. What is left of it keeps its grace unless one was said."""
+        if base is None:
+            return self
+        return replace(self, held=base.units, grace=base.grace if self.decision.grace_hours is None else self.grace)
+
+
+def resolve(line: QuotaLine, decision: Decision, now: datetime) -> ResolvedDecision:
+    """The decision with what it leaves open filled in from what was asked."""
+    hours = decision.grace_hours
+    return ResolvedDecision(
+        line,
+        decision,
+        units=line.asked_units if decision.units is None else decision.units,
+        starts=max(decision.starts or line.asked_from, now),
+        ends=decision.ends or line.asked_until,
+        # What is out of bounds is refused, see below.
+        grace=GRACE if hours is None or grace_refusal(hours) else timedelta(hours=hours),
+    )
+
+
+def decision_refusal(one: ResolvedDecision, class_name: str, now: datetime) -> Refusal | None:
+    reason, line = one.decision.reason.strip(), one.line
+    if not one.decision.approve:
+        return may_deny(reason=reason)
+    if one.is_reclaim:
+        asked = (line.asked_units, line.asked_from, line.asked_until)
+        answer = reclaim_policy.ReclaimDecision(one.units, one.starts, one.ends, *asked, held=one.held)
+        if found := reclaim_policy.reclaim_decision_refusal(answer, class_name):
+            return found
+    if found := grace_refusal(one.decision.grace_hours):
+        return found
+    is_less = one.units < line.asked_units
+    return may_approve(units=one.units, starts=one.starts, ends=one.ends, now=now, is_less=is_less, reason=reason)
+
+
+def grace_refusal(hours: int | None) -> Refusal | None:
+    """None: as usual."""
+    if hours is None or 0 <= hours <= GRACE_HOURS_MAX:
+        return None
+    text = f"A grace is a whole number of hours from 0 to {GRACE_HOURS_MAX} ({GRACE_HOURS_MAX // 24} days)."
+    return Refusal("bad_grace", text, "grace_hours")
+
+
+def may_decide(by: Actor, line: DecidableLine) -> Refusal | None:
+    """An approver of this class or a deputy, never the requester nor a member of the team. For a yes more is asked."""
+    if refusal := scope_refusal(by, Scope.DECIDE):
+        return refusal
+    if not (by.has_role(Role.APPROVER) or line.is_deputy):
+        return Refusal("not_allowed", "Requests are decided by approvers.", status=403)
+    if by.user_id == line.filed_by:
+        return Refusal("own_request", "You filed this request yourself; another approver decides it.", status=403)
+    if line.role:
+        return Refusal("own_team", "You are a member of this team; another approver decides its requests.", status=403)
+    if line.decides is not None and line.gpu_class not in line.decides:
+        return Refusal("not_your_class", f"{line.class_name} is decided by other approvers.", status=403)
+    if line.state != "pending":
+        return Refusal(
+            "already_decided",
+            f"This line is {line.state} already; nothing was changed. Reload the page to see who decided and when.",
+            status=409,
+        )
+    return None
+
+
+def may_grant(standing: Standing) -> Refusal | None:
+    """A closed team's lines can be denied only."""
+    if standing.wanted == "closed":
+        return Refusal("closed", "This team is being closed; nothing is granted to it any more.", status=409)
+    return None
+
+
+def may_approve(
+    *, units: int, starts: datetime, ends: datetime, now: datetime, is_less: bool, reason: str
+) -> Refusal | None:
+    """`is_less`: fewer units than were asked."""
+    if not 0 <= units <= UNITS_MAX:
+        return Refusal("bad_units", f"Units are whole numbers from 0 to {UNITS_MAX:,}.", "units")
+    if ends <= max(starts, now):
+        return Refusal("bad_period", "The period is over before it starts; choose a later end.", "ends_at")
+    if ends - starts > PERIOD_MAX:
+        return Refusal("bad_period", "A period has at most three years.", "ends_at")
+    if is_less and not reason:
+        return Refusal("reason_missing", "Say why it is less than was asked; the team reads it.", "reason")
+    return None
+
+
+def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reason: str) -> Refusal | None:
+    """More than the class can give at some instant: only knowingly, and with a reason that stays in the record."""
+    if not excesses:
+        return None
+    worst = max(excesses, key=lambda excess: excess.units)
+    if worst.limit is None:
+        why = "no fresh data from the cluster, no limit set"
+        what = f"What {worst.class_name} can give is not known at the moment ({why})."
+    else:
+        what = (
+            f"This promises {worst.units} of {worst.class_name} more than the {worst.limit} it can give at that time."
+        )
+    if not is_ticked:
+        return Refusal(
+            "over_promised", f"{what} Tick 'promise it anyway' and say why, or give fewer.", "over_promise", 409
+        )
+    if not reason.strip():
+        return Refusal("reason_missing", f"{what} Say why it is promised anyway.", "over_promise_reason")
+    return None
+
+
+def may_deny(*, reason: str) -> Refusal | None:
+    if 1 <= len(reason.strip()) <= REASON_MAX:
+        return None
+    return Refusal("reason_missing", f"Say in up to {REASON_MAX} characters why; the team reads it.", "reason")

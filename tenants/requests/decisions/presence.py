@@ -1,0 +1,81 @@
+"""Who has a request open, for those who could decide it as well. A hint, so it lives in Redis and not in a row.
+
+Rows are what people decided, and opening a page decides nothing: a row would be a write at every look, kept in backups
+long after the five minutes for which it means anything. Lost with Redis it costs nothing: of two who decide at the same
+moment one is told that it is decided already, as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import redis
+import structlog
+from django.utils import timezone
+
+from accounts.models import User
+from portal.core.hints import redis_connection
+
+log = structlog.get_logger(__name__)
+
+FORGOTTEN_AFTER = timedelta(minutes=5)
+# Who reloads the page every second writes once a minute.
+WRITTEN_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class OpenViewer:
+    name: str
+    since: datetime
+
+
+def mark_request_open(request_id: int, who: User) -> None:
+    """`who` looks at it, and may decide it. Two round trips at most."""
+    now = timezone.now()
+    field = str(who.pk)
+    try:
+        found = _read(redis_connection().hget(_key(request_id), field))
+        if found and now - found[1] < WRITTEN_EVERY:
+            return
+        since = found[0] if found and now - found[1] < FORGOTTEN_AFTER else now
+        with redis_connection().pipeline() as pipe:
+            pipe.hset(_key(request_id), field, f"{since.timestamp()} {now.timestamp()} {who.name}")
+            pipe.expire(_key(request_id), FORGOTTEN_AFTER)
+            pipe.execute()
+    except redis.RedisError as error:
+        log.warning("hint_lost", hint=f"open {request_id}", error=type(error).__name__)
+
+
+def viewers_of_requests(request_ids: Collection[int], who: User) -> dict[int, list[OpenViewer]]:
+    """By request, the longest first; one that nobody else has open is left out. One round trip."""
+    now = timezone.now()
+    pks = list(request_ids)
+    try:
+        with redis_connection().pipeline(transaction=False) as pipe:
+            for pk in pks:
+                pipe.hgetall(_key(pk))
+            answers = pipe.execute() if pks else []
+    except redis.RedisError as error:
+        log.warning("hint_lost", hint="open", error=type(error).__name__)
+        return {}
+    found: dict[int, list[OpenViewer]] = {}
+    for pk, fields in zip(pks, answers, strict=True):
+        others = [_read(value) for field, value in fields.items() if int(field) != who.pk]
+        theirs = [OpenViewer(one[2], one[0]) for one in others if one and now - one[1] < FORGOTTEN_AFTER]
+        if theirs:
+            found[pk] = sorted(theirs, key=lambda one: one.since)
+    return found
+
+
+def _key(request_id: int) -> str:
+    return f"open:request:{request_id}"
+
+
+def _read(value: bytes | str | None) -> tuple[datetime, datetime, str] | None:
+    """Since when, seen last, whose name."""
+    if value is None:
+        return None
+    since, last, name = (value if isinstance(value, str) else value.decode()).split(" ", 2)
+    return datetime.fromtimestamp(float(since), UTC), datetime.fromtimestamp(float(last), UTC), name

@@ -1,0 +1,142 @@
+"""What an approver sees of a request, as templates show it: lines, facts, the plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from portal.core.errors import Refusal
+from portal.ui.text import plural
+from tenants.grants.types import Overcommit
+from tenants.models import GRACE, QuotaLine
+from tenants.requests.decisions.queries import ClassFigures, PastLine
+from tenants.requests.queries import LineRow
+from tenants.requests.shown import KIND_LABELS
+from tenants.requests.usage_evidence import UsageEvidence
+
+FITS = "Fits: at no time in the period more would be promised than there is."
+
+
+def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """`problem`: why it cannot be approved as it was asked, or ""."""
+    fields = {name: getattr(row, name) for name in LineRow.__dataclass_fields__}
+    return {
+        **fields,
+        "number": number,
+        "kind": KIND_LABELS[row.kind],
+        "is_reclaim": row.is_reclaim,
+        # Where units are taken back, empty means as the grant that is cut states.
+        "grace_value": typed.get(f"grace-{row.pk}", "" if row.is_reclaim else GRACE // timedelta(hours=1)),
+        "fits": "" if row.state != "pending" else problem or FITS,
+        "fits_tone": "bad" if problem else "good",
+        "units_value": typed.get(f"units-{row.pk}", row.asked_units),
+        "from_value": typed.get(f"from-{row.pk}") or f"{timezone.localdate(row.asked_from):%Y-%m-%d}",
+        "until_value": typed.get(f"until-{row.pk}") or f"{timezone.localdate(row.asked_until):%Y-%m-%d}",
+        "errors": error,
+    }
+
+
+def line_problem(excess: Overcommit | None, growth: Refusal | None, *, is_over: bool) -> str:
+    """`growth`: the class gives no more. `is_over`: the asked period ended before anybody decided."""
+    if is_over:
+        return "The period that was asked for is over; choose a later end, or deny it."
+    if growth is not None:
+        return growth.message
+    return overcommit_sentence(excess) if excess else ""
+
+
+def overcommit_sentence(excess: Overcommit) -> str:
+    if excess.limit is None:
+        return f"What {excess.class_name} can give is not known at the moment: no data from the cluster, no limit set."
+    return (
+        f"{excess.class_name} would be promised {excess.units} more than the {excess.limit} it can give at that time."
+    )
+
+
+def facts_table(
+    lines: Collection[LineRow], figures: Mapping[int, ClassFigures], measured: UsageEvidence
+) -> dict[str, Any] | None:
+    """A table: one column a class, one row a fact."""
+    columns = {row.gpu_class_id: row.name for row in lines}
+    if not columns:
+        return None
+    found = [figures[pk] for pk in columns]
+
+    def row(name: str, field: str) -> dict[str, Any]:
+        values = [getattr(one, field) for one in found]
+        return {"name": name, "values": ["unknown" if value is None else value for value in values]}
+
+    rows = [
+        row("In force for this team", "held"),
+        row("Used by this team now", "used"),
+        row("Promised to all teams", "promised"),
+        row("May be promised", "limit"),
+        row("Allocatable in the cluster", "allocatable"),
+        row("In use by everybody now", "in_use"),
+        row("Free this minute", "free"),
+    ]
+    rows += [{"name": name, "values": [values[pk] for pk in columns]} for name, values in measured.rows]
+    asked = {line.gpu_class_id: _cards(line, measured) for line in lines}
+    rows.append({"name": "Asked as physical cards", "values": [asked[pk] for pk in columns]})
+    return {
+        "columns": list(columns.values()),
+        "rows": rows,
+        "note": measured.note,
+        "members": measured.members,
+    }
+
+
+def _cards(line: LineRow, measured: UsageEvidence) -> str:
+    cards = measured.cards.get(line.gpu_class_id)
+    if cards is None:
+        return "–"
+    number = f"{float(cards * line.asked_units):.2f}".rstrip("0").rstrip(".")
+    return f"+{number}" if line.kind == "boost" else number
+
+
+def past_line(row: PastLine) -> dict[str, Any]:
+    """One that was decided before: `A100, asked for 8 cards in all`, and what came of it."""
+    wanted = plural(row.asked, row.unit) + (" on top" if row.kind == "boost" else " in all")
+    sentence, given = f"asked for {wanted}", "given"
+    if row.kind == QuotaLine.Kind.RECLAIM:
+        sentence, given = f"to be taken back down to {plural(row.asked, row.unit)}", "left"
+    is_changed = row.units is not None and row.units != row.asked
+    return {
+        "pk": row.request_id,
+        "sentence": f"{row.name}, {sentence}" + (f", {given} {row.units}" if is_changed else ""),
+        "state": row.state,
+        "at": row.at,
+        "who": row.by,
+        "reason": row.reason,
+    }
+
+
+def plan_context(objects: Collection[Mapping[str, Any]], *, made_at: datetime | None, error: str) -> dict[str, Any]:
+    changed = [one for one in objects if one["change"] != "same" or one["result"] != "accepted"]
+    same = len(objects) - len(changed)
+    refused = sum(one["result"] == "refused" for one in objects)
+    headline = f"{plural(len(changed), 'object')} would change" if changed else "nothing would change"
+    return {
+        "headline": headline + (f", {refused} refused" if refused else ""),
+        "made_at": made_at,
+        "error": error,
+        "changed": [_planned(one) for one in changed],
+        "unchanged": f"{plural(same, 'object')} would stay as now." if same else "",
+        "note": "",
+    }
+
+
+def _planned(one: Mapping[str, Any]) -> dict[str, Any]:
+    is_accepted = one["result"] == "accepted"
+    words = {"create": "New, dry run accepted", "change": "Changes, dry run accepted", "delete": "Goes away"}
+    return {
+        "kind": one["kind"],
+        "name": one["name"],
+        "result": "applied" if is_accepted else "refused",
+        "label": words.get(one["change"], "Unchanged") if is_accepted else "Dry run refused",
+        "detail": one["text"],
+        "lines": [{"sign": text[:1], "text": text[2:]} for text in one["difference"]],
+    }

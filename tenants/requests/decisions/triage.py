@@ -1,0 +1,166 @@
+"""Which requests an approver decides with one click, which ones are in conflict, which ones want a look. Pure.
+
+Unknown is never one click: where nobody looked at what is in use, somebody looks at the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from portal.core.errors import Refusal
+from portal.ui.text import plural
+from tenants.grants.combined_promises import Conflict
+from tenants.grants.types import Overcommit
+from tenants.requests.rules.policy import IncreaseBounds, IncreaseFacts, increase_justification, increase_refusal
+
+# Of rivals that are named; who reads more of them opens the request.
+CONFLICTS_NAMED_MAX = 5
+
+
+class TriageGroup(StrEnum):
+    ONE_CLICK = "one_click"
+    CONFLICT = "conflict"
+    LOOK = "look"
+
+
+@dataclass(frozen=True)
+class TriageLine:
+    """A pending line, approved as asked. `base`: the team's running total where it starts.
+
+    `excess`, `rivals`: what it would promise too much, alone and with other requests that wait. `refusal`: why this
+    person may not decide it. `obstacle`: why it cannot be approved as asked, whoever decides, or "". `increase`: what
+    more of it rests on; None: nothing measures it.
+    """
+
+    name: str
+    unit: str
+    kind: str
+    asked: int
+    base: int
+    excess: Overcommit | None = None
+    rivals: Conflict | None = None
+    refusal: Refusal | None = None
+    obstacle: str = ""
+    increase: IncreaseFacts | None = None
+
+    @property
+    def is_increase(self) -> bool:
+        return self.kind == "boost" or (self.kind == "base" and self.asked > self.base)
+
+
+@dataclass(frozen=True)
+class TriagePlan:
+    """`is_ready`: made after the request was filed and last changed. Of its objects: `changed`, `refused` by the
+    cluster, `foreign`: of a name that somebody else's object has.
+    """
+
+    is_ready: bool
+    error: str = ""
+    changed: int = 0
+    refused: int = 0
+    foreign: int = 0
+
+
+@dataclass(frozen=True)
+class TriageRequest:
+    pk: int
+    lines: tuple[TriageLine, ...]
+    plan: TriagePlan
+    is_asked_back: bool = False
+
+
+@dataclass(frozen=True)
+class Triage:
+    """`reasons`: sentences, why it is in this group. `besides`: of a conflict, what else is open."""
+
+    group: TriageGroup
+    reasons: tuple[str, ...]
+    besides: tuple[str, ...] = ()
+
+
+def triage(request: TriageRequest, bounds: IncreaseBounds) -> Triage:
+    conflicts = tuple(_conflicts(request))
+    questions = tuple(_questions(request, bounds))
+    if conflicts:
+        return Triage(TriageGroup.CONFLICT, conflicts, questions)
+    if questions:
+        return Triage(TriageGroup.LOOK, questions)
+    return Triage(TriageGroup.ONE_CLICK, tuple(_merits(request)))
+
+
+def _conflicts(request: TriageRequest) -> Iterator[str]:
+    for line in request.lines:
+        if line.excess is not None and line.excess.limit is not None:
+            yield (
+                f"{line.name} would be promised {line.excess.units} more than the {line.excess.limit} it can give at "
+                "that time."
+            )
+        if line.rivals is not None:
+            yield _rivalry(request.pk, line, line.rivals)
+    plan = request.plan
+    if plan.foreign:
+        yield f"{plural(plan.foreign, 'planned object')} cannot be made: somebody else's has the name."
+    if plan.refused:
+        yield f"The cluster refuses {plural(plan.refused, 'planned object')} in the dry run."
+
+
+def _rivalry(pk: int, line: TriageLine, found: Conflict) -> str:
+    others = [f"#{other}" for other in found.requests if other != pk]
+    named = others[:CONFLICTS_NAMED_MAX]
+    if len(others) > CONFLICTS_NAMED_MAX:
+        named.append(f"{len(others) - CONFLICTS_NAMED_MAX} more")
+    with_them = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    return f"{line.name} fits alone; with {with_them} it is {found.units} too many from {found.start:%-d %b %Y} on."
+
+
+def _questions(request: TriageRequest, bounds: IncreaseBounds) -> Iterator[str]:
+    if request.is_asked_back:
+        yield "Asked back: the team has not answered yet."
+    if not request.lines:
+        yield "No line of it is pending."
+    for line in request.lines:
+        if line.refusal is not None:
+            yield line.refusal.message
+        if line.obstacle:
+            yield line.obstacle
+        if line.excess is not None and line.excess.limit is None:
+            yield f"What {line.name} can give is not known at the moment: no fresh data from the cluster, no limit set."
+        if not line.obstacle and (question := _use(line, bounds)):
+            yield question
+    if request.plan.error:
+        yield f"The plan could not be made: {request.plan.error}"
+    elif not request.plan.is_ready:
+        yield "The plan is not ready yet."
+
+
+def _use(line: TriageLine, bounds: IncreaseBounds) -> str:
+    """Why measured use does not justify it; "" where it does, and where nothing more is asked for."""
+    if line.kind == "reclaim":
+        return f"{line.name} is taken back from the team."
+    if not line.is_increase:
+        return ""
+    if line.kind == "boost":
+        return f"A boost of {plural(line.asked, line.unit)} of {line.name}: measured use speaks for totals alone."
+    if line.increase is None:
+        return f"{line.name}: {line.asked} instead of {line.base}, and nothing measures what is used of it."
+    refusal = increase_refusal(line.increase, bounds)
+    return refusal.message if refusal else ""
+
+
+def _merits(request: TriageRequest) -> Iterator[str]:
+    for line in request.lines:
+        if line.is_increase and line.increase is not None:
+            yield f"{line.name}, {line.base} to {line.asked}: {_lower(increase_justification(line.increase))}"
+        elif line.asked == line.base:
+            yield f"{line.name}: renews {plural(line.asked, line.unit)}."
+        else:
+            yield f"{line.name}: less than now, {line.asked} instead of {line.base}."
+    yield "Fits at all times."
+    changed = request.plan.changed
+    yield f"Plan clean: {plural(changed, 'object')} would change." if changed else "Plan clean: nothing would change."
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

@@ -1,0 +1,1 @@
+"""Requests that wait too long for a decision."""

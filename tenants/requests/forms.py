@@ -1,0 +1,80 @@
+"""Shapes of what people type. What is allowed is said by the action."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from tenants.core.forms import DATE_INPUT, FormWithLines
+from tenants.models import QuotaLine
+from tenants.requests import policy
+
+PERIOD_DAYS_DEFAULT = 90
+
+
+class RequestForm(FormWithLines):
+    """Period and reason; what is typed per class is read by `lines_typed`, since classes are rows."""
+
+    from_date = forms.DateField(label="From", widget=DATE_INPUT)
+    until_date = forms.DateField(label="To", widget=DATE_INPUT, help_text="The last day, included.")
+    justification = forms.CharField(
+        label="What for",
+        max_length=policy.JUSTIFICATION_MAX,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="Approvers decide by this: what runs, how long, what happens without it.",
+    )
+
+
+def default_period() -> dict[str, date]:
+    today = timezone.localdate()
+    return {"from_date": today, "until_date": today + timedelta(days=PERIOD_DAYS_DEFAULT)}
+
+
+@dataclass(frozen=True)
+class TypedLine:
+    """One class of the request form. `kind` as sent: what it may be is said by the action. Dates None: the period of
+    the whole request.
+    """
+
+    gpu_class: str
+    units: int
+    kind: str
+    from_date: date | None
+    until_date: date | None
+
+
+def read_typed_lines(data: Mapping[str, str], slugs: Collection[str]) -> tuple[list[TypedLine], dict[str, str]]:
+    """`units-<slug>`, `kind-<slug>`, `from-<slug>` and `until-<slug>`; classes of which nothing was typed are left out.
+    And what could not be read, as a sentence by slug.
+    """
+    lines: list[TypedLine] = []
+    errors: dict[str, str] = {}
+    units = forms.IntegerField(label="Units", min_value=0, max_value=policy.UNITS_MAX, required=False)
+    day = forms.DateField(required=False)
+    for slug in slugs:
+        told: list[str] = []
+        amount = _read(units, data.get(f"units-{slug}", ""), "", told)
+        starts = _read(day, data.get(f"from-{slug}", ""), "From: ", told)
+        ends = _read(day, data.get(f"until-{slug}", ""), "To: ", told)
+        kind = data.get(f"kind-{slug}") or QuotaLine.Kind.BASE
+        if amount is None and not told and (starts or ends or kind != QuotaLine.Kind.BASE):
+            told.append("Say how many units, or leave this class as it is: new total, no dates.")
+        if told:
+            errors[slug] = " ".join(told)
+        elif amount is not None:
+            lines.append(TypedLine(slug, amount, str(kind), starts, ends))
+    return lines, errors
+
+
+def _read(field: forms.Field, text: str, label: str, told: list[str]) -> Any:
+    try:
+        return field.clean(text.strip())
+    except ValidationError as error:
+        told.append(label + " ".join(error.messages))
+        return None

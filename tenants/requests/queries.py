@@ -1,0 +1,249 @@
+"""Reads of requests: what was asked and decided, and what this actor may do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import BooleanField, Exists, F, Func, OuterRef, Q, QuerySet, Sum, prefetch_related_objects
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from catalog.classes import queries as catalog
+from catalog.models import GpuClass
+from portal.core.errors import Refusal
+from tenants.approvers.policy import ApproverRights
+from tenants.approvers.queries import lines_decided_by, rights_of
+from tenants.core.queries import database_now
+from tenants.members import policy
+from tenants.models import Grant, Membership, Namespace, QuotaLine, QuotaRequest, RequestComment, Tenant
+from tenants.requests.decisions import policy as decision_policy
+from tenants.requests.decisions import types as decision_types
+from tenants.requests.escalation.working_days import after_working_days
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class LineRow:
+    """One line; `held`: in force now, `unit`: what one is called, `refusal`: why this person may not decide it.
+
+    `notice_days`: of a line that takes back, how long before its day the team was told, in whole days.
+    """
+
+    pk: int
+    gpu_class_id: int
+    slug: str
+    name: str
+    unit: str
+    kind: str
+    held: int
+    asked_units: int
+    asked_from: datetime
+    asked_until: datetime
+    decided_units: int | None
+    decided_from: datetime | None
+    decided_until: datetime | None
+    decided_grace_hours: int | None
+    state: str
+    reason: str
+    decided_by: str
+    decided_at: datetime | None
+    refusal: Refusal | None
+    notice_days: int | None
+
+    @property
+    def is_reclaim(self) -> bool:
+        return self.kind == QuotaLine.Kind.RECLAIM
+
+
+@dataclass(frozen=True)
+class RequestRow:
+    pk: int
+    tenant: Tenant
+    filed_by: str
+    filed_by_id: int
+    filed_at: datetime
+    justification: str
+    lines: tuple[LineRow, ...]
+    # An approver waits for the team's answer.
+    is_asked_back: bool
+    # Since when it waits too long for a decision; None: it does not.
+    overdue_since: datetime | None = None
+
+    @property
+    def pending(self) -> tuple[LineRow, ...]:
+        return tuple(line for line in self.lines if line.state == QuotaLine.State.PENDING)
+
+    @property
+    def to_decide(self) -> tuple[LineRow, ...]:
+        """The pending lines that are this person's to decide."""
+        return tuple(line for line in self.pending if line.refusal is None)
+
+    @property
+    def is_reclaim(self) -> bool:
+        """Its lines take units back; they stand in no request with others."""
+        return any(line.is_reclaim for line in self.lines)
+
+    @property
+    def state(self) -> str:
+        """Derived: pending while a line is, then approved if any line was."""
+        states = {line.state for line in self.lines}
+        order = [QuotaLine.State.PENDING, QuotaLine.State.APPROVED, QuotaLine.State.DENIED]
+        return str(next((state for state in order if state in states), QuotaLine.State.WITHDRAWN))
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why this person may decide none of the pending lines."""
+        refusals = [line.refusal for line in self.pending]
+        return refusals[0] if refusals and all(refusals) else None
+
+
+def requests_for(by: Actor, *, tenant: str = "", state: str = "") -> QuerySet[QuotaRequest]:
+    """What this actor may see, newest first; `state` as in RequestRow.state."""
+    found = QuotaRequest.objects.visible_to(by).order_by("-id")
+    if tenant:
+        found = found.filter(tenant__slug=tenant)
+    return found.filter(_in_state(state)) if state else found
+
+
+def requests_to_decide(mine: ApproverRights) -> QuerySet[QuotaRequest]:
+    """Requests with a pending line that these rights decide; oldest first is by id."""
+    lines = QuotaLine.objects.filter(lines_decided_by(mine), state=QuotaLine.State.PENDING).values("request")
+    return QuotaRequest.objects.filter(_OneOf(F("pk"), ArraySubquery(lines))).order_by("id")
+
+
+class _OneOf(Func):
+    """As an array: joined, the planner walks all lines ever filed, as if those that wait were spread among them."""
+
+    template = "%(expressions)s)"
+    arg_joiner = " = ANY("
+    output_field = BooleanField()
+
+
+def _in_state(state: str) -> Exists | Q:
+    def some(*states: str) -> Exists:
+        return Exists(QuotaLine.objects.filter(request=OuterRef("pk"), state__in=states))
+
+    order = ["pending", "approved", "denied", "withdrawn"]
+    if state not in order:
+        return Q(pk=None)
+    earlier = order[: order.index(state)]
+    return some(state) & ~some(*earlier) if earlier else some(state)
+
+
+def request_rows(
+    requests: Collection[QuotaRequest], *, by: Actor, mine: ApproverRights | None = None
+) -> list[RequestRow]:
+    """In the given order. Eight queries, whatever their number; seven where the actor's rights are known."""
+    rows = {request.pk: request for request in requests}
+    prefetch_related_objects(list(rows.values()), "tenant", "filed_by", "lines__gpu_class", "lines__decided_by")
+    held = _held_now({request.tenant_id for request in requests})
+    standings = _standings(by, {request.tenant_id for request in requests})
+    mine = rights_of(by) if mine is None else mine
+    asked = requests_asked_back(rows)
+    return [
+        _request_row(request, held, standings[request.tenant_id], mine, by, request.pk in asked) for request in requests
+    ]
+
+
+def overdue_at(filed_at: datetime) -> datetime:
+    """From when on a request that still waits does so too long."""
+    return after_working_days(filed_at, settings.ESCALATE_AFTER_WORKING_DAYS, timezone.get_default_timezone())
+
+
+def _overdue_since(request: QuotaRequest, *, waits: bool) -> datetime | None:
+    due_at = overdue_at(request.filed_at)
+    return due_at if waits and due_at <= timezone.now() else None
+
+
+def requests_asked_back(pks: Collection[int]) -> set[int]:
+    """Whose last comment is an approver's question."""
+    last = RequestComment.objects.filter(request__in=pks).order_by("request_id", "-id").distinct("request_id")
+    return {row.request_id for row in last if row.asks_back}
+
+
+def _standings(by: Actor, tenant_ids: Collection[int]) -> dict[int, policy.Standing]:
+    roles = dict(Membership.objects.of(by).values_list("tenant_id", "role"))
+    wanted = dict(Namespace.objects.filter(tenant_id__in=tenant_ids).values_list("tenant_id", "wanted"))
+    return {pk: policy.Standing(roles.get(pk, ""), wanted.get(pk, "active")) for pk in tenant_ids}
+
+
+def _held_now(tenant_ids: Collection[int]) -> dict[tuple[int, int], int]:
+    rows = Grant.objects.filter(tenant_id__in=tenant_ids, period__contains=database_now()).values(
+        "tenant_id", "gpu_class_id"
+    )
+    return {(row["tenant_id"], row["gpu_class_id"]): row["total"] for row in rows.annotate(total=Sum("units"))}
+
+
+def _request_row(
+    request: QuotaRequest,
+    held: dict[tuple[int, int], int],
+    standing: policy.Standing,
+    mine: ApproverRights,
+    by: Actor,
+    is_asked_back: bool,
+) -> RequestRow:
+    is_pending = any(line.state == QuotaLine.State.PENDING for line in request.lines.all())
+    return RequestRow(
+        pk=request.pk,
+        tenant=request.tenant,
+        filed_by=request.filed_by.name,
+        filed_by_id=request.filed_by_id,
+        filed_at=request.filed_at,
+        justification=request.justification,
+        is_asked_back=is_asked_back and is_pending,
+        overdue_since=_overdue_since(request, waits=is_pending and not is_asked_back),
+        lines=tuple(
+            LineRow(
+                pk=line.pk,
+                gpu_class_id=line.gpu_class_id,
+                slug=line.gpu_class.slug,
+                name=line.gpu_class.name,
+                unit=catalog.unit_of(line.gpu_class),
+                kind=line.kind,
+                held=held.get((line.tenant_id, line.gpu_class_id), 0),
+                asked_units=line.asked_units,
+                asked_from=line.asked_from,
+                asked_until=line.asked_until,
+                decided_units=line.decided_units,
+                decided_from=line.decided_from,
+                decided_until=line.decided_until,
+                decided_grace_hours=None if line.decided_grace is None else line.decided_grace // HOUR,
+                state=line.state,
+                reason=line.reason,
+                decided_by=decider_name(line),
+                decided_at=line.decided_at,
+                refusal=decision_policy.may_decide(
+                    by, decidable_line(line, line.gpu_class, request.filed_by_id, standing, mine)
+                ),
+                notice_days=(line.asked_from - request.filed_at).days if line.kind == QuotaLine.Kind.RECLAIM else None,
+            )
+            for line in request.lines.all()
+        ),
+    )
+
+
+def decider_name(line: QuotaLine) -> str:
+    """Who decided, and for whom; a rule; "" for nobody yet."""
+    if line.decided_by is None:
+        return line.rule and f"rule {line.rule}"
+    lender = line.facts.get("deputy_for")
+    return f"{line.decided_by.name}, deputy for {lender}" if lender else line.decided_by.name
+
+
+def decidable_line(
+    line: QuotaLine, gpu_class: GpuClass, filed_by: int, standing: policy.Standing, mine: ApproverRights
+) -> decision_types.DecidableLine:
+    decides = mine.classes_for(line.tenant_id, filed_by)
+    return decision_types.DecidableLine(
+        gpu_class.slug, gpu_class.name, line.state, filed_by, standing.role, decides, is_deputy=bool(mine.lent)
+    )
+
+
+def classes_of_request(request: QuotaRequest) -> list[GpuClass]:
+    """That its lines are about, whatever became of them. One query."""
+    return list(GpuClass.objects.filter(lines__request=request).distinct().order_by("pk"))

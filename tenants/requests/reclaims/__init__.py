@@ -1,0 +1,1 @@
+"""Staff reduce the quota of a team with notice; an approver decides it as every request."""

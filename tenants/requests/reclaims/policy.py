@@ -1,0 +1,116 @@
+"""What a line may be beyond a new total or a boost: taking back with notice, and the grace at its end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from accounts.core.actor import Actor
+from accounts.core.policy import scope_refusal
+from accounts.models import Role, Scope
+from portal.core.errors import Refusal
+from tenants.members.policy import Standing
+from tenants.requests.policy import UNITS_MAX
+from tenants.requests.types import ReclaimLine
+
+# A week: time to object, to ask for another class, and to end a training that runs.
+NOTICE = timedelta(days=7)
+DATE_AND_TIME = "%d %b %Y, %H:%M %Z"
+
+
+@dataclass(frozen=True)
+class ReclaimableTotal:
+    """A class, and the total of it that is granted at the moment from which units shall be taken back.
+
+    `units` 0 and `ends` at that moment: no total is granted then. `team`: its name.
+    """
+
+    pk: int
+    slug: str
+    name: str
+    team: str
+    units: int
+    ends: datetime
+    is_pending: bool
+    unit: str = "unit"
+
+
+@dataclass(frozen=True)
+class ReclaimDecision:
+    """What a decision makes of a line that takes back, beside what was asked. `held`: the total granted then."""
+
+    units: int
+    starts: datetime
+    ends: datetime
+    asked_units: int
+    asked_from: datetime
+    asked_until: datetime
+    held: int
+
+
+def may_reclaim(by: Actor, standing: Standing) -> Refusal | None:
+    """Of some class: operators and approvers from outside the team. Which class is asked by `may_reclaim_class`."""
+    if refusal := scope_refusal(by, Scope.REQUEST):
+        return refusal
+    if not (by.operates or by.has_role(Role.APPROVER)):
+        text = "Units are taken back by operators and by who decides about the class."
+        return Refusal("not_allowed", text, status=403)
+    if standing.role:
+        text = "You are a member of this team: ask for a lower total instead, or let somebody else take units back."
+        return Refusal("own_team", text, status=403)
+    if standing.wanted == "closed":
+        return Refusal("closed", "This team is being closed; all its units come back by that.", status=409)
+    return None
+
+
+def may_reclaim_class(by: Actor, slug: str, name: str, *, decides: Collection[str] | None) -> Refusal | None:
+    """`decides`: slugs of the actor's classes, None for all of them."""
+    if by.operates or decides is None or slug in decides:
+        return None
+    text = f"{name} is taken back by operators and by who decides about it."
+    return Refusal("not_your_class", text, "gpu_class", status=403)
+
+
+def reclaim_line_refusal(taken: ReclaimLine, held: ReclaimableTotal | None, *, now: datetime) -> Refusal | None:
+    """Can this total be lowered so, from then on? `held` None: no such class in the catalog."""
+    if held is None:
+        return Refusal("unknown_class", f"There is no class '{taken.gpu_class}'; see the catalog.", "gpu_class")
+    if not 0 <= taken.units <= UNITS_MAX:
+        return Refusal("bad_units", f"Units are whole numbers from 0 to {UNITS_MAX:,}.", "units")
+    if held.is_pending:
+        text = f"{held.team} already waits for a decision about {held.name}; decide that line first."
+        return Refusal("already_pending", text, "gpu_class", status=409)
+    if taken.starts < now + NOTICE:
+        text = f"A team has at least {NOTICE.days} days' notice: take back from {now + NOTICE:{DATE_AND_TIME}} on, or later."
+        return Refusal("notice_too_short", text, "starts_at")
+    return _lower_refusal(taken.units, held.units, f"{held.team} holds", held.name, taken.starts)
+
+
+def reclaim_decision_refusal(answer: ReclaimDecision, class_name: str) -> Refusal | None:
+    """Asked when it is decided: the team was told of this total from this day on, and of nothing worse."""
+    if answer.units < answer.asked_units:
+        text = f"The team was told of a total of {answer.asked_units}; file another line to take back more."
+        return Refusal("more_than_told", text, "units")
+    if answer.starts < answer.asked_from:
+        text = f"The team was told of {answer.asked_from:{DATE_AND_TIME}}; choose that moment or a later one."
+        return Refusal("notice_too_short", text, "starts_at")
+    if answer.ends != answer.asked_until:
+        text = f"Taking back lasts as long as the grant that it cuts, until {answer.asked_until:{DATE_AND_TIME}}."
+        return Refusal("bad_period", text, "ends_at")
+    return _lower_refusal(answer.units, answer.held, "The team holds", class_name, answer.starts)
+
+
+def _lower_refusal(units: int, held: int, who: str, class_name: str, starts: datetime) -> Refusal | None:
+    if not held:
+        text = (
+            f"{who} no total of {class_name} on {starts:%d %b %Y}: nothing can be taken back. Boosts end by themselves."
+        )
+        return Refusal("nothing_held", text, "gpu_class")
+    if units > held:
+        text = f"{who} {held} of {class_name} on {starts:%d %b %Y}; {units} would be more. Say a lower total."
+        return Refusal("more_than_held", text, "units")
+    if units == held:
+        text = f"{who} {held} of {class_name} on {starts:%d %b %Y} anyway. Say a lower total."
+        return Refusal("not_lower", text, "units")
+    return None

@@ -1,0 +1,1 @@
+"""Renewing a grant in one click, which is a request like any other."""

@@ -1,0 +1,168 @@
+"""When is more justified by what was measured? Pure: the same question of the rule and of who sorts the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.core.errors import Refusal
+from tenants.grants.promises import Promise, in_force
+from tenants.requests import policy
+
+DECREASE, STARTER, BUNDLE, INCREASE = "decrease", "starter", "bundle", "increase"
+# What a rule is while nobody has touched it: as migrations ship its row.
+RULE_DEFAULTS = {DECREASE: True, STARTER: True, BUNDLE: True, INCREASE: False}
+DAYS_MAX = policy.PERIOD_MAX.days
+GROWTH_PERCENT_MAX = 1000
+
+
+@dataclass(frozen=True)
+class IncreaseBounds:
+    """Within them a new total is justified by measured use.
+
+    `growth_percent_max`: of the running total, rounded down, one unit at the least. `units_max`: of the new total.
+    `days_max`: of the period. Of the last 30 days: `peak_percent_min` and `mean_percent_min` of what the team holds
+    was in use, `waited_percent_min` of its runs waited over a minute, `seen_percent_min` of the time was looked at.
+    """
+
+    growth_percent_max: int = 50
+    units_max: int = 8
+    days_max: int = 92
+    peak_percent_min: int = 90
+    mean_percent_min: int = 50
+    waited_percent_min: int = 10
+    seen_percent_min: int = 80
+
+
+# Smallest and largest value of each, and what it is called where it is out of range.
+BOUND_RANGES: Mapping[str, tuple[int, int, str]] = {
+    "growth_percent_max": (1, GROWTH_PERCENT_MAX, "The growth in percent"),
+    "units_max": (1, policy.UNITS_MAX, "The largest total in units"),
+    "days_max": (1, DAYS_MAX, "The longest period in days"),
+    "peak_percent_min": (1, 100, "The smallest peak in percent"),
+    "mean_percent_min": (0, 100, "The smallest mean in percent"),
+    "waited_percent_min": (0, 100, "The smallest share of waiting runs in percent"),
+    "seen_percent_min": (1, 100, "The smallest share of the time that was looked at in percent"),
+}
+
+
+@dataclass(frozen=True)
+class IncreaseFacts:
+    """A new total as asked, with what was measured of the team's use of the class. None: unknown.
+
+    `held`: units in force now, boosts included; `base`: those of the running total alone. `asked`: the new total, for
+    `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: 0 to 1, of these 30 days that were looked at.
+    `waited_share`: 0 to 1, of the runs that waited over a minute; None without a run.
+    """
+
+    class_name: str
+    held: int
+    base: int
+    asked: int
+    days: float
+    peak: float | None
+    mean: float | None
+    seen_share: float | None
+    waited_share: float | None
+
+
+def increase_refusal(facts: IncreaseFacts, bounds: IncreaseBounds) -> Refusal | None:
+    """Why it is not justified by measured use, in one sentence with its numbers; None: it is. Unknown never is."""
+    text = _beyond(facts, bounds) or _unused(facts, bounds) or _unseen(facts, bounds)
+    return Refusal("not_justified", text, status=409) if text else None
+
+
+def increase_justification(facts: IncreaseFacts) -> str:
+    """What an increase rests on that is not refused."""
+    waited = "" if facts.waited_share is None else f", {_percent(facts.waited_share)} % of the runs waited"
+    return (
+        f"Of {facts.held} held, {_number(facts.peak)} were in use at the peak of the last 30 days and "
+        f"{_number(facts.mean)} in the mean{waited}."
+    )
+
+
+def bounds_refusals(values: Mapping[str, Any]) -> dict[str, Refusal]:
+    """By field: what is no possible bound. Fields that are missing are refused too."""
+    found = {}
+    for field, (least, most, words) in BOUND_RANGES.items():
+        value = values.get(field)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            said = "nothing" if value is None else str(value)[:20]
+            text = f"{words} is a whole number from {least:,} to {most:,}, not {said}."
+            found[field] = Refusal("bad_bounds", text, field)
+    return found
+
+
+def _beyond(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
+    name = facts.class_name
+    if facts.base == 0:
+        return f"The team has no running total of {name}: there is no use to justify more by."
+    most = max(facts.base + 1, facts.base * (100 + bounds.growth_percent_max) // 100)
+    if facts.asked > most:
+        return (
+            f"{facts.asked} of {name} instead of {facts.base} is a growth of more than {bounds.growth_percent_max} %: "
+            f"up to {most} is within bounds."
+        )
+    if facts.asked > bounds.units_max:
+        return f"A total of {facts.asked} of {name} is more than the {bounds.units_max} that are within bounds."
+    if facts.days > bounds.days_max:
+        return f"{facts.days:.0f} days of {name} are more than the {bounds.days_max} that are within bounds."
+    return ""
+
+
+def _unused(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
+    name, held = facts.class_name, facts.held
+    if facts.peak is None or facts.mean is None:
+        return f"How much of {name} the team used is unknown: nobody has looked within the last 30 days."
+    if _is_below(facts.peak, bounds.peak_percent_min, held):
+        return (
+            f"At the peak of the last 30 days {_number(facts.peak)} of {held} {name} were in use, less than "
+            f"{bounds.peak_percent_min} %."
+        )
+    if _is_below(facts.mean, bounds.mean_percent_min, held):
+        return (
+            f"In the mean of the last 30 days {_number(facts.mean)} of {held} {name} were in use, less than "
+            f"{bounds.mean_percent_min} %."
+        )
+    return ""
+
+
+def _unseen(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
+    name = facts.class_name
+    if facts.seen_share is None or _is_below(facts.seen_share, bounds.seen_percent_min):
+        seen = "an unknown share" if facts.seen_share is None else f"{_percent(facts.seen_share)} %"
+        return (
+            f"What is in use of {name} was looked at in {seen} of the last 30 days, less than "
+            f"{bounds.seen_percent_min} %."
+        )
+    if not bounds.waited_percent_min:
+        return ""
+    if facts.waited_share is None:
+        return f"The team started nothing on {name} within the last 30 days: nothing waited."
+    if _is_below(facts.waited_share, bounds.waited_percent_min):
+        return (
+            f"{_percent(facts.waited_share)} % of the runs on {name} waited over a minute within the last 30 days, "
+            f"less than {bounds.waited_percent_min} %."
+        )
+    return ""
+
+
+def _is_below(part: float, percent: int, whole: int = 1) -> bool:
+    """Rounded, because 100 × 0.29 is less than 29."""
+    return round(100 * part, 6) < percent * whole
+
+
+def _percent(share: float) -> str:
+    """Rounded down, so that nothing reads as reached that is not."""
+    return _number(int(round(share * 1000, 6)) / 10)
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def is_nowhere_more(before: Sequence[Promise], after: Sequence[Promise]) -> bool:
+    """Whether at no instant more is promised after than before."""
+    edges = {edge for promise in (*before, *after) for edge in (promise.start, promise.end)}
+    return all(in_force(after, at) <= in_force(before, at) for at in edges)

@@ -1,0 +1,26 @@
+"""The lines of a request as typed: more quota, or less of it by staff."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class RequestedLine:
+    """One line as typed. `units` of a base line are the new total, of a boost what is added."""
+
+    gpu_class: str
+    units: int
+    starts: datetime
+    ends: datetime
+    kind: str = "base"
+
+
+@dataclass(frozen=True)
+class ReclaimLine:
+    """One line of taking back as typed: the lower total from `starts` until the end of the grant that it cuts."""
+
+    gpu_class: str
+    units: int
+    starts: datetime

@@ -1,0 +1,153 @@
+"""Pages about quota: asking for it, and one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts.core.request_actor import actor
+from accounts.rest.paging import page_of
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from cluster.reads import queries as read_queries
+from portal.core.errors import get_or_refuse, refuse_if
+from portal.web.refusals import refusal_in_form
+from tenants.class_access import queries as class_access_queries
+from tenants.core import queries as core_queries
+from tenants.core.forms import end_of_day, start_of_day
+from tenants.grants import queries as grant_queries
+from tenants.members import queries
+from tenants.models import QuotaLine, Tenant
+from tenants.requests import actions, policy, shown
+from tenants.requests import queries as request_queries
+from tenants.requests.forms import RequestForm, TypedLine, default_period, read_typed_lines
+from tenants.requests.types import RequestedLine
+from tenants.requests.usage_evidence import MeasureUsage
+
+PAGE_SIZE = 25
+KINDS = ((QuotaLine.Kind.BASE, "New total"), (QuotaLine.Kind.BOOST, "Boost on top"))
+SENT = "Your request was sent; approvers are told."
+DONE_BY_RULE = "Done: a rule decided it at once."
+# Units of the boost in the example beside the field.
+BOOST_EXAMPLE = 2
+
+
+# ---- asking ------------------------------------------------------------------------------------------------------
+
+
+@login_required
+@require_GET
+def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
+    by = actor(request)
+    team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    state = request.GET.get("state", "")
+    page = page_of(
+        request_queries.requests_for(by, tenant=tenant, state=state), limit=PAGE_SIZE, cursor=request.GET.get("cursor")
+    )
+    rows = request_queries.request_rows(page.items, by=by)
+    context = {
+        "tenant": team,
+        "requests": [shown.request_row(row) for row in rows],
+        "state": state,
+        "next_cursor": page.next_cursor,
+        "may_request": policy.may_file(by, queries.standing_of(by, team)),
+    }
+    return render(request, "tenants/requests.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> HttpResponse:
+    """`?units-<slug>=` fills the form."""
+    by = actor(request)
+    team = get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
+    refuse_if(policy.may_file(by, queries.standing_of(by, team)))
+    cluster = read_queries.current_cluster()
+    classes = list(class_access_queries.visible_classes(by, cluster).select_related("successor"))
+    form = RequestForm(request.POST or None, initial=default_period())
+    errors: dict[str, str] = {}
+    if request.method == "POST":
+        typed, errors = read_typed_lines(request.POST.dict(), [one.slug for one in classes])
+        if form.is_valid() and not errors:
+            lines = [_asked(line, form) for line in typed]
+            form.name_lines([line.gpu_class for line in lines])
+            with refusal_in_form(form):
+                filed = actions.file_request(
+                    tenant, lines=lines, justification=form.cleaned_data["justification"], by=by, measure=measure
+                )
+                is_pending = filed.lines.filter(state=QuotaLine.State.PENDING).exists()
+                messages.success(request, SENT if is_pending else DONE_BY_RULE)
+                return redirect("request", filed.pk)
+            errors = form.line_errors()
+    status = 422 if form.is_bound else 200
+    context = {
+        "tenant": team,
+        "rows": _class_rows(team, cluster, classes, request.POST or request.GET, errors),
+        "kinds": KINDS,
+        "boost": BOOST_EXAMPLE,
+        "form": form,
+    }
+    return render(request, "tenants/request_new.html", context, status=status)
+
+
+@login_required
+@require_POST
+def request_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    actions.withdraw_request(pk, by=actor(request))
+    messages.success(request, "What was pending is withdrawn.")
+    return redirect("request", pk)
+
+
+def _asked(line: TypedLine, form: RequestForm) -> RequestedLine:
+    starts = start_of_day(line.from_date or form.cleaned_data["from_date"])
+    return RequestedLine(
+        gpu_class=line.gpu_class,
+        units=line.units,
+        starts=max(starts, timezone.now()),
+        ends=end_of_day(line.until_date or form.cleaned_data["until_date"]),
+        kind=line.kind,
+    )
+
+
+def _class_rows(
+    team: Tenant, cluster: Cluster, classes: list[GpuClass], typed: Mapping[str, str], errors: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Of `classes`, which are all that the person may know of."""
+    at = core_queries.database_now()
+    facts = {
+        slug: one.facts for slug, one in grant_queries.class_facts(team, [one.slug for one in classes], at=at).items()
+    }
+    capacity = capacity_queries.capacities(cluster, classes)
+    promised = grant_queries.promised_units(cluster, at)
+    names = {one.pk: one.name for one in classes}
+    return [
+        {
+            "slug": one.slug,
+            "name": one.name,
+            "note": shown.class_note(one, capacity[one.pk], promised.get(one.pk, 0)),
+            "told": catalog.status_notice(one, names),
+            "unit": catalog.unit_of(one),
+            "held": facts[one.slug].held,
+            "value": typed.get(f"units-{one.slug}", ""),
+            "kind": typed.get(f"kind-{one.slug}") or QuotaLine.Kind.BASE,
+            "from_value": typed.get(f"from-{one.slug}", ""),
+            "until_value": typed.get(f"until-{one.slug}", ""),
+            "boosted": facts[one.slug].held + BOOST_EXAMPLE,
+            "error": errors.get(one.slug, ""),
+            "refusal": policy.class_refusal(facts[one.slug]),
+        }
+        for one in classes
+        if one.slug in facts
+    ]
+
+
+# ---- one request -------------------------------------------------------------------------------------------------

@@ -1,0 +1,394 @@
+"""What would help a run that waits or is stuck, best first, and whether waiting alone ever would. Pure: facts in, words
+and addresses out. A step is only there when the same facts say that it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from portal.ui.text import date_and_time, plural, plural_form
+from workloads.advice.class_context import context_sentences
+from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun, units_that_fit_now
+from workloads.advice.remedies import Remedy, remedies_for
+from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence
+from workloads.status.types import Phase, Status
+
+NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
+# Of each kind of step; people read three lines, not twenty.
+CLASSES_SHOWN = 2
+# Sets of runs to stop are looked for among so many, and of so many at most.
+STOPPED_OF, STOPPED_TOGETHER = 8, 3
+
+
+@dataclass(frozen=True)
+class PageLink:
+    """A page of the team with values filled in."""
+
+    page: str
+    name: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
+
+    def href(self, tenant: str) -> str:
+        address = reverse(self.page, args=[tenant, self.name] if self.name else [tenant])
+        query = f"?{urlencode(self.query)}" if self.query else ""
+        return f"{address}{query}{f'#{self.place}' if self.place else ''}"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """`verb` is a stable code; `way` None: there is nothing to follow."""
+
+    verb: str
+    label: str
+    why: str
+    way: PageLink | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """`verdict`: not_yet (it starts by itself), never (as it is asked for), stuck (waiting alone does not help) or
+    over; `said`: the same as a sentence. `findings`: what else is known around it.
+    """
+
+    verdict: str
+    said: str
+    steps: tuple[NextStep, ...]
+    findings: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> NextStep | None:
+        return self.steps[0] if self.steps else None
+
+
+def is_never(told: Status, facts: AdviceFacts) -> bool:
+    """As it is asked for now: by the cluster's own word, or because no node has so many units."""
+    if told.explained is not None and told.explained.is_final:
+        return True
+    if told.phase not in (Phase.QUEUED, Phase.BLOCKED) or facts.own is None:
+        return False
+    # No node at all says nothing of its size: one may come, or come back.
+    return 0 < facts.own.most_units < facts.each
+
+
+def advice(told: Status, facts: AdviceFacts) -> Advice | None:
+    """None: nothing stands in its way that anybody could do something about."""
+    parts = remedies_for(told)
+    if not parts:
+        return None
+    never = is_never(told, facts)
+    if facts.ending and facts.own is not None and Remedy.FEWER_NOW in parts and not never and _ending_is_enough(facts):
+        parts = (Remedy.WAIT, *(part for part in parts if part is not Remedy.WAIT))
+    steps: list[NextStep] = []
+    for part in parts:
+        if part is Remedy.WAIT and never:
+            continue
+        steps += _STEPS[part](told, facts)
+    if not steps:
+        return None
+    verdict = _verdict(told, steps, never=never)
+    findings = context_sentences(facts.around) if facts.around is not None and Remedy.OTHER_CLASS in parts else ()
+    return Advice(verdict, _SAID[verdict], tuple(steps), findings)
+
+
+def _verdict(told: Status, steps: list[NextStep], *, never: bool) -> str:
+    if told.phase is Phase.FAILED:
+        return OVER
+    if never:
+        return NEVER
+    return NOT_YET if any(step.verb == "wait" for step in steps) else STUCK
+
+
+_SAID = {
+    NOT_YET: "Not yet: it starts by itself.",
+    NEVER: "Never as it is: waiting alone does not help.",
+    STUCK: "Stuck: waiting alone does not help.",
+    OVER: "Over: it does not start again by itself.",
+}
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+
+
+def _classes(_told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Others that fit now, the smaller slices first."""
+    if not facts.may_change:
+        return []
+    fitting = [one for one in facts.options if one.takes and facts.starts_on(one.figures)]
+    found = []
+    for one in sorted(fitting, key=lambda one: not one.is_smaller)[:CLASSES_SHOWN]:
+        verb, label = ("smaller_slice", _smaller(one)) if one.is_smaller else ("other_class", "Take another")
+        terms = " Its terms have to be accepted first." if one.asks_terms else ""
+        why = f"{_capital(_now(one.figures, facts.each, facts.workers))}.{terms}"
+        found.append(NextStep(verb, f"{label}: {one.name}", why, _changed(facts, one.slug, facts.each, "choices")))
+    return found
+
+
+def _smaller(one: ClassOption) -> str:
+    """Every share is of a card; a slice or a card may be smaller than another."""
+    return "Take a share" if one.figures.unit == "share" else f"Take a smaller {one.figures.unit}"
+
+
+def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    own = facts.own
+    if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
+        return []
+    if told.reason != "topology_refused" and facts.starts_on(own.figures) and _limit(told) >= facts.units:
+        # What it asks for is free: it starts in a moment.
+        return []
+    if facts.workers > 1:
+        return _fewer_workers(facts, own, own.figures.workers_now(facts.each), "")
+    now = min(units_that_fit_now(own.figures), facts.units - 1, _limit(told))
+    return [_fewer(facts, own, now, f"{_capital(_now(own.figures, now))}.")] if now >= 1 else []
+
+
+def _fewer_later(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Of what can never start: so many could, and do not now."""
+    own = facts.own
+    if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
+        return []
+    if not is_never(told, facts) or _fewer_now(told, facts):
+        return []
+    in_all, unit = own.figures.granted + own.figures.borrowing_limit, own.figures.unit
+    if facts.workers > 1 and facts.each <= own.most_units:
+        return _fewer_workers(facts, own, in_all // facts.each, "It waits until so many are free.")
+    possible = min(own.most_units, in_all // facts.workers, facts.each - 1, _limit(told))
+    why = f"{plural(possible, unit)} can start; it waits until so many are free."
+    return [_fewer(facts, own, possible, why)] if possible >= 1 else []
+
+
+def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """As it is, on its class as that is now."""
+    own = facts.own
+    if own is None or not own.takes_fewer or not facts.may_change or facts.each > own.most_units:
+        return []
+    why = told.explained.remedy if told.explained else ""
+    if facts.starts_on(own.figures):
+        why = f"{why} {_capital(_now(own.figures, facts.each, facts.workers))}."
+    return [NextStep("start_again", "Start it again", why.strip(), _changed(facts, own.slug, facts.each, "choices"))]
+
+
+def _is_of_size(told: Status) -> bool:
+    """The quota that is too small is of cores or memory: how many units would do nobody says."""
+    return told.reason == "quota_too_small" and told.facts.get("resource") in ("cpu", "memory")
+
+
+def _limit(told: Status) -> int:
+    """What the namespace's quota allows at most, where it said that."""
+    limit, resource = told.facts.get("limit"), told.facts.get("resource")
+    if told.reason != "quota_too_small" or resource in ("cpu", "memory") or not isinstance(limit, int):
+        return 10_000
+    return limit
+
+
+def _fewer_workers(facts: AdviceFacts, own: ClassOption, possible: int, why: str) -> list[NextStep]:
+    """As many as are possible, with units as they are. `why` "": they fit now."""
+    count = min(possible, facts.workers - 1)
+    if count < 1:
+        return []
+    asked = f"{plural(count, 'worker')} of {plural(facts.each, own.figures.unit)}"
+    said = why or _now(own.figures, facts.each, count)
+    label = f"Ask for {plural(count, 'worker')} instead of {facts.workers}"
+    way = _changed(facts, own.slug, facts.each, "id_workers", workers=count)
+    return [NextStep("fewer_workers", label, f"{asked}: {said[:1].lower()}{said[1:].removesuffix('.')}.", way)]
+
+
+def _fewer(facts: AdviceFacts, own: ClassOption, units: int, why: str) -> NextStep:
+    for_each = " for each worker" if facts.workers > 1 else ""
+    label = f"Ask for {plural(units, own.figures.unit)} instead of {facts.each}{for_each}"
+    return NextStep("fewer_units", label, why, _changed(facts, own.slug, units, "id_units"))
+
+
+def _stop_idle(_told: Status, facts: AdviceFacts) -> list[NextStep]:
+    idle = sorted((one for one in facts.others if one.idle_since), key=lambda one: str(one.idle_since))
+    return _stops(facts, idle)
+
+
+def _stop_busy(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """The one that has done least so far; not where an idle one is enough."""
+    if _stop_idle(told, facts):
+        return []
+    return _stops(facts, sorted(facts.others, key=lambda one: (one.idle_since is None, -one.since.timestamp())))
+
+
+def _stops(facts: AdviceFacts, candidates: list[OtherRun]) -> list[NextStep]:
+    own = facts.own
+    mine = [one for one in candidates if one.may_stop][:STOPPED_OF]
+    if own is None or own.figures.held or own.figures.leaving:
+        return []
+    for together in range(1, STOPPED_TOGETHER + 1):
+        for found in combinations(mine, together):
+            if _frees_enough(facts, own, found):
+                return [_stop(own, found)]
+    return []
+
+
+def _frees_enough(facts: AdviceFacts, own: ClassOption, stopped: tuple[OtherRun, ...]) -> bool:
+    """It keeps its place: only what goes before it takes of these units first."""
+    freed = dict(facts.free_on)
+    for one in stopped:
+        for node, units in one.on.items():
+            freed[node] = freed.get(node, 0) + units
+    on_one_node = max(own.figures.on_one_node or 0, *freed.values())
+    used = own.figures.used - sum(one.units for one in stopped)
+    then = replace(own.figures, used=used, on_one_node=on_one_node, waiting=facts.ahead)
+    return facts.starts_on(replace(then, free_on=tuple(freed.values())))
+
+
+def _stop(own: ClassOption, found: tuple[OtherRun, ...]) -> NextStep:
+    first, *rest = found
+    size = plural(first.units, own.figures.unit)
+    doing = f"not used since {date_and_time(first.idle_since)}" if first.idle_since else "in use"
+    more = f"; together with {' and '.join(one.name for one in rest)}" if rest else ""
+    why = f"{first.who}'s, {size}, {doing}, since {date_and_time(first.since)}{more}. It frees enough."
+    label = f"Stop {' and '.join(one.name for one in found)}"
+    return NextStep("stop_other", label, why, PageLink("workload", first.name))
+
+
+def _wait(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    own, why = facts.own, told.explained.remedy if told.explained else ""
+    if _ending_is_enough(facts) and own is not None:
+        held = plural(facts.ending, own.figures.unit)
+        why = f"{held} of {own.name} are still held by work that is ending; it starts when that is gone."
+    elif own is not None and facts.units > own.figures.granted and told.reason in ("waiting_for_quota", "preempted"):
+        lent = plural_form(own.figures.unit)
+        why = (
+            f"It waits for {lent} that other teams leave idle: its place in your team's queue says nothing about them."
+        )
+    elif facts.ahead:
+        verb = "goes" if len(facts.ahead) == 1 else "go"
+        why = f"{len(facts.ahead)} of your team's {verb} first. {why}"
+    return [NextStep("wait", "Wait", why.strip() or "It starts by itself.")]
+
+
+def _ending_is_enough(facts: AdviceFacts) -> bool:
+    return (
+        facts.own is not None
+        and bool(facts.ending)
+        and facts.workers == 1
+        and (facts.own.figures.on_one_node or 0) < facts.units <= (facts.ending + (facts.own.figures.on_one_node or 0))
+    )
+
+
+def _request(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """What is missing for it, where the class's nodes have so much."""
+    own = facts.own
+    if own is None or not own.takes or facts.each > own.most_units or own.figures.leaving:
+        return []
+    figures = own.figures
+    used = 0 if is_never(told, facts) else figures.used + sum(facts.ahead)
+    lent = figures.borrowing_limit if is_never(told, facts) else 0
+    missing = facts.units + used - figures.granted - lent
+    if missing < 1 or own.allocatable is None or figures.granted + missing > own.allocatable:
+        return []
+    size = plural(missing, figures.unit)
+    why = f"It lacks {size} more than the {figures.granted} that your team holds; an approver decides."
+    if not facts.may_request:
+        return [NextStep("request_quota", f"Have {size} asked for", f"{why} An owner or manager of your team can ask.")]
+    kind = {f"kind-{own.slug}": "boost"} if figures.granted else {}
+    way = PageLink("request-new", query={f"units-{own.slug}": str(missing), **kind}, place=f"units-{own.slug}")
+    what = f"a boost of {size}" if figures.granted else size
+    return [NextStep("request_quota", f"Ask for {what}", why, way)]
+
+
+def _change(place: str, label: str) -> Callable[[Status, AdviceFacts], list[NextStep]]:
+    def step(told: Status, facts: AdviceFacts) -> list[NextStep]:
+        why = told.explained.remedy if told.explained else ""
+        if not facts.may_change:
+            who = "Who launched it, or an owner or manager of your team, can do that."
+            return [NextStep("change", label, f"{why} {who}".strip())]
+        return [NextStep("change", label, why, PageLink("workload-change", facts.name, place=f"id_{place}"))]
+
+    return step
+
+
+def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """Within what its units come with; beyond that only more units have more."""
+    if told.reason == "quota_too_small" and not _is_of_size(told):
+        return []
+    if told.reason == "bus_error":
+        return _change("shared_memory_gib", "Ask for more shared memory")(told, facts)
+    what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
+    now, own = told.facts.get("memory_gib"), facts.own
+    if now is None:
+        limit = told.facts.get("limit")
+        [found] = _change(what, "Change its cores or memory")(told, facts)
+        return [found if limit is None else replace(found, why=f"{limit} is the limit. {found.why}")]
+    is_all = own is not None and own.memory_gib and now >= own.memory_gib * facts.each
+    if is_all and (own is None or facts.each >= own.most_units):
+        return []
+    place, label = ("units", "Ask for more units") if is_all else (what, "Ask for more memory")
+    [found] = _change(place, label)(told, facts)
+    return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
+
+
+def _left_beside(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    """As much cpu or memory as one node has left beside free units."""
+    resource, left, asked = (told.facts.get(name) for name in ("resource", "available", "asked"))
+    if facts.own is None or not isinstance(left, int) or left < 1 or not facts.may_change:
+        return []
+    field, unit = ("cpu", "core") if resource == "cpu" else ("memory_gib", "GiB")
+    why = f"One node has {plural(left, unit)} left beside free {plural_form(facts.own.figures.unit)}."
+    way = PageLink("workload-change", facts.name, {field: str(left)}, f"id_{field}")
+    return [NextStep("change", f"Ask for {plural(left, unit)} instead of {asked}", why, way)]
+
+
+def _log(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    if "log" not in told.actions:
+        return []
+    return [NextStep("read_log", "Read its log", "Its last lines say most.", PageLink("workload-log", facts.name))]
+
+
+def _secrets(told: Status, _facts: AdviceFacts) -> list[NextStep]:
+    why = told.explained.remedy if told.explained else ""
+    return [NextStep("put_secrets", "Put the secrets again", why, PageLink("secrets"))]
+
+
+def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
+    said = told.sentence if told.sentence.endswith((".", "!")) else f"{told.sentence}."
+    why = f"Name the workload {facts.name} and the reason {told.reason}: {said}"
+    return [NextStep("tell_operators", "Tell the operators", why)]
+
+
+_STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
+    Remedy.OTHER_CLASS: _classes,
+    Remedy.FEWER_NOW: _fewer_now,
+    Remedy.FEWER_LATER: _fewer_later,
+    Remedy.STOP_IDLE: _stop_idle,
+    Remedy.STOP_BUSY: _stop_busy,
+    Remedy.WAIT: _wait,
+    Remedy.REQUEST: _request,
+    Remedy.IMAGE: _change("image", "Change its image"),
+    Remedy.VOLUME: _change("volume", "Choose another volume"),
+    Remedy.COMMAND: _change("command", "Change its command"),
+    Remedy.REPOSITORY: _change("repository", "Change its repository"),
+    Remedy.AGAIN: _again,
+    Remedy.SIZES: _sizes,
+    Remedy.LESS: _left_beside,
+    Remedy.SECRETS: _secrets,
+    Remedy.LOG: _log,
+    Remedy.OPERATORS: _operators,
+}
+
+
+# ---- words -----------------------------------------------------------------------------------------------------------
+
+
+def _changed(facts: AdviceFacts, slug: str, units: int, place: str, workers: int = 0) -> PageLink:
+    query = {"class": slug, "units": str(units), **({"workers": str(workers)} if workers else {})}
+    return PageLink("workload-change", facts.name, query, place)
+
+
+def _now(figures: AvailabilityFigures, each: int, workers: int = 1) -> str:
+    text, tone = availability_sentence(figures, None, each, workers)
+    units = each * workers
+    return text if tone == GOOD else f"{plural(units, figures.unit)} of the {plural_form(figures.unit)} are free"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,344 @@
+"""The facts that next steps are made of: of all workloads of a namespace that wait or are stuck, at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Sum
+from django.db.models.fields.json import KT
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from catalog.classes import life_cycle
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
+from catalog.classes.capacity import weights
+from catalog.classes.capacity.types import Capacity
+from catalog.images import compatibility
+from catalog.images import queries as image_queries
+from catalog.models import GpuClass, Image
+from cluster.models import MirrorPod
+from cluster.reads import queries as mirror
+from cluster.reads.observed import Pod
+from portal.core.due import owner_label
+from tenants.grants.queries import units_in_force
+from tenants.members import policy as member_policy
+from tenants.models import Namespace
+from tenants.requests import policy as tenants_policy
+from workloads.advice.advice import NEVER, Advice, advice
+from workloads.advice.class_context import ClassContext
+from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
+from workloads.advice.remedies import needs_class_facts, remedies_for
+from workloads.core import policy, queries, workload_sql
+from workloads.core.class_nodes import ClassNodes
+from workloads.core.policy import ClassFacts, TeamFacts
+from workloads.core.queries import job_name, run_facts, watch_of
+from workloads.core.unit_sql import rank, total_units
+from workloads.forecast.availability import AvailabilityFigures
+from workloads.launch import options
+from workloads.launch import policy as launch_policy
+from workloads.launch.options import Options
+from workloads.launch.queries import accepted_terms, reachable_classes
+from workloads.models import Run, Workload
+from workloads.status import queries as status_queries
+from workloads.status.observations.node_capacity import PodDemand, nodes_of
+from workloads.status.types import Phase, Status
+from workloads.status.workload_row import WorkloadRow
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What is read once for all of them."""
+
+    by: Actor
+    team: TeamFacts
+    classes: tuple[tuple[GpuClass, ClassFacts], ...]
+    capacities: Mapping[int, Capacity]
+    granted: Mapping[int, int]
+    runs: tuple[Run, ...]
+    pods: tuple[Pod, ...]
+    ending: Mapping[tuple[str, str], int]
+    idle: Mapping[str, int]
+    known_images: Mapping[tuple[str, str], Image]
+    hardware: Mapping[int, compatibility.HardwareFacts]
+    signed: Collection[int]
+    # By class id: what their nodes have left, cores and memory too.
+    nodes: Mapping[int, ClassNodes]
+
+
+def advice_by_workload(
+    by: Actor, namespace: Namespace, team: TeamFacts, rows: Iterable[WorkloadRow]
+) -> dict[str, Advice]:
+    """By name of the workload; without those that nothing stands in the way of. No query where the status of each
+    tells all, else 12, whatever their number and that of classes: a few more with a class of claimed devices or terms.
+    """
+    stuck = [row for row in rows if remedies_for(row.status)]
+    if not stuck:
+        return {}
+    by_class = [row for row in stuck if needs_class_facts(row.status)]
+    read = _read(by, namespace, team, by_class) if by_class else None
+    found = {}
+    for row in stuck:
+        facts = _plain(by, team, row)
+        if read is not None and row in by_class:
+            facts = _facts(read, row, facts)
+        if (one := advice(row.status, facts)) is not None:
+            found[row.workload.name] = one
+    return found
+
+
+def advice_for_rows(by: Actor, rows: Sequence[WorkloadRow]) -> dict[str, Advice]:
+    """As `advices`, of rows of one team that the actor may see; one query more for what the actor is there."""
+    if not any(remedies_for(row.status) for row in rows):
+        return {}
+    namespace, team = queries.team(by, rows[0].workload.tenant.slug)
+    return advice_by_workload(by, namespace, team, rows)
+
+
+def never_starts(by: Actor, tenant: str, name: str) -> bool:
+    """Whether its last run, which has not started, never will as it is asked for."""
+    found = workload_sql.with_related(queries.visible_workloads(by, tenant)).filter(name=name).first()
+    waits = Run.objects.filter(workload=found, started_at=None, ended_at=None)
+    if found is None or not waits.exists():
+        return False
+    rows = status_queries.workload_rows([found])
+    return verdict_of(rows[0].status, advice_for_rows(by, rows).get(name)) == NEVER
+
+
+def verdict_of(told: Status, found: Advice | None) -> str:
+    """Of what this person can do nothing about, so that there is no advice, the cluster's own word alone."""
+    if found is not None:
+        return found.verdict
+    is_final = told.explained is not None and told.explained.is_final
+    return NEVER if is_final and told.phase is Phase.BLOCKED else ""
+
+
+def _read(by: Actor, namespace: Namespace, team: TeamFacts, rows: Collection[WorkloadRow]) -> _Read:
+    classes = tuple(reachable_classes(namespace))
+    open_ones = [one for one, _facts in classes]
+    cluster = namespace.cluster
+    alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).order_by("requested_at", "pk")
+    wanted = {row.workload.image.partition("@")[0] for row in rows}
+    return _Read(
+        by=by,
+        team=team,
+        classes=classes,
+        capacities=capacity_queries.capacities(cluster, open_ones, with_nodes=True),
+        granted=units_in_force(namespace.tenant_id, timezone.now()),
+        runs=tuple(alive.select_related("workload", "requested_by", "watch")),
+        pods=tuple(mirror.pods(cluster.pk, namespace=namespace.name)),
+        ending=_ending(cluster.pk, open_ones),
+        idle=_idle(cluster.pk),
+        known_images={(one.kind, one.reference): one for one in Image.objects.filter(reference__in=wanted)},
+        hardware=image_queries.hardware_facts(cluster, open_ones),
+        signed=accepted_terms(by, open_ones),
+        nodes=nodes_of(
+            cluster.pk, {one.pk: place for one in open_ones if (place := PodDemand.of_class(one)) is not None}
+        ),
+    )
+
+
+def _ending(cluster_id: int, classes: Iterable[GpuClass]) -> dict[tuple[str, str], int]:
+    """By class and node: units of pods of all teams that were told to go and have not. One query."""
+    by_slug = {one.slug: one for one in classes}
+    rows = MirrorPod.objects.filter(cluster_id=cluster_id, gpu_class__in=list(by_slug), deleting_since__isnull=False)
+    rows = rows.exclude(node="").exclude(phase__in=("Succeeded", "Failed"))
+    found: dict[tuple[str, str], int] = {}
+    for slug, node, asked in rows.values_list("gpu_class", "node", "record__requests"):
+        found[slug, node] = found.get((slug, node), 0) + _units(by_slug[slug], asked)
+    return found
+
+
+def _units(gpu_class: GpuClass, requests: Mapping[str, int]) -> int:
+    if gpu_class.interface == GpuClass.Interface.NONE:
+        return requests.get("cpu", 0) // (gpu_class.cpu_per_unit * 1000)
+    return requests.get(gpu_class.resource, 0) if gpu_class.resource else 0
+
+
+def _idle(cluster_id: int) -> dict[str, int]:
+    """By class slug: units of notebooks of all teams whose watch says that nobody uses them. One query."""
+    rows = Run.objects.filter(ended_at=None, stop_requested_at=None, watch__idle_since__isnull=False)
+    rows = rows.filter(workload__namespace__cluster_id=cluster_id).order_by()
+    summed = rows.values(slug=KT("spec__gpu_class")).annotate(units=Sum(total_units()))
+    return {row["slug"]: row["units"] for row in summed}
+
+
+# ---- around one run --------------------------------------------------------------------------------------------------
+
+
+def _plain(by: Actor, team: TeamFacts, row: WorkloadRow) -> AdviceFacts:
+    """What the row and the person tell."""
+    run = run_facts(row.workload, row.run)
+    standing = member_policy.Standing(role=team.role, wanted=team.namespace_wanted)
+    return AdviceFacts(
+        name=row.workload.name,
+        kind=row.workload.kind,
+        each=row.run.spec["units"] if row.run else row.workload.units,
+        own=None,
+        workers=row.run.workers if row.run else row.workload.workers,
+        may_change=(policy.may_delete(by, team, run) or policy.may_launch_in(by, team)) is None,
+        may_request=tenants_policy.may_file(by, standing) is None,
+    )
+
+
+def _facts(read: _Read, row: WorkloadRow, plain: AdviceFacts) -> AdviceFacts:
+    workload, slug, units = row.workload, row.gpu_class.slug, plain.each
+    known = {one.slug: (one, facts) for one, facts in read.classes}
+    own = _option(read, workload, *known[slug], units=units, of=row.gpu_class) if slug in known else None
+    capacity = read.capacities.get(row.gpu_class.pk) or Capacity()
+    nodes = {one.name: one.free for one in capacity.nodes}
+    ending = [held for (of, node), held in read.ending.items() if of == slug and node in nodes]
+    return dataclasses.replace(
+        plain,
+        own=own,
+        options=tuple(
+            _option(read, workload, one, theirs, units=units, of=row.gpu_class)
+            for one, theirs in read.classes
+            if one.slug != slug
+        ),
+        others=tuple(_others(read, row, nodes)),
+        ahead=_ahead(read, row, own),
+        free_on=nodes,
+        ending=max(ending, default=0),
+        around=_around(read, row.gpu_class, capacity),
+    )
+
+
+def _option(
+    read: _Read, workload: Workload, one: GpuClass, facts: ClassFacts, *, units: int, of: GpuClass
+) -> ClassOption:
+    """As a new run of this workload would meet it, its present run being over."""
+    capacity, now = read.capacities[one.pk], timezone.now()
+    said = Options.from_json(workload.options)
+    room = _room(read, one, capacity, said)
+    figures = AvailabilityFigures(
+        unit=catalog.unit_of(one),
+        granted=read.granted.get(one.pk, 0),
+        used=sum(_size(run) for run in _of(read, one.slug, workload) if run.holds_units),
+        borrowing_limit=one.borrowing_limit,
+        on_one_node=None if capacity.most_on_one_node is None else max(room, default=0),
+        free_on=room,
+        held=life_cycle.hold_sentence(one, now=now),
+        leaving=catalog.retirement_notice(one),
+        waiting=tuple(_size(run) for run in _in_order(_of(read, one.slug, workload)) if not run.holds_units),
+    )
+    largest = capacity.largest_node
+    asked = 1 if one == of else units
+    if one == of:
+        said = dataclasses.replace(said, workers=None)
+    takes = (
+        launch_policy.may_start_on(dataclasses.replace(facts, node_units=largest), workload.kind, asked, said) is None
+    )
+    fits = (
+        options.options_refusal(
+            said, launch_policy.option_bounds(facts, asked), has_volume=workload.volume_id is not None
+        )
+        is None
+    )
+    return ClassOption(
+        slug=one.slug,
+        name=one.name,
+        figures=figures,
+        takes=takes and (one == of or (fits and _runs_image(read, workload, one, of))),
+        takes_fewer=takes and fits,
+        most_units=one.units_per_workload if largest is None else min(one.units_per_workload, largest),
+        allocatable=capacity.allocatable,
+        is_smaller=weights.exact_weight(one.weight, one.replicas) < weights.exact_weight(of.weight, of.replicas),
+        asks_terms=bool(one.terms_version) and one.pk not in read.signed,
+        memory_gib=one.memory_gib_per_unit,
+    )
+
+
+def _room(read: _Read, one: GpuClass, capacity: Capacity, said: Options) -> tuple[int, ...]:
+    """Of each node: units that are free and that cores and memory are left for."""
+    left = {node.name: node for node in read.nodes[one.pk].nodes} if one.pk in read.nodes else {}
+    found = []
+    for node in capacity.nodes:
+        units = node.free
+        if (there := left.get(node.name)) is not None:
+            for free, asked, per_unit in (
+                (there.cpu_free, said.cpu, one.cpu_per_unit),
+                (there.memory_free_gib, said.memory_gib, one.memory_gib_per_unit),
+            ):
+                units = min(units, int(max(0, free) // per_unit)) if asked is None else units * (free >= asked)
+        found.append(units)
+    return tuple(found)
+
+
+def _runs_image(read: _Read, workload: Workload, one: GpuClass, of: GpuClass) -> bool:
+    """Of an image that nobody knows: on cards of the same vendor."""
+    image = read.known_images.get((workload.kind, workload.image.partition("@")[0]))
+    if image is None:
+        return one.vendor == of.vendor
+    return not compatibility.compatibility(image, read.hardware[one.pk])
+
+
+def _size(run: Run) -> int:
+    return run.total_units
+
+
+def _of(read: _Read, slug: str, without: Workload) -> list[Run]:
+    return [run for run in read.runs if run.spec["gpu_class"] == slug and run.workload_id != without.pk]
+
+
+def _in_order(runs: Iterable[Run]) -> list[Run]:
+    """As Kueue does: by priority, of one as they came."""
+    return sorted(runs, key=rank)
+
+
+def _ahead(read: _Read, row: WorkloadRow, own: ClassOption | None) -> tuple[int, ...]:
+    """Units of what goes before it and could be admitted at all."""
+    if own is None or row.run is None:
+        return ()
+    most = own.figures.granted + own.figures.borrowing_limit
+    here = (rank(row.run), row.run.requested_at)
+    return tuple(
+        _size(run)
+        for run in _in_order(_of(read, own.slug, row.workload))
+        if not run.holds_units
+        and not run.stop_requested_at
+        and run.spec["units"] <= own.most_units
+        and _size(run) <= most
+        and (rank(run), run.requested_at) < here
+    )
+
+
+def _others(read: _Read, row: WorkloadRow, nodes: Collection[str]) -> Iterable[OtherRun]:
+    """Of the team, on nodes that take new work: what they free elsewhere helps nobody."""
+    at: dict[tuple[str, str], list[Pod]] = {}
+    for pod in read.pods:
+        if pod.node in nodes and not pod.is_over:
+            at.setdefault((pod.owner, pod.run), []).append(pod)
+    for run in _of(read, row.gpu_class.slug, row.workload):
+        pods = at.get((owner_label(run.workload), job_name(run.workload, run)), [])
+        if not pods or any(pod.deleting_since for pod in pods) or run.stop_requested_at is not None:
+            continue
+        watch = watch_of(run)
+        held = Counter(pod.node for pod in pods)
+        yield OtherRun(
+            name=run.workload.name,
+            who=run.requested_by.name,
+            on={node: count * run.spec["units"] for node, count in held.items()},
+            since=run.started_at or run.requested_at,
+            may_stop=policy.may_stop(read.by, read.team, run_facts(run.workload, run)) is None,
+            idle_since=watch.idle_since if watch else None,
+        )
+
+
+def _around(read: _Read, gpu_class: GpuClass, capacity: Capacity) -> ClassContext:
+    """Pods without our label and without a class are of the class whose nodes they are on."""
+    nodes = {one.name for one in capacity.nodes}
+    outside = [pod for pod in read.pods if not pod.owner and pod.node in nodes and not pod.is_over]
+    has_resource = gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN
+    return ClassContext(
+        name=gpu_class.name,
+        unit=catalog.unit_of(gpu_class),
+        allocatable=capacity.allocatable,
+        unhealthy=capacity.unhealthy,
+        cordoned=capacity.cordoned,
+        idle=read.idle.get(gpu_class.slug, 0),
+        outside=sum(_units(gpu_class, pod.requests) for pod in outside) if has_resource else 0,
+    )

@@ -1,0 +1,193 @@
+"""Which kinds of step could help with which reason, best first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from workloads.status.types import Phase, Status
+
+
+class Remedy(Enum):
+    OTHER_CLASS = auto()
+    FEWER_NOW = auto()
+    FEWER_LATER = auto()
+    STOP_IDLE = auto()
+    WAIT = auto()
+    REQUEST = auto()
+    STOP_BUSY = auto()
+    IMAGE = auto()
+    VOLUME = auto()
+    COMMAND = auto()
+    REPOSITORY = auto()
+    AGAIN = auto()
+    SIZES = auto()
+    LESS = auto()
+    SECRETS = auto()
+    LOG = auto()
+    OPERATORS = auto()
+
+
+Remedies = tuple[Remedy, ...]
+# What is worked out from the class, the team's quota and the nodes; all else from the status alone.
+_BY_CLASS = frozenset(
+    {
+        Remedy.OTHER_CLASS,
+        Remedy.FEWER_NOW,
+        Remedy.FEWER_LATER,
+        Remedy.STOP_IDLE,
+        Remedy.REQUEST,
+        Remedy.STOP_BUSY,
+        Remedy.SIZES,
+        Remedy.AGAIN,
+    }
+)
+
+# What costs nobody anything goes first, what ends somebody's work last.
+_QUOTA = (
+    Remedy.OTHER_CLASS,
+    Remedy.FEWER_NOW,
+    Remedy.STOP_IDLE,
+    Remedy.WAIT,
+    Remedy.REQUEST,
+    Remedy.FEWER_LATER,
+    Remedy.STOP_BUSY,
+)
+_NODES = (Remedy.OTHER_CLASS, Remedy.FEWER_NOW, Remedy.FEWER_LATER, Remedy.STOP_IDLE, Remedy.WAIT, Remedy.STOP_BUSY)
+_MAXIMUM = (Remedy.OTHER_CLASS, Remedy.FEWER_NOW, Remedy.REQUEST, Remedy.FEWER_LATER)
+_TELL = (Remedy.OPERATORS,)
+_WAIT = (Remedy.WAIT,)
+_WAIT_OR_TELL = (Remedy.WAIT, Remedy.OPERATORS)
+_ELSEWHERE = (Remedy.OTHER_CLASS, Remedy.WAIT, Remedy.OPERATORS)
+_OTHER_OR_TELL = (Remedy.OTHER_CLASS, Remedy.OPERATORS)
+_IMAGE = (Remedy.IMAGE,)
+_IMAGE_OR_TELL = (Remedy.IMAGE, Remedy.OPERATORS)
+_REPOSITORY = (Remedy.REPOSITORY, Remedy.LOG)
+
+_PLANS: Mapping[str, Remedies] = {
+    # the queue
+    "waiting_for_quota": _QUOTA,
+    "preempted": _QUOTA,
+    "preempted_in_team": _QUOTA,
+    "exceeds_maximum": _MAXIMUM,
+    "flavor_mismatch": (Remedy.AGAIN, Remedy.OTHER_CLASS, Remedy.OPERATORS),
+    "no_node_fits": _NODES,
+    "gang_fits_in_part": _NODES,
+    "previous_ending": _WAIT_OR_TELL,
+    "no_units_offered": _OTHER_OR_TELL,
+    "device_class_missing": _OTHER_OR_TELL,
+    "device_class_not_counted": _OTHER_OR_TELL,
+    "nodes_down": _ELSEWHERE,
+    "reclaiming": _WAIT,
+    "class_held": (Remedy.OTHER_CLASS, Remedy.WAIT),
+    "put_back": _WAIT,
+    "checked": _WAIT_OR_TELL,
+    "queue_held": _TELL,
+    "queue_inactive": _TELL,
+    "queue_missing": _WAIT_OR_TELL,
+    "not_in_queue": _TELL,
+    "deactivated": _TELL,
+    "cluster_unavailable": _WAIT_OR_TELL,
+    "cluster_not_read": _TELL,
+    "mirror_stale": _TELL,
+    "namespace_missing": _WAIT_OR_TELL,
+    "namespace_going": _WAIT_OR_TELL,
+    "no_pod": _TELL,
+    # its pod is refused
+    "quota_full": _WAIT,
+    "quota_too_small": (Remedy.FEWER_NOW, Remedy.OTHER_CLASS, Remedy.FEWER_LATER, Remedy.SIZES, Remedy.OPERATORS),
+    "quota_needs_sizes": _TELL,
+    "quota_starting": _WAIT,
+    "quota_missing": _TELL,
+    "limit_range": (Remedy.SIZES, Remedy.OPERATORS),
+    "below_limit_range": (Remedy.SIZES, Remedy.OPERATORS),
+    "pod_security": _TELL,
+    "admission_denied": _TELL,
+    "admission_unavailable": _WAIT_OR_TELL,
+    "service_account": _WAIT_OR_TELL,
+    "namespace_ending": _TELL,
+    "pod_refused": _TELL,
+    "refused_by_cluster": _TELL,
+    # no node
+    "no_cpu_or_memory": (Remedy.LESS, Remedy.FEWER_NOW, *_ELSEWHERE),
+    "port_taken": _WAIT_OR_TELL,
+    "volume_elsewhere": (Remedy.VOLUME, Remedy.OPERATORS),
+    "nodes_closed": _ELSEWHERE,
+    "no_node_matches": _OTHER_OR_TELL,
+    "no_nodes": _TELL,
+    "not_placed": _TELL,
+    "devices_unavailable": _NODES,
+    "volume_unbound": _TELL,
+    "volume_missing": (Remedy.VOLUME, Remedy.OPERATORS),
+    # on its node
+    "image_not_found": _IMAGE,
+    "image_not_allowed": _IMAGE_OR_TELL,
+    "image_not_accepted": _IMAGE_OR_TELL,
+    "image_not_pulled": _IMAGE_OR_TELL,
+    "image_wrong_platform": _IMAGE,
+    "image_runs_as_root": _IMAGE,
+    "bad_image_name": _IMAGE,
+    "registry_unknown": _IMAGE,
+    "credentials_refused": _IMAGE,
+    "no_credentials": _IMAGE,
+    "registry_unavailable": _WAIT_OR_TELL,
+    "registry_limit": _WAIT_OR_TELL,
+    "image_slow": _WAIT_OR_TELL,
+    "node_disk_full": _TELL,
+    "volume_in_use": _WAIT_OR_TELL,
+    "volume_not_attached": _TELL,
+    "volume_not_mounted": _TELL,
+    "pod_not_set_up": _TELL,
+    "secret_missing": _WAIT_OR_TELL,
+    "secret_incomplete": _WAIT_OR_TELL,
+    "no_worker_key": _TELL,
+    "sealed_for_another_key": (Remedy.SECRETS, Remedy.OPERATORS),
+    "container_config": _TELL,
+    # taken off its node, or refused there: it comes back by itself, unless that was the end
+    "device_unavailable": _WAIT_OR_TELL,
+    "topology_refused": (Remedy.FEWER_NOW, Remedy.WAIT),
+    "node_full": _WAIT_OR_TELL,
+    "node_changed": _WAIT_OR_TELL,
+    "node_refused": _WAIT_OR_TELL,
+    "node_shutdown": _WAIT,
+    "node_lost": _WAIT_OR_TELL,
+    "node_not_ready": _WAIT_OR_TELL,
+    "node_given_up": _TELL,
+    "preempted_on_node": _WAIT,
+    "drained": _WAIT,
+    "disrupted": _WAIT,
+    "evicted": _WAIT,
+    "too_many_files": (Remedy.VOLUME,),
+    # its own end
+    "crashed": (Remedy.LOG,),
+    "failed": (Remedy.LOG,),
+    "killed": (Remedy.LOG,),
+    "terminated": (Remedy.LOG,),
+    "out_of_memory": (Remedy.SIZES, Remedy.LOG),
+    "clone_out_of_memory": (Remedy.SIZES, Remedy.LOG),
+    "out_of_gpu_memory": (Remedy.LOG,),
+    "bus_error": (Remedy.SIZES, Remedy.LOG),
+    "command_not_found": (Remedy.COMMAND, Remedy.IMAGE),
+    "command_not_executable": (Remedy.COMMAND, Remedy.IMAGE),
+    "repository_not_found": _REPOSITORY,
+    "repository_private": _REPOSITORY,
+    "repository_unreachable": _REPOSITORY,
+    "reference_not_found": _REPOSITORY,
+    "clone_failed": _REPOSITORY,
+    "no_git": (Remedy.IMAGE,),
+}
+
+
+def remedies_for(told: Status) -> Remedies:
+    """() where nothing needs help. What failed does not come back by itself."""
+    found = _PLANS.get(told.reason, ())
+    if told.phase is Phase.FAILED:
+        return tuple(part for part in found if part is not Remedy.WAIT)
+    if told.reason == "queued" and told.explained is not None and told.explained.raw:
+        # Kueue says something that nobody here knows.
+        return _TELL
+    return found if told.phase not in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED) else ()
+
+
+def needs_class_facts(told: Status) -> bool:
+    return not _BY_CLASS.isdisjoint(remedies_for(told))

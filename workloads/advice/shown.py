@@ -1,0 +1,42 @@
+"""Advice as pages and the API show it: the ways of its steps as addresses. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workloads.advice.advice import Advice
+
+# Of each workload where several are listed.
+SHOWN_IN_LISTS = 2
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """`href` is "" where there is nothing to follow."""
+
+    verb: str
+    label: str
+    why: str
+    href: str
+
+
+@dataclass(frozen=True)
+class AdviceView:
+    """What helps one workload."""
+
+    name: str
+    verdict: str
+    said: str
+    steps: tuple[StepLine, ...]
+    findings: tuple[str, ...]
+
+    @property
+    def best(self) -> tuple[StepLine, ...]:
+        return self.steps[:SHOWN_IN_LISTS]
+
+
+def advice_view(name: str, advice: Advice, tenant: str) -> AdviceView:
+    lines = tuple(
+        StepLine(step.verb, step.label, step.why, step.way.href(tenant) if step.way else "") for step in advice.steps
+    )
+    return AdviceView(name, advice.verdict, advice.said, lines, advice.findings)

@@ -1,0 +1,40 @@
+"""What helps, for the person who looks: fragments that their browser fetches whenever a state changes."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from accounts.core.request_actor import actor
+from workloads.advice.queries import advice_by_workload
+from workloads.advice.shown import advice_view
+from workloads.core import queries, workload_sql
+from workloads.models import Workload
+from workloads.pages import shown
+from workloads.status import queries as status_queries
+
+
+@login_required
+@require_GET
+def workload_advice(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
+    by = actor(request)
+    namespace, team = queries.team(by, tenant)
+    [row] = status_queries.workload_rows([queries.visible_workload(by, tenant, name)])
+    found = advice_by_workload(by, namespace, team, [row]).get(name)
+    context = {"state": shown.workload_state(row), "helps": advice_view(name, found, tenant) if found else None}
+    return render(request, "workloads/_next_steps.html", context)
+
+
+@login_required
+@require_GET
+def team_advice(request: HttpRequest, tenant: str) -> HttpResponse:
+    """Of all that waits, each for its place in the list."""
+    by = actor(request)
+    namespace, team = queries.team(by, tenant)
+    alive = Workload.objects.filter(namespace=namespace, deleted_at=None, runs__ended_at=None, runs__isnull=False)
+    rows = status_queries.workload_rows(workload_sql.with_related(alive.order_by("-id"))[:500])
+    rows = [row for row in rows if row.is_in_line]
+    found = [advice_view(name, one, tenant) for name, one in advice_by_workload(by, namespace, team, rows).items()]
+    return render(request, "workloads/_next_steps_waiting.html", {"waiting": found})

@@ -1,0 +1,65 @@
+"""What was seen of the nodes of one run's class, and what each of its pods asks of a node. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ClassNode:
+    """A node with the labels of the class. `kept`: a taint that its pods do not tolerate says whom it is for. Units of
+    `capacity` that are not `allocatable` are not healthy; `used` by whoever, `ending` of those by pods that were told
+    to go. `cpu_free` in cores, `memory_free_gib`.
+    """
+
+    name: str
+    ready: bool = True
+    schedulable: bool = True
+    kept: bool = False
+    capacity: int = 0
+    allocatable: int = 0
+    used: int = 0
+    ending: int = 0
+    cpu_free: float = 0
+    memory_free_gib: float = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self.ready and self.schedulable and not self.kept
+
+    @property
+    def free(self) -> int:
+        return max(0, self.allocatable - self.used)
+
+
+@dataclass(frozen=True)
+class ClassNodes:
+    """All nodes of the class; `units` of `resource`, `cpu` and `memory_gib` are of each pod."""
+
+    nodes: tuple[ClassNode, ...]
+    units: int
+    cpu: int
+    memory_gib: int
+    resource: str = "its resource"
+
+    @property
+    def open(self) -> tuple[ClassNode, ...]:
+        return tuple(node for node in self.nodes if node.is_open)
+
+    @property
+    def with_units(self) -> tuple[ClassNode, ...]:
+        """Open ones that have units enough for a pod."""
+        return tuple(node for node in self.open if node.free >= self.units)
+
+    def fits(self, node: ClassNode) -> int:
+        """How many of its pods the node takes now."""
+        if not node.is_open:
+            return 0
+        asked = ((node.free, self.units), (node.cpu_free, self.cpu), (node.memory_free_gib, self.memory_gib))
+        return max(0, int(min(free // each for free, each in asked if each)))
+
+    @property
+    def ending_on(self) -> ClassNode | None:
+        """Where the units would be enough if what is ending there were gone."""
+        found = [one for one in self.open if one.ending and one.free < self.units <= one.free + one.ending]
+        return max(found, key=lambda one: one.free + one.ending, default=None)

@@ -1,0 +1,125 @@
+"""What was seen of one run in the cluster: its Job, Kueue's Workload, its pods and the warnings about them. Pure.
+
+No mirror at all is None for the whole, never an empty Seen: "nothing is there" and "nobody looked" are different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cluster.reads.observed import Container, Job, KueueWorkload, Pod, WarningEvent, WithConditions
+from workloads.core.class_nodes import ClassNodes
+
+
+@dataclass(frozen=True)
+class NodeTrouble:
+    """The node of its pod is not ready. `reason` NodeStatusUnknown: nobody hears of it."""
+
+    name: str
+    since: datetime | None
+    reason: str
+    message: str
+
+    @property
+    def is_silent(self) -> bool:
+        return self.reason == "NodeStatusUnknown"
+
+
+@dataclass(frozen=True)
+class ImagePresence:
+    """Ready nodes of the class that have the image; `size_mib` as they tell it, None when none has it.
+
+    Nodes name at most some of their images: what is not named may be there all the same.
+    """
+
+    size_mib: int | None = None
+    nodes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class LocalQueueState:
+    """The team's queue in the cluster. `nominal`: units of its own by class slug; `why` it admits nothing, in Kueue's
+    words, "" it does; `is_stopped`: because it is held. `limits`: the most that one container of its namespace may ask
+    for by resource, where Kueue says that something asks for more.
+    """
+
+    nominal: Mapping[str, int]
+    why: str = ""
+    is_stopped: bool = False
+    limits: Mapping[str, str] = field(default_factory=dict)
+
+    def is_for_borrowed(self, slug: str, units: int) -> bool:
+        """The team's own would not do if all of it were free."""
+        return units > self.nominal.get(slug, units)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
+
+    `lost`: the trouble of the node that its pod is on; `image` and `nodes` None: nobody looked. `holding`: all that
+    holds units in the team's queue, its own included; `line`: places of all that waits there by Job uid, None: nobody
+    looked.
+    """
+
+    job: Job | None = None
+    queue: KueueWorkload | None = None
+    pods: tuple[Pod, ...] = ()
+    warnings: tuple[WarningEvent, ...] = ()
+    position: int | None = None
+    lost: NodeTrouble | None = None
+    image: ImagePresence | None = None
+    nodes: ClassNodes | None = None
+    # None: nothing of the team waits, or nobody looked.
+    at: LocalQueueState | None = None
+    holding: tuple[KueueWorkload, ...] = ()
+    line: Mapping[str, int] | None = None
+
+    @property
+    def pod(self) -> Pod | None:
+        """The one that matters: the newest that is not on its way out, else the newest."""
+        staying = [pod for pod in self.pods if pod.deleting_since is None]
+        found = staying or self.pods
+        return found[-1] if found else None
+
+    def warning(self, *reasons: str, kind: str) -> WarningEvent | None:
+        return next((w for w in self.warnings if w.reason in reasons and w.object_kind == kind), None)
+
+
+def true_since(thing: WithConditions | None, condition: str) -> datetime | None:
+    """Since when the condition is true; None when it is not, or nothing is there."""
+    found = thing.condition(condition) if thing is not None else None
+    return found.since if found is not None and found.is_true else None
+
+
+def main_container(pod: Pod) -> Container | None:
+    """A run's pod has one that works; None until the kubelet has spoken."""
+    return pod.containers[0] if pod.containers else None
+
+
+def unfinished_init_container(pod: Pod) -> Container | None:
+    """The container that runs before it and has not come to its good end: it clones the repository."""
+    return next((one for one in pod.init_containers if one.exit_code != 0), None)
+
+
+def current_container(pod: Pod) -> Container | None:
+    """Whose state is the pod's: the first that is not done."""
+    return unfinished_init_container(pod) or main_container(pod)
+
+
+def running_since(pod: Pod | None) -> datetime | None:
+    found = main_container(pod) if pod is not None else None
+    return found.since if found is not None else None
+
+
+def log_container(pod: Pod) -> str:
+    """Which container writes, or wrote last: what clones the repository while that goes on or when it failed, else the
+    one that works; "" while none has started.
+    """
+    before = unfinished_init_container(pod)
+    if before is not None and before.state in ("running", "terminated"):
+        return before.name
+    main = main_container(pod)
+    return main.name if main is not None and main.state in ("running", "terminated") else ""

@@ -1,0 +1,36 @@
+"""The query parameter `tenant` of this app's API, and the team that a call means."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+
+from accounts.core.actor import Actor
+from accounts.core.request_actor import actor
+from accounts.rest.strict.query import text_parameter
+from portal.core.errors import NOT_FOUND, Refused, refuse
+from tenants.members.models import in_teams_of
+from tenants.models import Tenant
+from workloads.core import queries as core_queries
+
+TENANT_PARAMETER = text_parameter("tenant", 40, "Slug of the team; needed when you are in several.")
+
+
+def require_team(request: Request, name: str = "") -> None:
+    """For a call that is answered again. Raises Refused (404) for whoever does not see the team any more."""
+    by = actor(request)
+    core_queries.team(by, requested_tenant(request, by))
+
+
+def requested_tenant(request: Request, by: Actor) -> str:
+    """`?tenant=`, or the caller's only team."""
+    asked = request.query_params.get("tenant")
+    if asked:
+        return str(asked)
+    own = list(Tenant.objects.filter(in_teams_of(by)).values_list("slug", flat=True)[:9])
+    if not own:
+        raise Refused(NOT_FOUND)
+    if len(own) > 1:
+        raise refuse(
+            "which_tenant", f"You are in several teams; add ?tenant= with one of {', '.join(own)}.", field="tenant"
+        )
+    return own[0]

@@ -1,0 +1,177 @@
+"""Who may do what with workloads, and which launches can never start. Pure: (actor, facts, wanted) → Refusal or None.
+
+A launch is refused only if it can never start; everything else is accepted and queues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accounts.core.actor import Actor
+from accounts.core.policy import scope_refusal
+from accounts.models import Scope
+from portal.core.errors import NOT_FOUND, Refusal
+
+WORKLOADS_LIMIT = 200
+
+OWNER, MANAGER, MEMBER = "owner", "manager", "member"
+LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
+
+
+@dataclass(frozen=True)
+class TeamFacts:
+    """`role`: of the actor in the team, "" for staff who are no member. `workloads`: not deleted ones."""
+
+    team: str
+    role: str
+    namespace_wanted: str
+    workloads: int
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """`granted`: the most units promised at any instant from now on. `node_units`: the most that one node has, None
+    when the cluster was not read. `successor`: the name of the class that replaces it, "" for none.
+    `is_usable`: it is for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this very version,
+    by this person.
+    """
+
+    slug: str
+    name: str
+    life_cycle: str
+    granted: int
+    borrowing_limit: int
+    units_per_workload: int
+    node_units: int | None
+    cpu_per_unit: int = 1
+    memory_gib_per_unit: int = 1
+    kinds: str = "any"
+    successor: str = ""
+    is_usable: bool = True
+    terms_version: int = 0
+    terms_accepted: bool = False
+    run_hours_limit: int | None = None
+    is_storage: bool = False
+
+    @property
+    def is_interruptible(self) -> bool:
+        """Its runs may be on borrowed units."""
+        return self.borrowing_limit > 0
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Of the last run; `is_over` is True when there is none."""
+
+    is_over: bool
+    is_stopping: bool
+    is_ready: bool
+    is_deleting: bool
+    created_by: int
+
+
+def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
+    """Anything at all, whatever the class."""
+    if refusal := scope_refusal(by, Scope.LAUNCH):
+        return refusal
+    if team.role not in LAUNCHERS:
+        return Refusal(
+            "not_allowed", f"Only members of {team.team} may launch here; viewers and staff look on.", status=403
+        )
+    if team.namespace_wanted != "active":
+        word = "closed" if team.namespace_wanted == "closed" else "suspended"
+        text = f"{team.team} is {word}: nothing can start. Ask the operators."
+        return Refusal("namespace_suspended", text, status=409)
+    return None
+
+
+def may_add(team: TeamFacts) -> Refusal | None:
+    """One workload more; what is there already may always be started and declared again."""
+    if team.workloads >= WORKLOADS_LIMIT:
+        return Refusal(
+            "too_many_workloads",
+            f"{team.team} has {team.workloads} workloads, at most {WORKLOADS_LIMIT} are possible. Delete some first.",
+            status=409,
+        )
+    return None
+
+
+def may_ever_start(found: ClassFacts, units: int, workers: int = 1) -> Refusal | None:
+    """Numbers only: would the cluster take it, however long it waits? `units` are of each worker."""
+    if found.is_storage:
+        text = f"{found.name} is storage for volumes: nothing runs on it. Choose another class."
+        return Refusal("storage", text, "gpu_class")
+    if found.life_cycle != "active":
+        way = f"Choose {found.successor or 'another class'}."
+        return Refusal(
+            "class_not_active",
+            f"{found.name} is {found.life_cycle}: nothing new starts on it. {way}",
+            "gpu_class",
+        )
+    if not found.is_usable:
+        return Refusal(
+            "class_not_yours",
+            f"{found.name} is kept for other teams now. Choose another class, or ask the operators.",
+            "gpu_class",
+        )
+    if units < 1:
+        return Refusal("bad_units", f"Ask for 1 unit at least; {units} is not possible.", "units")
+    if units > found.units_per_workload:
+        return Refusal(
+            "too_many_units",
+            f"{units} units of {found.name} asked, at most {found.units_per_workload} per "
+            f"{'workload' if workers == 1 else 'worker'}. Ask for fewer.",
+            "units",
+        )
+    possible = found.granted + found.borrowing_limit
+    if possible == 0:
+        return Refusal(
+            "not_granted",
+            f"Your team holds no {found.name} and may not borrow any. Request quota for it, or choose another class.",
+            "gpu_class",
+        )
+    if units * workers > possible:
+        asked = str(units) if workers == 1 else f"{workers} workers × {units} = {units * workers}"
+        borrowing = f"{found.borrowing_limit} by borrowing" if found.borrowing_limit else "no borrowing"
+        return Refusal(
+            "exceeds_grant",
+            f"{asked} of {found.name} asked, at most {possible} possible here ({found.granted} granted, {borrowing}). "
+            "Ask for fewer, or request more quota.",
+            "units" if units > possible else "workers",
+        )
+    if found.node_units is not None and units > found.node_units:
+        each = "" if workers == 1 else " for each worker"
+        return Refusal(
+            "exceeds_node",
+            f"{units} of {found.name} asked{each}, but no node has more than {found.node_units}. Ask for fewer.",
+            "units",
+        )
+    return None
+
+
+def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    if refusal := may_manage(by, team, run, "stop"):
+        return refusal
+    if run.is_over:
+        return Refusal("not_running", "Nothing of it runs or waits; there is nothing to stop.", status=409)
+    return None
+
+
+def may_delete(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
+    return may_manage(by, team, run, "delete")
+
+
+def may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal | None:
+    if run.is_deleting:
+        return NOT_FOUND
+    if refusal := scope_refusal(by, Scope.LAUNCH):
+        return refusal
+    if by.operates or team.role in (OWNER, MANAGER):
+        return None
+    if team.role == MEMBER and run.created_by == by.user_id:
+        return None
+    return Refusal(
+        "not_allowed",
+        f"Only who launched it, owners and managers of {team.team}, and operators may {verb} it.",
+        status=403,
+    )

@@ -1,0 +1,131 @@
+"""Who somebody is in a team: the first thing that every page and every action about workloads asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import DataError, connection
+from django.db.models import QuerySet
+
+from accounts.core.actor import Actor
+from cluster.manifests import names
+from portal.core.errors import NOT_FOUND, Refused, get_or_refuse
+from portal.core.sql import select
+from tenants.core.namespace_sql import NAMESPACE_COLUMNS, NAMESPACE_FROM, namespace_from_row
+from tenants.models import Membership, Namespace
+from workloads.core import policy
+from workloads.core import policy as core_policy
+from workloads.core.workload_sql import (
+    RELATED_COLUMNS,
+    RELATED_JOINS,
+    in_namespace,
+    workload_from_row,
+    workloads_from_rows,
+)
+from workloads.models import NotebookWatch, Run, Workload
+
+
+def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
+    """The namespace that work of this tenant goes to, and who `by` is there. One query, as text: whoever launches waits
+    for it. Raises Refused (404).
+    """
+    values = _one(_TEAM, by, slug)
+    namespace = namespace_from_row(values)
+    role, count = values
+    return namespace, policy.TeamFacts(
+        team=namespace.tenant.name, role=role or "", namespace_wanted=namespace.wanted, workloads=count
+    )
+
+
+def visible_workload(by: Actor, slug: str, name: str) -> Workload:
+    """The workload of this name that is not deleted, `with_names`. One query. Raises Refused (404)."""
+    values = _one(_NAMED, by, slug, name)
+    namespace = namespace_from_row(values)
+    return in_namespace(namespace, [workload_from_row(values)])[0]
+
+
+def newest_workloads(by: Actor, slug: str, before: int | None, at_most: int) -> list[Workload]:
+    """Those of a team that are not deleted, newest first and `with_names`, from before the one of that id; a stranger's
+    list is empty. One query.
+    """
+    if by.confined_to not in ("", slug):
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_NEWEST, [by.user_id, slug, by.user is None or by.sees_all, before, before, at_most])
+        rows = [iter(row) for row in cursor.fetchall()]
+    found = workloads_from_rows(rows)
+    return in_namespace(namespace_from_row(rows[0]), found) if found else []
+
+
+def locked_workload(namespace: Namespace, name: str) -> Workload | None:
+    """The workload of this name that is not deleted, for a change. As text: CI declares the same at every push."""
+    found = select(Workload, "namespace_id = %s AND name = %s AND deleted_at IS NULL FOR UPDATE", [namespace.pk, name])
+    return found[0] if found else None
+
+
+def _one(statement: str, by: Actor, slug: str, *more: str) -> Iterator[Any]:
+    if by.confined_to not in ("", slug):
+        raise Refused(NOT_FOUND)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [by.user_id, slug, by.user is None or by.sees_all, *more])
+            found = cursor.fetchone()
+    except (ValueError, DataError) as error:  # a NUL names nothing either
+        raise Refused(NOT_FOUND) from error
+    if found is None:
+        raise Refused(NOT_FOUND)
+    return iter(found)
+
+
+# Who may know of it: as `visible_to` of namespaces.
+_KNOWN = f"""
+  LEFT JOIN {Membership._meta.db_table} member ON member.tenant_id = tenant.id AND member.user_id = %s
+ WHERE tenant.slug = %s AND (member.id IS NOT NULL OR %s)"""
+_TEAM = f"""
+SELECT {NAMESPACE_COLUMNS}, member.role,
+       (SELECT count(*) FROM {Workload._meta.db_table} workload
+         WHERE workload.namespace_id = namespace.id AND workload.deleted_at IS NULL)
+  FROM {NAMESPACE_FROM} {_KNOWN}"""
+_NAMED = f"""
+SELECT {NAMESPACE_COLUMNS}, {RELATED_COLUMNS}
+  FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {RELATED_JOINS} {_KNOWN}
+   AND workload.name = %s AND workload.deleted_at IS NULL"""
+_NEWEST = f"""
+SELECT {RELATED_COLUMNS}, {NAMESPACE_COLUMNS}
+  FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {RELATED_JOINS} {_KNOWN}
+   AND workload.deleted_at IS NULL AND (%s::bigint IS NULL OR workload.id < %s)
+ ORDER BY workload.id DESC LIMIT %s"""
+
+
+def undeleted_workload(by: Actor, namespace: Namespace, name: str) -> Workload:
+    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
+    return get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+
+
+def watch_of(run: Run) -> NotebookWatch | None:
+    """No query where the run was read with it, as queries.last_runs does."""
+    return getattr(run, "watch", None)
+
+
+def run_facts(workload: Workload, run: Run | None) -> core_policy.RunFacts:
+    return core_policy.RunFacts(
+        is_over=run is None or run.ended_at is not None,
+        is_stopping=run is not None and run.stop_requested_at is not None,
+        is_ready=run is not None and run.ready_at is not None and run.ended_at is None,
+        is_deleting=workload.delete_requested_at is not None,
+        created_by=workload.created_by_id,
+    )
+
+
+def last_run(workload: Workload) -> Run | None:
+    return Run.objects.filter(workload=workload).order_by("-number").first()
+
+
+def visible_workloads(by: Actor, slug: str) -> QuerySet[Workload]:
+    """Undeleted workloads of a tenant that the actor may see; a stranger's list is empty."""
+    return Workload.objects.visible_to(by).filter(tenant__slug=slug)
+
+
+def job_name(workload: Workload, run: Run) -> str:
+    return names.run_name(workload.name, run.number)

@@ -1,0 +1,47 @@
+"""How much a run is, as SQL: what sums over runs add up. Units of the spec are of each of its workers."""
+
+from __future__ import annotations
+
+from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models.expressions import Combinable
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce
+
+from cluster.manifests.run_spec import DEFAULT_PRIORITY, PRIORITIES
+from workloads.models import Run
+
+# Of a table or alias `run`. What an older release froze has one worker.
+TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
+
+
+# Of runs that have not ended: what the queue admitted and did not take back. All else waits.
+HOLDS = Q(admitted_at__isnull=False, put_back_at=None)
+
+
+def total_units() -> Combinable:
+    """The same for a queryset of runs."""
+    workers = Coalesce(Cast(KT("spec__workers"), IntegerField()), Value(1))
+    return Cast(KT("spec__units"), IntegerField()) * workers
+
+
+def goes_before(priority: str) -> Q:
+    """Of runs that wait: those of at least this priority. The later of two that are alike comes second."""
+    names = PRIORITIES[: PRIORITIES.index(priority) + 1]
+    kinds = [kind for kind, usual in DEFAULT_PRIORITY.items() if usual in names]
+    frozen = Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
+    return Q(priority__in=names) | Q(frozen, priority="")
+
+
+def by_priority() -> Case:
+    """For `order_by`: what Kueue looks at first comes first."""
+    return Case(*[When(goes_before(name), then=Value(place)) for place, name in enumerate(PRIORITIES)])
+
+
+def priority_of(run: Run) -> str:
+    """As operators changed it, or as it was launched with."""
+    return run.priority or run.spec.get("priority") or DEFAULT_PRIORITY[run.spec["kind"]]
+
+
+def rank(run: Run) -> int:
+    """Of its priority: 0 is the highest."""
+    return PRIORITIES.index(priority_of(run))

@@ -1,0 +1,98 @@
+"""/api/v1/registries: for which registries a team keeps credentials, and the ways to put and delete them. No answer has
+a user or a password.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
+from accounts.rest.validators import documented_length
+from tenants.class_access.image_prefixes.queries import prefixes_of
+from workloads.core import queries
+from workloads.core.parameters import TENANT_PARAMETER, requested_tenant
+from workloads.credentials.registries import actions as verbs
+from workloads.credentials.registries import queries as registry_queries
+from workloads.credentials.registries.policy import PASSWORD_LIMIT, USERNAME_LIMIT
+from workloads.models import RegistryCredential
+
+
+class RegistrySerializer(serializers.Serializer[Any]):
+    registry = serializers.CharField(help_text="Its host, as references begin with it.")
+    by = serializers.CharField(help_text="Who put what is there.")
+    updated_at = serializers.DateTimeField(help_text="When.")
+    used_by = serializers.ListField(child=serializers.CharField(), help_text="Workloads declared with an image of it.")
+    is_allowed = serializers.BooleanField(help_text="A prefix of it is allowed to the team.")
+
+
+class SignInSerializer(StrictSerializer):
+    username = serializers.CharField(write_only=True, validators=documented_length(USERNAME_LIMIT))
+    password = serializers.CharField(
+        trim_whitespace=False,
+        write_only=True,
+        validators=documented_length(PASSWORD_LIMIT),
+        help_text=f"Sealed at once; up to {PASSWORD_LIMIT} bytes.",
+    )
+
+
+class Registries(generics.GenericAPIView[RegistryCredential]):
+    required_scope = Scope.READ
+    query = (TENANT_PARAMETER,)
+    serializer_class = RegistrySerializer
+    filter_backends = ()
+    keyset = ("registry", "id")
+    queryset = RegistryCredential.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="registries_list",
+        summary="Registries that a team keeps credentials for, without these",
+        responses=RegistrySerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        namespace, _team = queries.team(by, requested_tenant(request, by))
+        page = self.paginate_queryset(registry_queries.stored_logins(namespace)) or []
+        allowed, used = prefixes_of(namespace.tenant_id), registry_queries.custom_image_workloads(namespace)
+        return self.get_paginated_response(
+            RegistrySerializer(registry_queries.registry_rows(page, allowed, used), many=True).data
+        )
+
+
+class RegistryDetail(APIView):
+    required_scope = Scope.ADMIN
+    query = (TENANT_PARAMETER,)
+
+    @extend_schema(
+        operation_id="registries_put",
+        summary="Put credentials for a registry, new or instead of others (owners and managers)",
+        request=SignInSerializer,
+        responses={200: RegistrySerializer, 201: RegistrySerializer},
+    )
+    def put(self, request: Request, registry: str) -> Response:
+        by = actor(request)
+        tenant = requested_tenant(request, by)
+        namespace, _team = queries.team(by, tenant)
+        asked = SignInSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        _row, is_new = verbs.put_login(tenant, registry, verbs.RegistryLogin(**asked.validated_data), by=by)
+        code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
+        return Response(RegistrySerializer(registry_queries.registry_row(namespace, registry)).data, code)
+
+    @extend_schema(
+        operation_id="registries_delete",
+        summary="Delete credentials, also from what runs or waits (owners and managers)",
+        responses={204: None},
+    )
+    @takes_no_fields
+    def delete(self, request: Request, registry: str) -> Response:
+        by = actor(request)
+        verbs.delete_login(requested_tenant(request, by), registry, by=by)
+        return Response(status=status.HTTP_204_NO_CONTENT)

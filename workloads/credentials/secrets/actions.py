@@ -1,0 +1,63 @@
+"""The verbs about a team's sealed secrets. A value is sealed at once and never shown; Events have the name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.core.actor import Actor
+from accounts.events.actions import record
+from portal.core.errors import Refusal, get_or_refuse, refuse_if
+from tenants.models import Namespace
+from workloads.core import queries
+from workloads.credentials import sealing
+from workloads.credentials.secrets import policy as secret_policy
+from workloads.credentials.secrets import queries as secret_queries
+from workloads.credentials.secrets.models import TeamSecret
+
+
+@transaction.atomic
+def put_secret(tenant: str, name: str, value: str, *, by: Actor) -> tuple[TeamSecret, bool]:
+    """Create or replace, and whether it is new. What runs already keeps the value that it was started with.
+
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), no_secrets, namespace_suspended,
+    too_many_secrets (409), bad_variable, forbidden_variable, bad_value (422).
+    """
+    namespace, team = queries.team(by, tenant)
+    refuse_if(secret_policy.may_put(by, team, can_seal=sealing.can_seal()))
+    refuse_if(secret_policy.secret_refusal(name, value))
+    known = TeamSecret.objects.select_for_update().filter(namespace=namespace, name=name).first()
+    row = known or TeamSecret(namespace=namespace, name=name)
+    if known is None:
+        refuse_if(secret_policy.may_add(TeamSecret.objects.filter(namespace=namespace).count()))
+    row.sealed, row.created_by, row.updated_at = sealing.seal(value), by.person, Now()
+    row.save()
+    row.refresh_from_db(fields=["updated_at"])
+    record(by, "secret.put" if known is None else "secret.replaced", row, tenant=tenant, after={"name": name})
+    return row, known is None
+
+
+@transaction.atomic
+def delete_secret(tenant: str, name: str, *, by: Actor) -> None:
+    """Raises Refused: not_found (404), not_allowed, missing_scope (403), namespace_suspended, secret_in_use (409)."""
+    namespace, team = queries.team(by, tenant)
+    rows = TeamSecret.objects.select_for_update().filter(namespace=namespace)
+    row = get_or_refuse(rows, name=name)
+    refuse_if(secret_policy.may_change(by, team))
+    refuse_if(secret_policy.may_delete(name, secret_queries.workloads_using(namespace, name)))
+    record(by, "secret.deleted", row, tenant=tenant, before={"name": name})
+    row.delete()
+
+
+def missing_secrets_refusal(namespace: Namespace, names: Sequence[str], *, keep: bool = False) -> Refusal | None:
+    """Why a run with these cannot be made. `keep`: they are not deleted before this transaction is over. No query for
+    no names, else one.
+    """
+    if not names:
+        return None
+    rows = TeamSecret.objects.filter(namespace=namespace, name__in=names)
+    # Not for a change of the row, only against its end.
+    rows = rows.select_for_update(no_key=True).order_by("name") if keep else rows
+    return secret_policy.unknown_secrets_refusal(names, [row.name for row in rows])

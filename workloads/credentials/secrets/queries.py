@@ -1,0 +1,51 @@
+"""A team's sealed secrets as people may see them: never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from tenants.models import Namespace
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.models import Run, Workload
+
+
+@dataclass(frozen=True)
+class SecretRow:
+    """`by`: who put the value that is there; `used_by`: workloads that are declared with it."""
+
+    name: str
+    by: str
+    updated_at: datetime
+    used_by: tuple[str, ...]
+
+
+def stored_secrets(namespace: Namespace) -> QuerySet[TeamSecret]:
+    """By name, without what is sealed."""
+    found = TeamSecret.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
+    return found.order_by("name")
+
+
+def secret_rows(namespace: Namespace, secrets: Iterable[TeamSecret] | None = None) -> list[SecretRow]:
+    """Of these, or all by name. Two queries, one where they are given."""
+    declared = Workload.objects.filter(namespace=namespace, deleted_at=None, options__has_key="secrets")
+    users: dict[str, list[str]] = {}
+    for workload, options in declared.order_by("name").values_list("name", "options"):
+        for secret in options["secrets"]:
+            users.setdefault(secret, []).append(workload)
+    found = stored_secrets(namespace) if secrets is None else secrets
+    return [SecretRow(one.name, one.created_by.name, one.updated_at, tuple(users.get(one.name, ()))) for one in found]
+
+
+def secret_names(namespace: Namespace) -> list[str]:
+    """One query."""
+    return list(TeamSecret.objects.filter(namespace=namespace).order_by("name").values_list("name", flat=True))
+
+
+def workloads_using(namespace: Namespace, name: str) -> list[str]:
+    """Names of what runs or waits with it, three at most. One query."""
+    alive = Run.objects.filter(workload__namespace=namespace, ended_at=None, spec__secrets__contains=[name])
+    return list(alive.order_by("workload__name").values_list("workload__name", flat=True)[:3])

@@ -1,0 +1,109 @@
+"""What is told of starts, kept beside what happened. A task calls it once a minute; no page writes anything.
+
+At most twenty rows a run, and a new one at most every ten minutes and only for what changed. Bookkeeping, as samples of
+use are: nobody decided anything, so that there is no event.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from workloads.core import workload_sql
+from workloads.forecast.models import NO_BASIS
+from workloads.models import Run, StartPrediction, Workload
+from workloads.status import queries
+from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOutcome
+
+PREDICTION_INTERVAL = timedelta(minutes=10)
+PREDICTIONS_PER_RUN = 20
+# The queue says within moments what it waits for.
+SETTLES = timedelta(minutes=1)
+PREDICTION_RETENTION = timedelta(days=90)
+# Looked at in one pass.
+RUNS, OLD_ROWS = 200, 500
+
+
+def log_predictions() -> int:
+    """How many runs were looked at."""
+    now = timezone.now()
+    found: dict[int, list[int]] = {}
+    due = _due(now).order_by(F("checked_at").asc(nulls_first=True), "pk")
+    for run_id, namespace_id in due.values_list("pk", "workload__namespace_id")[:RUNS]:
+        found.setdefault(namespace_id, []).append(run_id)
+    looked_at = sum(_predict(namespace_id, run_ids, now) for namespace_id, run_ids in found.items())
+    purge_predictions(before=now - PREDICTION_RETENTION)
+    return looked_at
+
+
+def purge_predictions(*, before: datetime) -> int:
+    """How many went. They come in the order of their ids: what is old stands first."""
+    first = StartPrediction.objects.order_by("pk").values_list("pk", "made_at")[:OLD_ROWS]
+    old = [pk for pk, made_at in first if made_at < before]
+    return StartPrediction.objects.filter(pk__in=old).delete()[0] if old else 0
+
+
+def _due(now: datetime) -> QuerySet[Run]:
+    """They wait for their first start, and were not looked at lately."""
+    kept = StartPrediction.objects.filter(run=OuterRef("pk")).order_by()
+    count = kept.values("run").annotate(count=Count("pk")).values("count")
+    return (
+        Run.objects.filter(
+            ended_at=None,
+            admitted_at=None,
+            stop_requested_at=None,
+            requested_at__lte=now - SETTLES,
+            workload__delete_requested_at=None,
+        )
+        .annotate(
+            checked_at=Subquery(kept.order_by("-made_at", "-pk").values("checked_at")[:1]),
+            told=Coalesce(Subquery(count, output_field=IntegerField()), 0),
+        )
+        .filter(Q(checked_at=None) | Q(checked_at__lte=now - PREDICTION_INTERVAL), told__lt=PREDICTIONS_PER_RUN)
+    )
+
+
+@transaction.atomic
+def _predict(namespace_id: int, run_ids: list[int], now: datetime) -> int:
+    """Those that another worker is on are left to it."""
+    free = _due(now).filter(pk__in=run_ids).select_for_update(of=("self",), no_key=True, skip_locked=True)
+    runs = {run.workload_id: run for run in free}
+    if not runs:
+        return 0
+    last = {
+        one.run_id: one
+        for one in StartPrediction.objects.filter(run__in=runs.values())
+        .order_by("run_id", "-made_at", "-pk")
+        .distinct("run_id")
+    }
+    workloads = Workload.objects.filter(pk__in=runs, namespace_id=namespace_id)
+    for row in queries.workload_rows(workload_sql.with_related(workloads)):
+        # What was seen long ago is not told either without saying so.
+        if row.estimate is not None and row.as_of.is_current:
+            _keep(runs[row.workload.pk], row.estimate, last.get(runs[row.workload.pk].pk), now)
+    return len(runs)
+
+
+def _keep(run: Run, told: EstimateOutcome, last: StartPrediction | None, now: datetime) -> None:
+    if last is not None and _is_same(last, told):
+        StartPrediction.objects.filter(pk=last.pk).update(checked_at=now)
+        return
+    earliest, latest, basis = (None, None, NO_BASIS) if isinstance(told, CannotTell) else _columns(told)
+    StartPrediction.objects.create(run=run, made_at=now, checked_at=now, earliest=earliest, latest=latest, basis=basis)
+
+
+def _columns(told: Estimate) -> tuple[datetime, datetime, str]:
+    return told.earliest, told.latest, str(told.code)
+
+
+def _is_same(last: StartPrediction, told: EstimateOutcome) -> bool:
+    """An earliest of "now" moves on with the clock; that alone is nothing new."""
+    if isinstance(told, CannotTell):
+        return last.basis == NO_BASIS
+    if last.earliest is None or (last.latest, last.basis) != (told.latest, str(told.code)):
+        return False
+    return last.earliest == told.earliest or (told.is_open and last.earliest <= told.earliest)

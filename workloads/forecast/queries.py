@@ -1,0 +1,243 @@
+"""What so much more of each class would meet now, with the figures that the sentences are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db import connection
+from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from catalog.classes import life_cycle
+from catalog.classes import queries as catalog
+from catalog.classes.capacity import queries as capacity_queries
+from catalog.classes.capacity import weights
+from catalog.models import GpuClass
+from cluster.manifests.run_spec import DEFAULT_PRIORITY, JOB, PRIORITIES
+from cluster.models import Cluster, MirrorJob, MirrorNode, MirrorWorkload
+from cluster.reads import queries as mirror
+from cluster.reads import queries as read_queries
+from tenants.grants.queries import units_in_force
+from tenants.models import Namespace
+from workloads.core import policy
+from workloads.core.unit_sql import HOLDS, TOTAL_UNITS, by_priority, goes_before, total_units
+from workloads.forecast.availability import BAD, AvailabilityFigures, Outlook, availability_sentence, cost
+from workloads.interruption.exposure import QuotaPosition, Standing, exposure, position_at_launch
+from workloads.models import Run, StartPrediction, Workload
+from workloads.status.estimates.estimate import RECENT
+
+# A workload has one run that has not ended; Kueue's Workload has no owner label, its Job does.
+_WAITING = f"""
+SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
+  FROM {MirrorWorkload._meta.db_table} queued
+  JOIN {MirrorJob._meta.db_table} job ON job.cluster_id = queued.cluster_id AND job.uid = queued.job_uid
+  JOIN {Workload._meta.db_table} workload ON job.owner = 'workloads.workload.' || workload.id
+  JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
+ WHERE queued.cluster_id = %s AND (queued.record ->> 'active')::boolean
+   AND NOT queued.record -> 'conditions' @> '[{{"type": "QuotaReserved", "status": "True"}}]'
+   AND NOT queued.record -> 'conditions' @> '[{{"type": "Finished", "status": "True"}}]'
+ GROUP BY 1"""
+
+
+@dataclass(frozen=True)
+class LaunchSize:
+    """What is asked about: so many units of any class for each of so many workers, for so many hours (None: nobody
+    said), for this kind of work; `priority`: "" as the kind has it. `instead_of`: a workload's id, whose present run
+    ends before.
+    """
+
+    units: int = 1
+    hours: int | None = None
+    kind: str = JOB
+    instead_of: int | None = None
+    workers: int = 1
+    priority: str = ""
+
+    @property
+    def total_units(self) -> int:
+        return self.units * self.workers
+
+    @property
+    def goes_as(self) -> str:
+        """Its priority."""
+        return self.priority if self.priority in PRIORITIES else DEFAULT_PRIORITY[self.kind]
+
+
+@dataclass(frozen=True)
+class ClassLoad:
+    """Of one class, in units: of runs that hold some, and of each that waits, in their order. `ahead`: how
+    many of the latter go before a new one.
+    """
+
+    used: int = 0
+    waiting: tuple[int, ...] = ()
+    ahead: int = 0
+
+
+NO_LOAD = ClassLoad()
+
+
+def outlooks(
+    namespace: Namespace, found: Collection[tuple[GpuClass, policy.ClassFacts]], size: LaunchSize
+) -> dict[str, Outlook]:
+    """By slug, in the order of `found`. About ten queries, whatever the number of classes; of several workers every
+    node counts.
+    """
+    classes = [one for one, _ in found]
+    capacities = capacity_queries.capacities(namespace.cluster, classes, with_nodes=size.workers > 1)
+    most = _node_units(namespace.cluster_id, classes) if size.units > 1 else {}
+    now = timezone.now()
+    granted = units_in_force(namespace.tenant_id, now)
+    runs = _runs(namespace, size)
+    shown = {}
+    for one, facts in found:
+        theirs = runs.get(one.slug, NO_LOAD)
+        figures = AvailabilityFigures(
+            unit=catalog.unit_of(one),
+            granted=granted.get(one.pk, 0),
+            used=theirs.used,
+            borrowing_limit=one.borrowing_limit,
+            on_one_node=capacities[one.pk].most_on_one_node,
+            free_on=tuple(node.free for node in capacities[one.pk].nodes),
+            held=life_cycle.hold_sentence(one, now=now),
+            leaving=catalog.retirement_notice(one),
+            waiting=theirs.waiting,
+            ahead=theirs.ahead,
+        )
+        never = policy.may_ever_start(replace(facts, node_units=most.get(one.pk)), size.units, size.workers)
+        text, tone = availability_sentence(figures, never, size.units, size.workers)
+        kinds = "" if one.kinds == GpuClass.Kinds.ANY else one.get_kinds_display()
+        total = cost(
+            size.total_units,
+            size.hours or one.run_hours_limit,
+            unit=figures.unit,
+            weight=weights.exact_weight(one.weight, one.replicas),
+            price=one.price_per_unit_hour,
+        )
+        may_be = "" if tone == BAD else _interruption(namespace.cluster, one, figures, size)
+        shown[one.slug] = Outlook(one.slug, one.name, text, tone, unit_price(one), kinds, total, may_be)
+    return shown
+
+
+def _interruption(cluster: Cluster, one: GpuClass, figures: AvailabilityFigures, size: LaunchSize) -> str:
+    units = size.total_units
+    place = QuotaPosition(Standing.NO_QUEUE)
+    if cluster.queue_system == Cluster.QueueSystem.KUEUE and one.resource:
+        own = figures.granted - figures.used - figures.taken_first
+        place = position_at_launch(units, own=own, borrowing_limit=one.borrowing_limit)
+    return exposure(place, units=units, rank=PRIORITIES.index(size.goes_as), unit=figures.unit, holds=False).sentence
+
+
+def _runs(namespace: Namespace, size: LaunchSize) -> dict[str, ClassLoad]:
+    """By class slug. Notebooks go before jobs, so that only they and production work are ahead of one. One query."""
+    units = total_units()
+    ahead = ~HOLDS & goes_before(size.goes_as)
+    rows = (
+        Run.objects.filter(~Q(workload_id=size.instead_of or 0), workload__namespace=namespace, ended_at=None)
+        .order_by()
+        .values(slug=KT("spec__gpu_class"))
+        .annotate(
+            used=Coalesce(Sum(units, filter=HOLDS), 0),
+            waiting=ArrayAgg(units, filter=~HOLDS, order_by=[by_priority(), "requested_at"], default=[]),
+            ahead=Count("pk", filter=ahead),
+        )
+    )
+    return {row["slug"]: ClassLoad(row["used"], tuple(row["waiting"]), row["ahead"]) for row in rows}
+
+
+def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int]:
+    """By class id, as `workloads.launch.queries.node_units`, for many classes at once. Two queries."""
+    counted = [one.pk for one in classes if one.interface == GpuClass.Interface.DEVICE_PLUGIN]
+    if not counted or not mirror.is_known(cluster_id, "Node"):
+        return {}
+    statement = f"""
+        SELECT class.id, max((node.record -> 'capacity' ->> class.resource)::bigint)
+          FROM {GpuClass._meta.db_table} class
+          JOIN {MirrorNode._meta.db_table} node
+            ON node.cluster_id = class.cluster_id AND node.record -> 'labels' @> class.node_labels
+         WHERE class.id = ANY(%s) GROUP BY class.id"""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [counted])
+        return {pk: int(units) for pk, units in cursor.fetchall() if units}
+
+
+@dataclass(frozen=True)
+class EstimateAccuracy:
+    """Of runs that started lately and had been told a range: by the first one that was told of each."""
+
+    starts: int
+    inside: int
+    before: int
+
+    @property
+    def sentence(self) -> str:
+        """ "" while nothing that was told a range has started."""
+        if not self.starts:
+            return ""
+        after = self.starts - self.inside - self.before
+        began = "start" if self.starts == 1 else "starts"
+        return (
+            f"{self.inside} of {self.starts} {began} of the last {RECENT.days} days fell into the range that was told "
+            f"first; {self.before} came before it, {after} after it."
+        )
+
+
+def estimate_accuracy(one: GpuClass) -> EstimateAccuracy:
+    """One query."""
+    first = StartPrediction.objects.filter(
+        run=OuterRef("pk"), earliest__isnull=False, made_at__lte=OuterRef("started_at")
+    ).order_by("made_at", "pk")
+    rows = (
+        Run.objects.filter(started_at__gte=timezone.now() - RECENT, workload__namespace__cluster_id=one.cluster_id)
+        .annotate(
+            slug=KT("spec__gpu_class"),
+            earliest=Subquery(first.values("earliest")[:1]),
+            latest=Subquery(first.values("latest")[:1]),
+        )
+        .filter(slug=one.slug, earliest__isnull=False)
+        .order_by()
+        .values_list("started_at", "earliest", "latest")
+    )
+    found = list(rows)
+    return EstimateAccuracy(
+        starts=len(found),
+        inside=sum(earliest <= at <= latest for at, earliest, latest in found),
+        before=sum(at < earliest for at, earliest, _latest in found),
+    )
+
+
+def unit_price(gpu_class: GpuClass) -> str:
+    """Of one unit and hour; "" for what is free of charge."""
+    price = gpu_class.price_per_unit_hour
+    return f"{price.normalize():f}" if price else ""
+
+
+def run_units(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
+    """By class slug: units that runs hold, and those that others wait for. One query."""
+    units = total_units()
+    rows = (
+        Run.objects.filter(workload__namespace=namespace, ended_at=None)
+        .order_by()
+        .values(slug=KT("spec__gpu_class"))
+        .annotate(used=Sum(units, filter=HOLDS), queued=Sum(units, filter=~HOLDS))
+    )
+    found = list(rows)
+    return {row["slug"]: row["used"] or 0 for row in found}, {row["slug"]: row["queued"] or 0 for row in found}
+
+
+def waiting_units(cluster: Cluster) -> dict[str, int] | None:
+    """Class slug → units of runs whose Kueue Workload has no quota yet. None: nobody knows. Two queries.
+
+    Without Kueue nothing queues.
+    """
+    if cluster.queue_system != Cluster.QueueSystem.KUEUE:
+        return {}
+    if not read_queries.is_known(cluster.pk, "Workload", "Job"):
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING, [cluster.pk])
+        return {slug: int(units) for slug, units in cursor.fetchall()}

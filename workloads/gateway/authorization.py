@@ -1,0 +1,144 @@
+"""May this browser use this notebook, and where is it? One query, from our own rows only; what a client says is naught.
+
+The cookie of a notebook's origin is worth what stands behind it at this moment: the portal session that it was opened
+from, the person's membership, and a run that is ready. A browser may send several of the name: without https a page of
+another notebook can set one for the domain that both are below. One that means anything is enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.utils.crypto import constant_time_compare
+
+from accounts.models import User
+from cluster.manifests import names
+from cluster.manifests.namespace import NOTEBOOK_PORT
+from cluster.models import MirrorPod
+from portal.core.due import table_label
+from tenants.models import Membership, Namespace
+from workloads.core.policy import LAUNCHERS
+from workloads.credentials.notebook_token import digest, notebook_token
+from workloads.models import NotebookSession, Run, Workload
+
+# As secrets.token_urlsafe(32) makes them; so many cookies at most does a browser keep for one site.
+COOKIE = re.compile(r"[A-Za-z0-9_-]{43}")
+COOKIES_AT_MOST = 200
+
+
+class GatewayDenial(Enum):
+    """SIGN_IN: no cookie that means anything; open the notebook from the portal. GONE: no right (any more).
+    NOT_READY: the right is there, the notebook is not.
+    """
+
+    SIGN_IN = "sign in"
+    GONE = "gone"
+    NOT_READY = "not ready"
+
+
+@dataclass(frozen=True)
+class NotebookUpstream:
+    """Where the notebook listens and what its server wants to hear; for the gateway alone. `cookie`: by which."""
+
+    upstream: str
+    token: str
+    cookie: str
+
+
+def origin_of(host: str) -> str:
+    """`abc.notebooks.example.org:8000` → `abc`; "" for any other host. Ports are ignored: Caddy compares either way."""
+    name, domain = _host_name(host), _host_name(settings.NOTEBOOKS_DOMAIN)
+    first, _, rest = name.partition(".")
+    return first if rest == domain and first else ""
+
+
+def _host_name(host: str) -> str:
+    return (urlsplit(f"//{host}").hostname or "").lower()
+
+
+def cookies_in(values: Iterable[str]) -> tuple[str, ...]:
+    """Those that can be ours, each once, as the browser sent them."""
+    return tuple(dict.fromkeys(value for value in values if COOKIE.fullmatch(value)))[:COOKIES_AT_MOST]
+
+
+def authorise(origin: str, cookies: Collection[str]) -> NotebookUpstream | GatewayDenial:
+    """Exactly one query, however many cookies there are; none without one that can be ours."""
+    by_digest = {digest(cookie): cookie for cookie in cookies_in(cookies)}
+    if not origin or not by_digest:
+        return GatewayDenial.SIGN_IN
+    with connection.cursor() as cursor:
+        cursor.execute(_STATEMENT, [table_label(Workload), sorted(LAUNCHERS), list(by_digest), origin])
+        found = [_Found(*row) for row in cursor.fetchall()]
+    denied = GatewayDenial.SIGN_IN
+    for one in found:
+        if not _is_signed_in(one):
+            continue
+        if not one.is_member:
+            denied = GatewayDenial.GONE if denied is GatewayDenial.SIGN_IN else denied
+            continue
+        if one.number is not None and one.ip and one.pod_run == names.run_name(one.name, one.number):
+            token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=one.workload_id, run_number=one.number)
+            address = f"[{one.ip}]" if ":" in one.ip else one.ip
+            return NotebookUpstream(f"{address}:{NOTEBOOK_PORT}", token, by_digest[one.digest])
+        denied = GatewayDenial.NOT_READY
+    return denied
+
+
+@dataclass(frozen=True)
+class _Found:
+    digest: str
+    user_id: int
+    password: str
+    session_data: str
+    is_member: bool
+    workload_id: int
+    name: str
+    number: int | None
+    pod_run: str | None
+    ip: str | None
+
+
+# One row per pod that is ready; a row without a pod where none is. A session that ended has no row. In the workload's
+# own namespace alone: anybody may put our labels on a pod of theirs elsewhere.
+_STATEMENT = f"""
+SELECT session.digest, person.id, person.password, portal.session_data, member.id IS NOT NULL,
+       workload.id, workload.name, run.number, pod.run, pod.record ->> 'ip'
+  FROM {NotebookSession._meta.db_table} session
+  JOIN {Session._meta.db_table} portal ON portal.session_key = session.session_key AND portal.expire_date > now()
+  JOIN {User._meta.db_table} person ON person.id = session.user_id AND person.is_active
+  JOIN {Workload._meta.db_table} workload ON workload.id = session.workload_id AND workload.delete_requested_at IS NULL
+  JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+  LEFT JOIN {Run._meta.db_table} run
+    ON run.workload_id = workload.id AND run.ended_at IS NULL AND run.stop_requested_at IS NULL
+   AND run.ready_at IS NOT NULL
+  LEFT JOIN {MirrorPod._meta.db_table} pod
+    ON pod.cluster_id = namespace.cluster_id AND pod.namespace = namespace.name
+   AND pod.owner = %s || '.' || workload.id AND pod.deleting_since IS NULL AND pod.phase = 'Running'
+  LEFT JOIN {Membership._meta.db_table} member
+    ON member.tenant_id = workload.tenant_id AND member.user_id = person.id AND member.role = ANY(%s)
+ WHERE session.digest = ANY(%s) AND session.expires_at > now() AND workload.origin = %s"""
+
+
+def _is_signed_in(found: _Found) -> bool:
+    """The portal session is this person's, and was made with the password that they have now."""
+    return session_user(found.session_data, User(pk=found.user_id, password=found.password)) == found.user_id
+
+
+def session_user(session_data: str, user: User) -> int | None:
+    """Whose session this is, if it is this user's and still good; None otherwise."""
+    session = SessionStore().decode(session_data)
+    if session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return None
+    if session.get(SESSION_KEY) != str(user.pk):
+        return None
+    valid = constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
+    return user.pk if valid else None

@@ -1,0 +1,30 @@
+"""Who may open a notebook. Pure."""
+
+from __future__ import annotations
+
+from accounts.core.actor import Actor
+from cluster.manifests.run_spec import NOTEBOOK
+from portal.core.errors import Refusal
+from workloads.core.policy import LAUNCHERS, RunFacts, TeamFacts
+
+
+def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | None:
+    """A notebook runs code as the team: members only, staff included only where they are members."""
+    if kind != NOTEBOOK:
+        return Refusal("not_a_notebook", "A job has no page of its own; read its log instead.", status=409)
+    if refusal := may_open_any(team):
+        return refusal
+    if run.is_stopping and not run.is_over:
+        return Refusal("not_running", "This notebook is stopping. It opens when it was started again.", status=409)
+    if run.is_over:
+        return Refusal("not_running", "This notebook does not run. Start it first.", status=409)
+    if not run.is_ready:
+        return Refusal("not_ready", "This notebook is not ready yet; it opens when it is.", status=409)
+    return None
+
+
+def may_open_any(team: TeamFacts) -> Refusal | None:
+    """For lists: the notebooks of this team that are ready."""
+    if team.role not in LAUNCHERS:
+        return Refusal("not_allowed", f"Only members of {team.team} may open its notebooks.", status=403)
+    return None

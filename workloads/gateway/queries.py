@@ -1,0 +1,45 @@
+"""Which container's log is a run's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from accounts.core.actor import Actor
+from cluster.reads import queries as read_queries
+from portal.core.due import table_label
+from portal.core.errors import get_or_refuse
+from workloads.core.observation import log_container
+from workloads.core.queries import job_name, last_run
+from workloads.models import Workload
+from workloads.status import workers
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """Which container's log is a run's."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> tuple[str, LogSource | None]:
+    """The namespace, and where this worker of the last run writes; None when it has no pod. Raises Refused (404).
+
+    Nobody said which: the one by whose end the run failed, else the first.
+    """
+    rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
+    workload = get_or_refuse(rows_, name=name)
+    run = last_run(workload)
+    namespace = workload.namespace
+    if run is None:
+        return namespace.name, None
+    owner = f"{table_label(Workload)}.{workload.pk}"
+    pods = read_queries.pods(namespace.cluster_id, namespace=namespace.name, owner=owner, run=job_name(workload, run))
+    if worker is None:
+        worker = workers.default_log_worker(pods)
+    theirs = workers.by_worker(pods).get(worker, ())
+    started = [(pod.name, container) for pod in theirs if (container := log_container(pod))]
+    if not started:
+        return namespace.name, None
+    return namespace.name, LogSource(namespace.name, *started[-1])

@@ -1,0 +1,107 @@
+"""Who may watch a namespace: asked when a stream opens, and again for all open streams at once every three seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.utils import timezone
+
+from accounts.api_tokens import queries as accounts
+from accounts.core.actor import Actor, actor_of_token
+from accounts.core.policy import scope_refusal
+from accounts.models import ApiToken, Scope, User
+from portal.core.errors import refuse_if
+from tenants.models import Membership, Namespace, Tenant
+from workloads.gateway.authorization import session_user
+
+
+@dataclass(frozen=True)
+class StreamViewer:
+    """A person in front of one namespace, by browser session or by token; the other one is ""."""
+
+    user_id: int
+    namespace: str
+    session_key: str = ""
+    token_prefix: str = ""
+
+
+def stream_caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | None:
+    """Who asks, and by which session key or token's prefix. Raises Refused for a bad token (401), or one that may not
+    read (403).
+    """
+    if bearer:
+        token = accounts.authenticate_token(bearer)
+        by = actor_of_token(token)
+        refuse_if(scope_refusal(by, Scope.READ))
+        return by, "", token.prefix
+    row = Session.objects.filter(session_key=session_key, expire_date__gt=timezone.now()).first()
+    if row is None:
+        return None
+    user_id = row.get_decoded().get("_auth_user_id", "")
+    user = User.objects.filter(pk=user_id, is_active=True).first() if str(user_id).isdigit() else None
+    if user is None or session_user(row.session_data, user) is None:
+        return None
+    return Actor(user=user, via="stream"), session_key, ""
+
+
+def may_watch(by: Actor, namespace: str) -> bool:
+    return Namespace.objects.visible_to(by).filter(name=namespace).exists()
+
+
+class StreamAccess:
+    """Of the open streams of a process. It remembers which sessions it found good: to decode a thousand every few
+    seconds would hold up what people look at.
+    """
+
+    def __init__(self) -> None:
+        # The fingerprint of the session and the password hash that were good together.
+        self._good: dict[StreamViewer, str] = {}
+
+    def still_allowed(self, watchers: Collection[Hashable]) -> set[Hashable]:
+        """One query for all of them; two more when a session is new or has changed."""
+        asked = [watcher for watcher in watchers if isinstance(watcher, StreamViewer)]
+        columns = ("user_id", "namespace", "session_key", "token_prefix")
+        with connection.cursor() as cursor:
+            cursor.execute(_MAY_WATCH, [[getattr(watcher, column) for watcher in asked] for column in columns])
+            found = [(asked[place - 1], *rest) for place, *rest in cursor.fetchall()]
+        by_token = {watcher for watcher, has_token, _ in found if has_token}
+        by_session = {watcher: print_ for watcher, has_token, print_ in found if print_ and not has_token}
+        new = [watcher for watcher, print_ in by_session.items() if self._good.get(watcher) != print_]
+        bad = set(new) - _signed_in(new) if new else set()
+        self._good = {watcher: print_ for watcher, print_ in by_session.items() if watcher not in bad}
+        return by_token | self._good.keys()
+
+
+def _signed_in(watchers: Collection[StreamViewer]) -> set[StreamViewer]:
+    users = User.objects.in_bulk({watcher.user_id for watcher in watchers})
+    rows = Session.objects.filter(session_key__in={watcher.session_key for watcher in watchers})
+    sessions = dict(rows.values_list("session_key", "session_data"))
+    return {
+        watcher
+        for watcher in watchers
+        if watcher.user_id in users and session_user(sessions.get(watcher.session_key, ""), users[watcher.user_id])
+    }
+
+
+# Who is a member or staff, and has a token, or a session with its fingerprint. A team's token is for its team alone,
+# and nothing of staff goes into it.
+_MAY_WATCH = f"""
+SELECT asked.place, token.id IS NOT NULL, md5(session.session_data || ' ' || person.password)
+  FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) WITH ORDINALITY
+       AS asked (user_id, namespace, session_key, token_prefix, place)
+  JOIN {User._meta.db_table} person ON person.id = asked.user_id AND person.is_active
+  LEFT JOIN {ApiToken._meta.db_table} token
+    ON token.prefix = asked.token_prefix AND token.user_id = person.id
+   AND token.revoked_at IS NULL AND token.expires_at > statement_timestamp()
+  LEFT JOIN {Session._meta.db_table} session
+    ON session.session_key = asked.session_key AND asked.token_prefix = ''
+   AND session.expire_date > statement_timestamp()
+ WHERE (person.roles <> '{{}}' AND coalesce(token.tenant, '') = '') OR EXISTS (
+       SELECT FROM {Membership._meta.db_table} member
+         JOIN {Namespace._meta.db_table} namespace ON namespace.tenant_id = member.tenant_id
+        WHERE member.user_id = person.id AND namespace.name = asked.namespace
+          AND (coalesce(token.tenant, '') = ''
+               OR token.tenant = (SELECT slug FROM {Tenant._meta.db_table} WHERE id = member.tenant_id)))"""

@@ -1,0 +1,252 @@
+"""The verbs about workloads: launch, declare, start, stop, delete, and the way into a notebook.
+
+Each is one transaction that asks policy first and writes exactly one Event. The launch is on a person's clock: few
+queries, then a hint; everything in the cluster is done by the worker.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from accounts.core.actor import Actor
+from accounts.events.actions import record
+from catalog.models import GpuClass
+from cluster.manifests import names
+from portal.core.due import table_label, touch
+from portal.core.errors import Refused, refuse, refuse_if
+from portal.core.hints import page_hint, worker_hint
+from tenants.class_access.actions import accept_terms
+from tenants.models import Namespace
+from workloads.core import policy as core_policy
+from workloads.core import queries
+from workloads.core.queries import undeleted_workload
+from workloads.credentials.secrets import actions as team_secrets
+from workloads.launch import custom_images, policy
+from workloads.launch import queries as launch_queries
+from workloads.launch import types as launch_types
+from workloads.launch.options import Options
+from workloads.launch.priorities import queries as priority_queries
+from workloads.launch.queries import LaunchTarget
+from workloads.launch.spec import frozen_spec
+from workloads.models import Run, Volume, Workload
+from workloads.storage import actions as storage_actions
+from workloads.storage import policy as storage_policy
+from workloads.storage import queries as volume_queries
+from workloads.storage.queries import storage_facts
+
+
+@transaction.atomic
+def launch(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> Workload:
+    """A new workload and its first run. It queues for as long as it takes; only what can never start is refused.
+
+    Raises Refused: not_found (404), not_allowed, missing_scope (403), name_taken, namespace_suspended (409),
+    terms_not_accepted, image_does_not_run, or why else it can never start (422).
+    """
+    namespace, team = queries.team(by, tenant)
+    target = _target(namespace, wanted, by)
+    refuse_if(policy.may_launch(by, team, target.facts, wanted))
+    _check_production_limit(namespace, target.gpu_class, wanted.options, wanted.total_units)
+    _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
+    refuse_if(team_secrets.missing_secrets_refusal(namespace, wanted.options.secrets, keep=True))
+    workload = _create(namespace, target, wanted, by)
+    run = _start(workload, number=1, by=by)
+    record(by, "workload.launched", workload, tenant=tenant, after=_summary(run))
+    worker_hint(table_label(Workload), queue=Workload.queue)
+    page_hint(namespace.name)
+    return workload
+
+
+@transaction.atomic
+def declare(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> tuple[Workload, bool]:
+    """A workload as it shall be, without starting it; and whether it is new. The same again changes nothing.
+
+    A change is for the next run: what runs keeps what it was started with. Raises Refused as `launch` does, and
+    kind_fixed (409).
+    """
+    namespace, team = queries.team(by, tenant)
+    target = _target(namespace, wanted, by)
+    refuse_if(policy.may_declare(by, team, target.facts, wanted))
+    _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
+    refuse_if(team_secrets.missing_secrets_refusal(namespace, wanted.options.secrets))
+    known = queries.locked_workload(namespace, wanted.name)
+    if known is None:
+        refuse_if(core_policy.may_add(team))
+        workload = _create(namespace, target, wanted, by)
+        record(by, "workload.declared", workload, tenant=tenant, after=_wanted_summary(workload))
+        page_hint(namespace.name)
+        return workload, True
+    known.namespace = namespace
+    if known.gpu_class_id == target.gpu_class.pk:
+        known.gpu_class = target.gpu_class
+    refuse_if(policy.may_change(by, team, queries.run_facts(known, None), kind=known.kind, wanted=wanted))
+    before = _wanted_summary(known)
+    _fill(known, target, wanted)
+    after = _wanted_summary(known)
+    if after != before:
+        known.save(update_fields=["gpu_class", "units", "image", "own_image", "command", "volume", "options"])
+        record(by, "workload.changed", known, tenant=tenant, before=before, after=after)
+        page_hint(namespace.name)
+    return known, False
+
+
+@transaction.atomic
+def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by: Actor) -> Run:
+    """Another run, with the class as it is now. Raises Refused as `launch` does, and still_running (409).
+
+    `group`: of a push (workloads/runs/concurrency/actions.py).
+    """
+    namespace, team = queries.team(by, tenant)
+    workload = undeleted_workload(by, namespace, name)
+    last = queries.last_run(workload)
+    refuse_if(policy.may_start(by, team, queries.run_facts(workload, last)))
+    refuse_if(custom_images.custom_image_refusal(workload))
+    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
+    said = Options.from_json(workload.options)
+    never = policy.may_start_on(found, workload.kind, workload.units, said)
+    refuse_if(never or policy.must_accept_terms(found, accept_terms))
+    _check_production_limit(namespace, workload.gpu_class, said, workload.total_units)
+    _accept(workload.gpu_class, found, accept_terms, by)
+    refuse_if(team_secrets.missing_secrets_refusal(namespace, said.secrets, keep=True))
+    run = _start(workload, number=last.number + 1 if last else 1, group=group, by=by)
+    touch(Workload, workload.pk)
+    record(by, "workload.started", workload, tenant=tenant, after=_summary(run))
+    page_hint(namespace.name)
+    return run
+
+
+@transaction.atomic
+def stop(tenant: str, name: str, *, by: Actor) -> Workload:
+    """Give the units back: the worker deletes the Job. Asking twice is asking once, and a run that was to follow does
+    not begin. Refused: not_running (409).
+    """
+    namespace, team = queries.team(by, tenant)
+    workload = undeleted_workload(by, namespace, name)
+    refuse_if(core_policy.may_stop(by, team, queries.run_facts(workload, queries.last_run(workload))))
+    unwished = Run.objects.filter(workload=workload, ended_at=None, next_wanted_by__isnull=False)
+    if _ask_to_stop(workload) or unwished.update(next_wanted_by=None):
+        touch(Workload, workload.pk)
+        record(by, "workload.stopped", workload, tenant=tenant)
+        page_hint(namespace.name)
+    return workload
+
+
+@transaction.atomic
+def delete(tenant: str, name: str, *, by: Actor) -> Workload:
+    """Stop it and take it off the lists. Its runs stay as history, its volume stays as it is."""
+    namespace, team = queries.team(by, tenant)
+    workload = undeleted_workload(by, namespace, name)
+    refuse_if(core_policy.may_delete(by, team, queries.run_facts(workload, queries.last_run(workload))))
+    # The run before its workload, as everybody who locks both.
+    _ask_to_stop(workload)
+    Workload.objects.filter(pk=workload.pk, delete_requested_at=None).update(delete_requested_at=Now())
+    touch(Workload, workload.pk)
+    record(by, "workload.deleted", workload, tenant=tenant)
+    page_hint(namespace.name)
+    return workload
+
+
+# ---- the way into a notebook -----------------------------------------------------------------------------------------
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def _target(namespace: Namespace, wanted: launch_types.LaunchSpec, by: Actor) -> LaunchTarget:
+    found = launch_queries.launch_target(namespace, wanted, by=by)
+    if found is None:
+        raise refuse("unknown_class", f"There is no class '{wanted.gpu_class[:40]}' in the catalog.", field="gpu_class")
+    return found
+
+
+def _check_production_limit(namespace: Namespace, gpu_class: GpuClass, said: Options, units: int) -> None:
+    refuse_if(priority_queries.production_refusal(namespace, gpu_class, priority=said.priority, units=units))
+
+
+def _accept(gpu_class: GpuClass, facts: core_policy.ClassFacts, ticked: int, by: Actor) -> None:
+    """After policy found the tick to be for the version in force."""
+    if facts.terms_version and not facts.terms_accepted:
+        accept_terms(gpu_class.pk, ticked, by=by)
+
+
+def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | None:
+    """An existing volume of that name is attached, whatever size was typed; otherwise it is made."""
+    if not wanted.volume:
+        return None
+    known = Volume.objects.filter(namespace=namespace, name=wanted.volume, gone_at=None).first()
+    if known is not None:
+        refuse_if(storage_policy.may_attach(known.name, volume_queries.deletes_at(known)))
+        return known
+    refuse_if(storage_policy.may_create(storage_facts(namespace), wanted.volume_gib))
+    # The worker makes the claim with the run; by itself the row has nothing to do.
+    return Volume.objects.create(
+        namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib, due_at=None, observed_generation=1
+    )
+
+
+def _fill(workload: Workload, target: LaunchTarget, wanted: launch_types.LaunchSpec) -> None:
+    if target.image is None:
+        raise Refused(custom_images.unknown_image_refusal(workload.namespace, wanted))
+    if target.image_problem:
+        raise refuse("image_does_not_run", target.image_problem, field="image")
+    workload.gpu_class = target.gpu_class
+    workload.units = wanted.units
+    workload.image, workload.own_image = target.image.reference, target.image.is_own
+    workload.command = list(wanted.command)
+    workload.options = wanted.options.to_json()
+    workload.volume = _volume(workload.namespace, wanted)
+
+
+def _create(namespace: Namespace, target: LaunchTarget, wanted: launch_types.LaunchSpec, by: Actor) -> Workload:
+    workload = Workload(
+        tenant=namespace.tenant,
+        namespace=namespace,
+        name=wanted.name,
+        kind=wanted.kind,
+        # The host name of its own origin: not a secret, but not to be guessed from a name either.
+        origin=f"n{secrets.token_hex(6)}",
+        created_by=by.person,
+    )
+    _fill(workload, target, wanted)
+    workload.save(force_insert=True)
+    return workload
+
+
+def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Run:
+    if workload.volume is not None:
+        storage_actions.attach(workload.volume)
+    spec = frozen_spec(workload, number)
+    frozen = spec.to_json()
+    return Run.objects.create(workload=workload, number=number, spec=frozen, requested_by=by.person, group=group)
+
+
+def _ask_to_stop(workload: Workload) -> bool:
+    alive = Run.objects.filter(workload=workload, ended_at=None, stop_requested_at=None)
+    return bool(alive.update(stop_requested_at=Now()))
+
+
+def _summary(run: Run) -> dict[str, object]:
+    said = {key: run.spec[key] for key in ("kind", "gpu_class", "units", "image", "command")}
+    more = {"workers": run.workers if run.workers > 1 else None, "group": run.group}
+    return {"run": run.number, **said, **{key: value for key, value in more.items() if value}}
+
+
+def _script_summary(workload: Workload) -> dict[str, str]:
+    """Enough to tell one from another."""
+    script = workload.options.get("script", "")
+    return {"script": f"{len(script)} characters, {names.short_hash(script)}"} if script else {}
+
+
+def _wanted_summary(workload: Workload) -> dict[str, object]:
+    return {
+        "kind": workload.kind,
+        "gpu_class": workload.gpu_class.slug,
+        "units": workload.units,
+        "image": workload.image,
+        "command": list(workload.command),
+        "volume": workload.volume.name if workload.volume else "",
+        # Names only: values of variables are the team's own business.
+        "options": {**workload.options, "env": sorted(workload.options.get("env", ())), **_script_summary(workload)},
+    }

@@ -1,0 +1,30 @@
+"""Images that a launch names by reference, below a prefix that is allowed to the team."""
+
+from __future__ import annotations
+
+from catalog.images import image_references
+from portal.core.errors import Refusal
+from tenants.class_access.image_prefixes import policy as image_prefixe_policy
+from tenants.class_access.image_prefixes.queries import prefixes_of
+from tenants.models import Namespace
+from workloads.launch import queries as launch_queries
+from workloads.launch.types import LaunchSpec
+from workloads.models import Workload
+
+
+def unknown_image_refusal(namespace: Namespace, wanted: LaunchSpec) -> Refusal:
+    """Why nobody knows this image: neither the catalog nor a prefix of the team. Two queries at most."""
+    if image_references.is_reference(wanted.image):
+        found = image_prefixe_policy.may_use_image(wanted.image, prefixes_of(namespace.tenant_id))
+        if found is not None:
+            return found
+    known = ", ".join(launch_queries.image_names(wanted.kind))[:200] or "none yet"
+    text = f"'{wanted.image[:80]}' is not an image for a {wanted.kind} here. Known: {known}."
+    return Refusal("unknown_image", text, "image")
+
+
+def custom_image_refusal(workload: Workload) -> Refusal | None:
+    """Again, with the image that it was declared with. No query for one of the catalog, else one."""
+    if not workload.own_image:
+        return None
+    return image_prefixe_policy.may_use_image(workload.image, prefixes_of(workload.tenant_id))

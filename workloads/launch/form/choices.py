@@ -1,0 +1,213 @@
+"""What the launch page offers: classes for a kind of work, images for a class, and its terms if not accepted yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from catalog.classes.queries import unit_of
+from catalog.images import compatibility
+from catalog.images.queries import hardware_facts
+from catalog.models import GpuClass, Image
+from cluster.manifests.run_spec import JOB, NOTEBOOK
+from tenants.class_access.image_prefixes.queries import prefixes_of
+from tenants.models import Namespace
+from workloads.core import policy as core_policy
+from workloads.forecast.availability import Outlook
+from workloads.forecast.queries import LaunchSize, outlooks
+from workloads.launch import policy
+from workloads.launch.queries import accepted_terms, reachable_classes
+from workloads.models import Run, Volume
+
+
+@dataclass(frozen=True)
+class ClassChoice:
+    """What one unit comes with, and what so many units would meet."""
+
+    slug: str
+    label: str
+    unit: str
+    cpu: int
+    memory_gib: int
+    most_units: int
+    run_hours_limit: int | None
+    outlook: Outlook
+    is_interruptible: bool
+
+
+@dataclass(frozen=True)
+class ImageChoice:
+    """`problem`: why it does not run on the chosen class, "" when it does; `notes`: what else has to be said of it."""
+
+    name: str
+    kind: str
+    title: str
+    contents: str
+    problem: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VolumeChoice:
+    """A volume of the team. `users`: names of what runs or waits with it now."""
+
+    name: str
+    size_gib: int
+    users: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        now = f"used by {', '.join(self.users)} now" if self.users else "not in use"
+        return f"{self.size_gib:,} GiB, {now}"
+
+
+@dataclass(frozen=True)
+class ClassTerms:
+    """Of a class, not accepted yet by the person who looks."""
+
+    slug: str
+    name: str
+    version: int
+    text: str
+
+    @property
+    def value(self) -> str:
+        """What a tick sends: for another class, or a version that is not in force any more, it says nothing."""
+        return f"{self.slug}:{self.version}"
+
+
+@dataclass(frozen=True)
+class FormSelection:
+    """As typed, or from an address: any of it may be "" or name nothing. `instead_of`: as of `Size`."""
+
+    kind: str = ""
+    gpu_class: str = ""
+    image: str = ""
+    units: int = 1
+    hours: int | None = None
+    instead_of: int | None = None
+    workers: int = 1
+    priority: str = ""
+
+
+@dataclass(frozen=True)
+class LaunchChoices:
+    """`chosen`: a class's slug, "" when there is none. `leaving`: of classes that the team holds and that take nothing
+    new. `has_class`: there is one for any kind of work. `prefixes`: below which the team may use any image.
+    """
+
+    kind: str
+    chosen: str
+    has_class: bool
+    classes: tuple[ClassChoice, ...]
+    leaving: tuple[Outlook, ...]
+    images: tuple[ImageChoice, ...]
+    terms: ClassTerms | None
+    volumes: tuple[VolumeChoice, ...]
+    prefixes: tuple[str, ...] = ()
+
+    @property
+    def gpu_class(self) -> ClassChoice | None:
+        return next((one for one in self.classes if one.slug == self.chosen), None)
+
+
+def launch_choices(by: Actor, namespace: Namespace, asked: FormSelection) -> LaunchChoices:
+    """What nobody chose yet is decided by what was: the kind by the class or the image; the class is the first one that
+    takes the kind.
+
+    About twenty queries, whatever the number of classes, images and volumes.
+    """
+    found = reachable_classes(namespace)
+    active = [one for one, _facts in found if one.life_cycle == GpuClass.LifeCycle.ACTIVE]
+    rows = list(Image.objects.select_related("successor"))
+    kind = asked.kind if asked.kind in (NOTEBOOK, JOB) else _kind(asked, active, rows)
+    fitting = [(one, facts) for one, facts in found if one in active and policy.may_run_kind(facts, kind) is None]
+    gpu_class = next((one for one, _ in fitting if one.slug == asked.gpu_class), fitting[0][0] if fitting else None)
+    workers = asked.workers if kind == JOB else 1
+    shown = outlooks(
+        namespace, found, LaunchSize(asked.units, asked.hours, kind, asked.instead_of, workers, asked.priority)
+    )
+    return LaunchChoices(
+        kind=kind,
+        chosen=gpu_class.slug if gpu_class else "",
+        has_class=bool(active),
+        classes=tuple(_class(one, shown[one.slug], facts) for one, facts in fitting),
+        leaving=tuple(shown[one.slug] for one, _ in found if one not in active),
+        images=tuple(_images(namespace, gpu_class, kind, rows)),
+        terms=terms_to_accept(by, gpu_class) if gpu_class else None,
+        volumes=tuple(volume_choices(namespace)),
+        prefixes=tuple(prefixes_of(namespace.tenant_id)),
+    )
+
+
+def _kind(asked: FormSelection, active: list[GpuClass], rows: list[Image]) -> str:
+    kinds = {one.kinds for one in active if one.slug == asked.gpu_class}
+    of_image = {image.kind for image in rows if image.name == asked.image}
+    return JOB if kinds == {GpuClass.Kinds.JOB} or of_image == {JOB} else NOTEBOOK
+
+
+def _class(one: GpuClass, outlook: Outlook, facts: core_policy.ClassFacts) -> ClassChoice:
+    return ClassChoice(
+        slug=one.slug,
+        label=_label(one),
+        unit=unit_of(one),
+        cpu=one.cpu_per_unit,
+        memory_gib=one.memory_gib_per_unit,
+        most_units=one.units_per_workload,
+        run_hours_limit=one.run_hours_limit,
+        outlook=outlook,
+        is_interruptible=facts.is_interruptible,
+    )
+
+
+def volume_choices(namespace: Namespace) -> list[VolumeChoice]:
+    """Of the team, by name. Two queries."""
+    rows = list(Volume.objects.filter(namespace=namespace, delete_requested_at=None).order_by("name"))
+    users: dict[str, list[str]] = {}
+    alive = Run.objects.filter(workload__namespace=namespace, ended_at=None).exclude(spec__claim="")
+    for run in alive.select_related("workload").order_by("workload__name") if rows else ():
+        users.setdefault(run.spec["claim"], []).append(run.workload.name)
+    return [VolumeChoice(one.name, one.size_gib, tuple(users.get(one.name, ()))) for one in rows]
+
+
+def terms_to_accept(by: Actor, gpu_class: GpuClass) -> ClassTerms | None:
+    """No query for a class without terms, else one."""
+    if not gpu_class.terms_version or gpu_class.pk in accepted_terms(by, [gpu_class]):
+        return None
+    return ClassTerms(gpu_class.slug, gpu_class.name, gpu_class.terms_version, gpu_class.terms)
+
+
+def accepted_version(value: str, slug: str) -> int:
+    """The version that a tick (`Terms.value`) accepts for this class; 0 for none."""
+    for_class, _, version = value.rpartition(":")
+    is_number = version.isascii() and version.isdigit() and len(version) < 10
+    return int(version) if is_number and for_class == slug else 0
+
+
+def _label(one: GpuClass) -> str:
+    return one.name if one.kinds == GpuClass.Kinds.ANY else f"{one.name} ({one.get_kinds_display()})"
+
+
+def _images(namespace: Namespace, gpu_class: GpuClass | None, kind: str, rows: list[Image]) -> list[ImageChoice]:
+    """Of the chosen kind first, and in each kind what runs on the class first. One query."""
+    facts = hardware_facts(namespace.cluster, [gpu_class])[gpu_class.pk] if gpu_class else None
+    today = timezone.localdate()
+
+    def problem(image: Image) -> str:
+        return compatibility.compatibility(image, facts) if facts else ""
+
+    ordered = compatibility.sort_images(rows, today, problem, has_gpu=facts is None or facts.has_gpu)
+    ordered.sort(key=lambda image: image.kind != kind)
+    return [
+        _choice(image, problem(image), compatibility.caution(image, facts) if facts else "", today) for image in ordered
+    ]
+
+
+def _choice(image: Image, problem: str, caution: str, today: date) -> ImageChoice:
+    old = compatibility.deprecation(image.deprecated_since, image.successor.name if image.successor else "", today)
+    title = " ".join(filter(None, (image.name, image.version)))
+    notes = tuple(filter(None, (old, "" if problem else caution)))
+    return ImageChoice(image.name, image.kind, title, image.contents, problem, notes)

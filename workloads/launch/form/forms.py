@@ -1,0 +1,282 @@
+"""The launch form: shapes only; what is possible is said by policy, in the action."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from typing import Any
+
+from django import forms
+
+from accounts.rest.strict.forms import StrictForm
+from catalog.images import image_references
+from catalog.images.image_references import REFERENCE_LIMIT as IMAGE_LIMIT
+from cluster.manifests.run_spec import HOME, JOB, PRIORITIES
+from workloads.core.forms import VERBATIM_INPUT, AnyChoice, AnyChoices
+from workloads.launch.form.choices import LaunchChoices, accepted_version
+from workloads.launch.jobs.policy import SCRIPT_LIMIT
+from workloads.launch.options import ENV_VALUE_LIMIT, PATH_LIMIT, REFERENCE_LIMIT, REPOSITORY_LIMIT, Options
+from workloads.launch.policy import NAME_LIMIT, VOLUME_GIB_LIMIT
+from workloads.launch.types import LaunchSpec
+
+KINDS = [("notebook", "Notebook"), ("job", "Job")]
+USUAL = [("", "As usual: interactive for a notebook, batch for a job")]
+VOLUME_GIB = 10
+# Where a number has no bounds of its own, this is only against what no column holds.
+MOST = 2**31 - 1
+
+
+class ImageSelect(forms.Select):
+    """Those that do not run on the chosen class are there, and cannot be chosen."""
+
+    refused: Collection[str] = ()
+
+    def create_option(self, name: str, value: Any, *rest: Any, **more: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *rest, **more)
+        if value in self.refused:
+            option["attrs"]["disabled"] = True
+        return option
+
+
+def _plain(**attrs: object) -> forms.TextInput:
+    return forms.TextInput(attrs={**VERBATIM_INPUT, **attrs})
+
+
+class LaunchForm(StrictForm):
+    """Names of fields are those of `Wanted` and `Options`: what policy refuses appears beside its field."""
+
+    # The terms of the chosen class, as they are now.
+    has_ticked = False
+    # Under "More": what is left out is as the class has it.
+    MORE = (
+        *("cpu", "memory_gib", "shared_memory_gib"),
+        *("env", "secrets", "repository", "reference", "priority"),
+    )
+
+    kind = forms.ChoiceField(choices=KINDS, widget=forms.RadioSelect)
+    name = forms.CharField(
+        max_length=NAME_LIMIT,
+        help_text=f"Lower-case letters, digits and hyphens, up to {NAME_LIMIT} characters.",
+        widget=_plain(),
+    )
+    # The template writes the controls of these two: cards, and the class's own terms.
+    gpu_class = AnyChoice(label="Class", widget=forms.RadioSelect)
+    accept_terms = forms.CharField(required=False, max_length=60, label="Terms")
+    units = forms.IntegerField(min_value=1, max_value=10_000, initial=1)
+    workers = forms.IntegerField(
+        required=False,
+        max_value=MOST,
+        label="Workers",
+        help_text="Each with so many units; they start together or not at all. Empty: one.",
+    )
+    run_hours = forms.IntegerField(
+        required=False, max_value=MOST, label="Hours", help_text="From its start. Empty: the class's limit, or no end."
+    )
+    image = AnyChoice(widget=ImageSelect)
+    image_reference = forms.CharField(
+        required=False,
+        max_length=IMAGE_LIMIT,
+        label="An image of your own",
+        help_text=f"Instead of the one above, by its reference: {image_references.EXAMPLE_REFERENCE}.",
+        widget=_plain(),
+    )
+    command = forms.CharField(
+        required=False,
+        max_length=20_000,
+        label="Command",
+        help_text="As in a shell: python train.py --epochs 3. Empty: what the image runs by itself.",
+        widget=_plain(),
+    )
+    script = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=2 * SCRIPT_LIMIT,
+        label="Script",
+        help_text="Instead of a command. Runs in sh, or in what its first line names: #!/usr/bin/env python3.",
+        widget=forms.Textarea(attrs={"rows": 5, **VERBATIM_INPUT}),
+    )
+    retries = forms.IntegerField(
+        required=False,
+        max_value=MOST,
+        label="Tries after a crash",
+        help_text="0 to 10. What a lost node or the queue interrupts comes back anyway. Empty: none.",
+    )
+    checkpoints = forms.BooleanField(
+        required=False, label="This job checkpoints: it saves its work and goes on from there"
+    )
+    priority = forms.ChoiceField(
+        required=False,
+        choices=[*USUAL, *((name, name.capitalize()) for name in PRIORITIES)],
+        label="Priority",
+        help_text="What starts first among your team's work. More than usual is for owners and managers.",
+    )
+    cpu = forms.IntegerField(required=False, max_value=MOST, label="Cores")
+    memory_gib = forms.IntegerField(required=False, max_value=MOST, label="Memory (GiB)")
+    shared_memory_gib = forms.IntegerField(
+        required=False, max_value=MOST, label="Shared memory (GiB)", help_text="Part of it. Empty: a quarter."
+    )
+    volume = forms.CharField(
+        required=False,
+        max_length=NAME_LIMIT,
+        label="Volume",
+        help_text="One of the team's is attached, a new one is made. Empty: files end with the run.",
+        widget=_plain(list="volumes"),
+    )
+    volume_gib = forms.IntegerField(
+        required=False, min_value=1, max_value=VOLUME_GIB_LIMIT, initial=VOLUME_GIB, label="Size if new (GiB)"
+    )
+    mount_path = forms.CharField(
+        required=False,
+        max_length=PATH_LIMIT,
+        label="Path",
+        help_text=f"Where the volume is. Empty: {HOME}.",
+        widget=_plain(placeholder=HOME),
+    )
+    env = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=50 * ENV_VALUE_LIMIT,
+        label="Variables",
+        help_text="One NAME=value in each line. Everybody in the team can read them.",
+        widget=forms.Textarea(
+            attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
+        ),
+    )
+    secrets = AnyChoices(
+        required=False,
+        label="Secrets",
+        help_text="Each becomes a variable of its name; what runs there can read the value.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+    repository = forms.CharField(
+        required=False,
+        max_length=REPOSITORY_LIMIT,
+        label="Repository",
+        help_text="Cloned into your files before the first start: https://github.com/owner/project.",
+        widget=_plain(inputmode="url"),
+    )
+    reference = forms.CharField(
+        required=False, max_length=REFERENCE_LIMIT, label="Branch or tag", help_text="Empty: its own.", widget=_plain()
+    )
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        super().__init__(*args, **values)
+        if self.so_far("image_reference"):
+            self.fields["image"].required = False
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        """What is said of the image stands beside what was typed."""
+        is_own = field == "image" and bool(self.so_far("image_reference"))
+        super().add_error("image_reference" if is_own else field, error)
+
+    def so_far(self, name: str) -> str:
+        """As typed, or as it starts. Before `offer`: a BoundField would keep what it starts with."""
+        value = self.data.get(name) if self.is_bound and not self.fields[name].disabled else self.initial.get(name)
+        return str(value or "")
+
+    def offer(self, offer: LaunchChoices) -> None:
+        """What to choose from; read only when the form is shown."""
+        if image_references.is_below(str(self.initial.get("image", "")), offer.prefixes):
+            self.initial["image_reference"] = self.initial["image"]
+        image = self.fields["image"]
+        assert isinstance(image, AnyChoice)
+        assert isinstance(image.widget, ImageSelect)
+        image.widget.refused = {one.name for one in offer.images if one.problem}
+        has_error = self.is_bound and "image" in self.errors
+        image.widget.attrs["aria-describedby"] = "id_image_error image-notes" if has_error else "image-notes"
+        order = sorted(KINDS, key=lambda kind: kind[0] != offer.kind)
+        of_kind = {kind: [(one.name, one.title) for one in offer.images if one.kind == kind] for kind, _ in KINDS}
+        image.choices = [(f"{word}s", of_kind[kind]) for kind, word in order if of_kind[kind]]
+        self.initial.update(kind=offer.kind, gpu_class=offer.chosen)
+        self.has_ticked = offer.terms is not None and self.so_far("accept_terms") == offer.terms.value
+        fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
+        if self.initial.get("image") not in fits:
+            # What a browser sends by itself, since it does not send an option that is off.
+            self.initial["image"] = next(iter(fits), "")
+
+    def offer_secrets(self, names: list[str]) -> None:
+        """Those that the team keeps now; what was chosen once and is gone is not chosen again."""
+        field = self.fields["secrets"]
+        assert isinstance(field, AnyChoices)
+        field.choices = [(name, name) for name in names]
+        self.initial["secrets"] = [name for name in self.initial.get("secrets", []) if name in names]
+
+    @property
+    def is_more_open(self) -> bool:
+        """Something under "More" was filled in, or refused."""
+        values = {name: self[name].value() for name in self.MORE}
+        has_value = any(str(value) != str(self.fields[name].initial or "") for name, value in values.items() if value)
+        return has_value or (self.is_bound and any(name in self.errors for name in self.MORE))
+
+    @property
+    def is_job(self) -> bool:
+        """Or has something that only a job takes, so that it can be seen and left out."""
+        of_jobs = (self[name] for name in ("command", "script", "workers", "retries"))
+        return self["kind"].value() == JOB or any(one.value() or one.errors for one in of_jobs)
+
+    def as_typed(self) -> LaunchForm:
+        """As if what it shows were sent now: for what would be made of it."""
+        if self.is_bound:
+            return self
+        values = {name: self[name].value() for name in self.fields}
+        sent = {name: "" if value is None else value for name, value in values.items()}
+        return type(self)(sent, initial=self.initial)
+
+    def clean_command(self) -> tuple[str, ...]:
+        try:
+            return tuple(shlex.split(self.cleaned_data["command"]))
+        except ValueError as error:
+            raise forms.ValidationError("A quotation mark is not closed.") from error
+
+    def clean_script(self) -> str:
+        """Browsers send both characters for the end of a line."""
+        typed = str(self.cleaned_data["script"]).replace("\r\n", "\n")
+        return typed if typed.strip() else ""
+
+    def clean_secrets(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.cleaned_data["secrets"])))
+
+    def clean_env(self) -> tuple[tuple[str, str], ...]:
+        found: dict[str, str] = {}
+        for number, line in enumerate(self.cleaned_data["env"].replace("\r\n", "\n").split("\n"), start=1):
+            if not line.strip():
+                continue
+            name, equals, value = line.partition("=")
+            name = name.strip()
+            if not equals:
+                raise forms.ValidationError(f"Line {number} has no '='; write NAME=value.")
+            if name in found:
+                raise forms.ValidationError(f"{name[:40]} stands there twice; once is possible.")
+            found[name] = value
+        return tuple(sorted(found.items()))
+
+    def options(self) -> Options:
+        names = (
+            *("cpu", "memory_gib", "shared_memory_gib", "mount_path"),
+            *("env", "secrets", "repository", "reference", "run_hours"),
+            *("workers", "script", "priority", "retries", "checkpoints"),
+        )
+        return Options(**{name: self.cleaned_data[name] for name in names})
+
+    def wanted(self) -> LaunchSpec:
+        data = self.cleaned_data
+        return LaunchSpec(
+            name=data["name"],
+            kind=data["kind"],
+            gpu_class=data["gpu_class"],
+            units=data["units"],
+            image=data["image_reference"] or data["image"],
+            command=data["command"],
+            volume=data["volume"],
+            volume_gib=data["volume_gib"] or VOLUME_GIB,
+            accept_terms=accepted_version(data["accept_terms"], data["gpu_class"]),
+            options=self.options(),
+        )
+
+
+class ChangeForm(LaunchForm):
+    """Of what is there already: its name and kind are not asked, whatever is sent."""
+
+    sent_along = frozenset({"csrfmiddlewaretoken", "later"})
+    name = forms.CharField(disabled=True)
+    kind = forms.ChoiceField(choices=KINDS, disabled=True)

@@ -1,0 +1,136 @@
+"""Launch links: what an address may choose in the launch form, and how such an address is written. Pure.
+
+Anybody can put a link anywhere: it only fills in the form of who follows it, and only with what that person then reads
+before the button. Variables, commands, files and sizes cannot come from a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from cluster.manifests import names
+from cluster.manifests.run_spec import JOB, NOTEBOOK
+from workloads.launch import options
+from workloads.launch.jobs.policy import WORKERS_LIMIT
+from workloads.launch.options import OptionBounds, Options
+from workloads.launch.policy import NAME_LIMIT
+
+# The address's own short words, beside the form's.
+WORDS = {
+    "class": "gpu_class",
+    "image": "image",
+    "units": "units",
+    "workers": "workers",
+    "name": "name",
+    "repo": "repository",
+    "ref": "reference",
+    "kind": "kind",
+}
+FIELDS = frozenset(WORDS.values())
+# What decides only where something runs: no code comes with it.
+PLACES = frozenset({"kind", "gpu_class", "units", "workers"})
+# Known to the pages that read addresses, and nothing that is filled in.
+OTHER = frozenset({"tenant", "like", "fresh"})
+# What stands for one of them need not be written.
+MOST = {"units": 10_000, "workers": WORKERS_LIMIT}
+SHOWN = 60
+
+
+@dataclass(frozen=True)
+class LaunchLink:
+    """`values` by field of the form; `said`: sentences about what could not be taken. `volume`: one to attach, never
+    together with what somebody else chose to run.
+    """
+
+    values: Mapping[str, str]
+    said: tuple[str, ...] = ()
+    volume: str = ""
+
+
+def size_values(query: Mapping[str, str]) -> dict[str, str]:
+    """For the form that changes what is one's own, where they are shown before the button; none comes from a link."""
+    found = {field: query.get(field, "") for field in ("cpu", "memory_gib")}
+    return {field: value for field, value in found.items() if value.isascii() and value.isdigit() and len(value) < 6}
+
+
+def read_link(query: Mapping[str, str]) -> LaunchLink:
+    """What can be judged without knowing the catalog: classes and images are looked up by whoever shows the form."""
+    values = {WORDS.get(key, key): value.strip() for key, value in query.items() if WORDS.get(key, key) in FIELDS}
+    values = {key: value for key, value in values.items() if value}
+    volume = "" if values.keys() - PLACES else query.get("volume", "").strip()
+    taken = FIELDS | OTHER | ({"volume"} if volume else set())
+    said = [_unknown(sorted(key for key in query if WORDS.get(key, key) not in taken))]
+    if volume and not names.is_dns_label(volume, limit=NAME_LIMIT):
+        said.append(f"There is no volume '{volume[:SHOWN]}'.")
+        volume = ""
+    said += [*(_drop_number(values, name) for name in MOST), _drop_kind(values), _drop_workers(values)]
+    said += [_drop_name(values), _drop_repository(values)]
+    return LaunchLink(values, tuple(filter(None, said)), volume)
+
+
+def write_link(values: Mapping[str, object]) -> str:
+    """The query of a link that fills in these fields; what is empty, and one unit or worker, is left out."""
+    short = {field: word for word, field in WORDS.items()}
+    chosen = {short[key]: str(values[key]) for key in short if values.get(key)}
+    return urlencode({word: said for word, said in chosen.items() if word not in MOST or said != "1"})
+
+
+def _unknown(keys: list[str]) -> str:
+    if not keys:
+        return ""
+    told = ", ".join(f"'{key[:SHOWN]}'" for key in keys[:5]) + (" and more" if len(keys) > 5 else "")
+    return (
+        f"This address also says {told}. A link can choose class, image, units, workers, name, repository and branch, "
+        "nothing else: the rest was left out."
+    )
+
+
+def _drop_number(values: dict[str, str], name: str) -> str:
+    number, most = values.get(name, "1"), MOST[name]
+    if number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= most:
+        return ""
+    del values[name]
+    return f"The link asks for '{number[:SHOWN]}' {name}, which is no number from 1 to {most:,}; 1 is filled in."
+
+
+def _drop_kind(values: dict[str, str]) -> str:
+    kind = values.get("kind", NOTEBOOK)
+    if kind in (NOTEBOOK, JOB):
+        return ""
+    del values["kind"]
+    return f"The link asks for a '{kind[:SHOWN]}'; there are notebooks and jobs."
+
+
+def _drop_workers(values: dict[str, str]) -> str:
+    """Several make it a job, unless the link itself says otherwise."""
+    if values.get("workers", "1") == "1":
+        values.pop("workers", None)
+        return ""
+    if values.setdefault("kind", JOB) == JOB:
+        return ""
+    return f"The link asks for a notebook of {values.pop('workers')} workers; a notebook is one worker."
+
+
+def _drop_name(values: dict[str, str]) -> str:
+    name = values.get("name", "")
+    if not name or names.is_dns_label(name, limit=NAME_LIMIT):
+        return ""
+    del values["name"]
+    return (
+        f"The link's name '{name[:SHOWN]}' is not possible: lower-case letters, digits and hyphens, up to "
+        f"{NAME_LIMIT} characters. Choose one."
+    )
+
+
+def _drop_repository(values: dict[str, str]) -> str:
+    said = Options(repository=values.get("repository", ""), reference=values.get("reference", ""))
+    wrong = options.options_refusal(said, OptionBounds("", 1, 1, 1), has_volume=False)
+    if wrong is None:
+        return ""
+    values.pop("reference", None)
+    if wrong.field == "reference":
+        return f"The link's branch or tag was left out. {wrong.message}"
+    values.pop("repository", None)
+    return f"The link's repository was left out. {wrong.message}"

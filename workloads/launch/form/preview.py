@@ -1,0 +1,167 @@
+"""What a launch would make, before anybody asks for it: the objects, and the same as one call of the API.
+
+From the functions that make the real ones; nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import yaml
+from django.conf import settings
+from django.urls import reverse
+
+from accounts.core.actor import Actor
+from cluster.manifests import run as manifests
+from cluster.manifests import workers
+from cluster.manifests.metadata import Manifest
+from cluster.manifests.run_spec import NOTEBOOK, ClaimSpec, RunSpec
+from portal.core.errors import Refusal, refuse
+from tenants.models import Namespace
+from workloads.core import policy
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.launch import custom_images
+from workloads.launch import policy as launch_policy
+from workloads.launch import queries as launch_queries
+from workloads.launch import spec as launch_spec
+from workloads.launch.types import LaunchSpec
+from workloads.models import Volume, Workload
+from workloads.storage import queries as storage_queries
+
+# Owner labels name rows that do not exist yet.
+NUMBERED = "numbered-at-launch"
+LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class PreviewedObject:
+    """`what`: one sentence; `text`: the object as YAML."""
+
+    kind: str
+    name: str
+    what: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LaunchPreview:
+    """`refusal`: why nothing would be made. `call`: the same as a shell command."""
+
+    refusal: Refusal | None
+    objects: tuple[PreviewedObject, ...] = ()
+    call: str = ""
+
+
+@dataclass(frozen=True)
+class PreviewContext:
+    """Where it would be made. `volumes`: names of those that are there; `number`: of the run."""
+
+    namespace: Namespace
+    team: policy.TeamFacts
+    volumes: Collection[str]
+    number: int = 1
+
+
+def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> LaunchPreview:
+    """At most four queries, one more with secrets, three with a volume.
+
+    Terms that are still to be accepted are beside the button; everything else that the action would refuse is said.
+    """
+    namespace = place.namespace
+    target = launch_queries.launch_target(namespace, wanted, by=by)
+    if target is None:
+        return LaunchPreview(refuse("unknown_class", "Choose a class first.", field="gpu_class").refusal)
+    facts = replace(target.facts, terms_accepted=True)
+    if refusal := launch_policy.may_declare(by, place.team, facts, wanted):
+        return LaunchPreview(refusal)
+    if refusal := secret_actions.missing_secrets_refusal(namespace, wanted.options.secrets):
+        return LaunchPreview(refusal)
+    own = wanted.name if place.number > 1 else ""
+    if wanted.volume and (
+        refusal := storage_queries.volume_refusal(namespace, wanted.volume, wanted.volume_gib, instead_of=own)
+    ):
+        return LaunchPreview(refusal)
+    if target.image is None:
+        return LaunchPreview(custom_images.unknown_image_refusal(namespace, wanted))
+    if target.image_problem:
+        return LaunchPreview(Refusal("image_does_not_run", target.image_problem, "image"))
+    workload = Workload(
+        tenant=namespace.tenant,
+        namespace=namespace,
+        name=wanted.name,
+        kind=wanted.kind,
+        gpu_class=target.gpu_class,
+        units=wanted.units,
+        image=target.image.reference,
+        own_image=target.image.is_own,
+        command=list(wanted.command),
+        options=wanted.options.to_json(),
+        volume=Volume(namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib) if wanted.volume else None,
+    )
+    spec = replace(launch_spec.frozen_spec(workload, place.number), owner=f"workloads.workload.{NUMBERED}")
+    made = previewed_objects(spec, volume=workload.volume if wanted.volume not in place.volumes else None)
+    return LaunchPreview(None, made, api_call(namespace.tenant.slug, wanted))
+
+
+def previewed_objects(spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
+    """`volume`: one that is not there yet."""
+    found = []
+    if spec.interface == "dra":
+        found.append(_planned(manifests.claim_template(spec), "Asks for exactly these devices."))
+    pods = "one pod" if spec.workers == 1 else f"{spec.workers} pods, all or none"
+    found.append(_planned(manifests.job(spec), f"Waits in the team's queue, then runs {pods}."))
+    if spec.workers > 1:
+        service = workers.headless_service(spec, manifests.job_name(spec), job_uid=LEFT_OUT)
+        found.append(_planned(service, "Names by which the workers find each other; it goes with the job."))
+    if launch_spec.needs_secret(spec):
+        secret = manifests.token_secret(spec, token="", job_uid=LEFT_OUT, opened=dict.fromkeys(spec.secrets, ""))
+        secret["data"] = dict.fromkeys(secret["data"], LEFT_OUT)
+        token = ["The notebook's own token, known to the gateway alone."] if spec.kind == NOTEBOOK else []
+        chosen = ["The team's secrets that were chosen; the worker alone can open them."] if spec.secrets else []
+        found.append(_planned(secret, " ".join([*token, *chosen])))
+    if spec.registry:
+        sign_in = manifests.pull_secret(spec, username="", password="", job_uid=LEFT_OUT)
+        sign_in["data"] = dict.fromkeys(sign_in["data"], LEFT_OUT)
+        found.append(_planned(sign_in, f"By which its node signs in at {spec.registry}, if the team keeps that."))
+    if volume is not None:
+        owner = f"workloads.volume.{NUMBERED}"
+        claim = ClaimSpec(owner=owner, namespace=spec.namespace, name=volume.name, size_gib=volume.size_gib)
+        found.append(_planned(manifests.volume_claim(claim), "The new volume; it stays when the run ends."))
+    return tuple(found)
+
+
+def api_call(tenant: str, wanted: LaunchSpec) -> str:
+    """A shell command; the token's place is marked."""
+    address = f"{settings.PORTAL_URL}{reverse('api-workloads')}?{urlencode({'tenant': tenant})}"
+    body = json.dumps(api_call_body(wanted), indent=2, ensure_ascii=False)
+    return (
+        "curl -X POST -H 'Authorization: Bearer <token>' -H 'Content-Type: application/json' \\\n"
+        f"  {shlex.quote(address)} \\\n  -d {shlex.quote(body)}"
+    )
+
+
+def api_call_body(wanted: LaunchSpec) -> dict[str, Any]:
+    """What `POST /api/v1/workloads` takes; what is as it is anyway is left out."""
+    said: dict[str, Any] = {
+        "name": wanted.name,
+        "kind": wanted.kind,
+        "gpu_class": wanted.gpu_class,
+        "units": wanted.units,
+        "image": wanted.image,
+        "command": list(wanted.command),
+        "volume": wanted.volume,
+        "volume_gib": wanted.volume_gib if wanted.volume else 0,
+        "accept_terms": wanted.accept_terms,
+        "options": wanted.options.to_json(),
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _planned(manifest: Manifest, what: str) -> PreviewedObject:
+    text = yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=100)
+    return PreviewedObject(manifest["kind"], manifest["metadata"]["name"], what, text)

@@ -1,0 +1,1 @@
+"""What only a job may be asked to do: several workers, a script, retries, checkpoints."""

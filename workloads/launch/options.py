@@ -1,0 +1,211 @@
+"""What else a person may say about how work runs; what is left out is as the class has it. Pure.
+
+Everything is a typed value with bounds. Nothing of it reaches a field of the pod that places it, gives it rights, or
+hands it devices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from catalog.classes.validation.run_limits import RUN_HOURS_MOST
+from cluster.manifests.run_spec import HOME
+from portal.core.errors import Refusal
+from workloads.core.environment import env_name_refusal
+
+MINUTES_PER_HOUR = 60
+
+
+ENV_LIMIT = 50
+ENV_VALUE_LIMIT = 4096
+SECRETS_LIMIT = 20
+PATH_LIMIT = 200
+REPOSITORY_LIMIT = 300
+REFERENCE_LIMIT = 100
+
+_PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
+
+
+@dataclass(frozen=True)
+class Options:
+    """None and "" leave it to the class. cpu (cores) and memory are of each worker, shared memory is part of its
+    memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home directory
+    before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: how long a run may
+    take, from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
+    `workers`, `script` and `retries` are of jobs: None is one worker, and no try after a crash. `priority`: "" as its
+    kind has it. `checkpoints`: it saves its work, and goes on from there after an interruption.
+    """
+
+    cpu: int | None = None
+    memory_gib: int | None = None
+    shared_memory_gib: int | None = None
+    mount_path: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    repository: str = ""
+    reference: str = ""
+    run_hours: int | None = None
+    secrets: tuple[str, ...] = ()
+    workers: int | None = None
+    script: str = ""
+    priority: str = ""
+    retries: int | None = None
+    checkpoints: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what was said: a later release's defaults hold for what was not."""
+        said = {name: value for name, value in asdict(self).items() if value and (name, value) != ("workers", 1)}
+        if self.env:
+            said["env"] = dict(self.env)
+        if self.secrets:
+            said["secrets"] = list(self.secrets)
+        return said
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Options:
+        known = {field.name for field in fields(cls)}
+        values = {name: value for name, value in stored.items() if name in known}
+        values["env"] = tuple(sorted(dict(values.get("env", {})).items()))
+        values["secrets"] = tuple(sorted(set(values.get("secrets", ()))))
+        return cls(**values)
+
+
+NO_OPTIONS = Options()
+
+
+@dataclass(frozen=True)
+class OptionBounds:
+    """What the class promises for the units that were asked for. `run_hours` None: runs need no end."""
+
+    class_name: str
+    units: int
+    cpu: int
+    memory_gib: int
+    run_hours: int | None = None
+
+
+def options_refusal(options: Options, bounds: OptionBounds, *, has_volume: bool) -> Refusal | None:
+    return (
+        _size("cpu", options.cpu, bounds.cpu, "cores", bounds)
+        or _size("memory_gib", options.memory_gib, bounds.memory_gib, "GiB of memory", bounds)
+        or _shared_memory(options, bounds)
+        or _mount_path(options.mount_path, has_volume=has_volume)
+        or _env(options.env)
+        or _secrets(options)
+        or _repository(options)
+        or _run_hours(options.run_hours, bounds)
+    )
+
+
+def _size(field: str, asked: int | None, most: int, what: str, bounds: OptionBounds) -> Refusal | None:
+    if asked is None or 1 <= asked <= most:
+        return None
+    units = f"{bounds.units} unit" if bounds.units == 1 else f"{bounds.units} units"
+    come = "comes" if bounds.units == 1 else "come"
+    text = f"{asked} {what} asked; {units} of {bounds.class_name} {come} with 1 to {most}. Ask for less, or more units."
+    return Refusal("bad_size", text, field)
+
+
+def _shared_memory(options: Options, bounds: OptionBounds) -> Refusal | None:
+    memory = options.memory_gib or bounds.memory_gib
+    asked = options.shared_memory_gib
+    if asked is None or 1 <= asked <= memory:
+        return None
+    text = f"{asked} GiB of shared memory asked; it is part of the {memory} GiB of memory, so 1 to {memory} fit."
+    return Refusal("bad_size", text, "shared_memory_gib")
+
+
+def _mount_path(path: str, *, has_volume: bool) -> Refusal | None:
+    if not path:
+        return None
+    if not has_volume:
+        return Refusal(
+            "no_volume", "A path is where a volume is mounted. Name a volume, or leave the path empty.", "mount_path"
+        )
+    below = path.removeprefix(HOME)
+    parts = below.split("/")[1:]
+    is_possible = path.startswith(HOME) and (not below or below.startswith("/")) and len(path) <= PATH_LIMIT
+    if is_possible and all(_PATH_PART.fullmatch(part) for part in parts):
+        return None
+    text = f"A volume is mounted at {HOME} or below it, {HOME}/data for example; '{path[:PATH_LIMIT]}' is not possible."
+    return Refusal("bad_path", text, "mount_path")
+
+
+def _env(env: tuple[tuple[str, str], ...]) -> Refusal | None:
+    if len(env) > ENV_LIMIT:
+        return Refusal("too_many_variables", f"{len(env)} variables, at most {ENV_LIMIT} are possible.", "env")
+    for name, value in env:
+        if refusal := env_name_refusal(name, "env"):
+            return refusal
+        if len(value) > ENV_VALUE_LIMIT or "\0" in value:
+            text = f"The value of {name} has {len(value)} characters, at most {ENV_VALUE_LIMIT} are possible."
+            return Refusal("bad_variable", text, "env")
+    return None
+
+
+def _secrets(options: Options) -> Refusal | None:
+    """Their shape; whether the team keeps them is asked by the action."""
+    if len(options.secrets) > SECRETS_LIMIT:
+        text = f"{len(options.secrets)} secrets, at most {SECRETS_LIMIT} are possible."
+        return Refusal("too_many_secrets", text, "secrets")
+    taken = {name for name, _value in options.env}
+    for name in options.secrets:
+        if refusal := env_name_refusal(name, "secrets"):
+            return refusal
+        if name in taken:
+            text = f"{name} is a variable and a secret; it can only be one of them. Leave one out."
+            return Refusal("twice", text, "secrets")
+    return None
+
+
+def _repository(options: Options) -> Refusal | None:
+    url, reference = options.repository, options.reference
+    if not url:
+        text = "A branch or tag is of a repository: give its address too."
+        return Refusal("no_repository", text, "reference") if reference else None
+    if reason := _bad_address(url):
+        return Refusal("bad_repository", f"{reason} Give an address like https://github.com/owner/name.", "repository")
+    if reference and not (len(reference) <= REFERENCE_LIMIT and _REFERENCE.fullmatch(reference)):
+        text = f"A branch or tag has letters, digits, . _ / and -, up to {REFERENCE_LIMIT} characters."
+        return Refusal("bad_reference", text, "reference")
+    return None
+
+
+def _run_hours(asked: int | None, bounds: OptionBounds) -> Refusal | None:
+    most = RUN_HOURS_MOST if bounds.run_hours is None else bounds.run_hours
+    if asked is None or 1 <= asked <= most:
+        return None
+    limit = "the portal takes" if bounds.run_hours is None else f"a run on {bounds.class_name} may take"
+    way = "Ask for less, or leave it out: then it has no end." if bounds.run_hours is None else "Ask for less."
+    return Refusal("bad_run_time", f"{asked} h of run time asked; {limit} 1 to {most} h. {way}", "run_hours")
+
+
+def _bad_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, login = parts.hostname, parts.username or parts.password
+    except ValueError:
+        return "This is no address."
+    if len(url) > REPOSITORY_LIMIT or not url.isascii() or any(char.isspace() for char in url):
+        return f"An address has up to {REPOSITORY_LIMIT} plain characters and no spaces."
+    if parts.scheme not in ("https", "http") or not host or not repository_directory(url):
+        return "A repository is cloned over https."
+    if login:
+        return "An address with a name or password in it would be seen by everybody in the team."
+    return ""
+
+
+def repository_directory(url: str) -> str:
+    """The directory that it is cloned into: its last part without .git; "" where there is none."""
+    last = urlsplit(url).path.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return last if _PATH_PART.fullmatch(last) else ""
+
+
+def run_minutes(asked_hours: int | None, limit_hours: int | None) -> int | None:
+    """What a run gets; None: no end. A class may have shrunk since it was declared: never more than it allows now."""
+    allowed = [hours for hours in (asked_hours, limit_hours) if hours is not None]
+    return min(allowed) * MINUTES_PER_HOUR if allowed else None

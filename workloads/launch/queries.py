@@ -1,0 +1,219 @@
+"""What a team could launch on, with what it would meet there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.db import connection
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from catalog.classes import queries as catalog
+from catalog.classes.queries import successor_name
+from catalog.images import compatibility, image_references
+from catalog.images.queries import LEAST_CUDA
+from catalog.models import GpuClass, Image
+from cluster.models import MirrorNode
+from cluster.reads import queries as read_queries
+from portal.core.errors import Refusal
+from portal.core.sql import columns, instance
+from tenants.class_access.image_prefixes.queries import prefixes_of
+from tenants.class_access.queries import may_use_class, usable_by
+from tenants.grants import promises
+from tenants.grants.overcommit.queries import promise_of
+from tenants.grants.promises import Promise
+from tenants.models import ClassAccess, Grant, Namespace, TermsAccepted
+from workloads.core import policy
+from workloads.core import policy as core_policy
+from workloads.launch import policy as launch_policy
+from workloads.launch import types as launch_types
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """`reference`: what the pod gets, with its digest where staff entered one. `is_own`: not of the catalog, but below
+    a prefix that is allowed to the team; nothing is known of it.
+    """
+
+    name: str
+    reference: str
+    vendor: str
+    min_cuda: str
+    is_own: bool = False
+
+
+@dataclass(frozen=True)
+class LaunchTarget:
+    """What a launch names: the class with its facts, the image (None: nobody knows it), and why that image does not run
+    on this class ("" when it does, as far as anybody knows).
+    """
+
+    gpu_class: GpuClass
+    facts: policy.ClassFacts
+    image: NamedImage | None
+    image_problem: str
+
+
+def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: Actor) -> LaunchTarget | None:
+    """None: no such class, or none that this team may know of. One query, since somebody waits; two more when the units
+    might not fit on one node, and one for an image that is not in the catalog.
+    """
+    tenant_id, user_id = namespace.tenant_id, by.user_id
+    named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
+    with connection.cursor() as cursor:
+        cursor.execute(_TARGET, named)
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    values = iter(row)
+    found = instance(GpuClass, values)
+    promised, terms_accepted, image_name, reference, digest, vendor, min_cuda, cuda = values
+    theirs = [
+        Promise(units, datetime.fromisoformat(start), datetime.fromisoformat(end)) for units, start, end in promised
+    ]
+    facts = class_facts_of(found, peak_of(theirs, timezone.now()), wanted.units)
+    facts = replace(facts, terms_accepted=terms_accepted)
+    if image_name is None:
+        return LaunchTarget(found, facts, _own(namespace, wanted.image), "")
+    image = NamedImage(image_name, image_references.pinned(reference, digest), vendor, min_cuda)
+    hardware = compatibility.HardwareFacts(found.name, found.vendor, cuda)
+    return LaunchTarget(found, facts, image, compatibility.compatibility(image, hardware))
+
+
+def _own(namespace: Namespace, text: str) -> NamedImage | None:
+    if not image_references.is_reference(text) or not image_references.is_below(text, prefixes_of(namespace.tenant_id)):
+        return None
+    return NamedImage(text, text, "", "", is_own=True)
+
+
+# What the nodes offer is only looked up for an image that needs it.
+_TARGET = f"""
+SELECT {columns(GpuClass, "class")},
+       (SELECT coalesce(json_agg(json_build_array(own.units, lower(own.period), upper(own.period))), '[]')
+          FROM {Grant._meta.db_table} own
+         WHERE own.tenant_id = %s AND own.gpu_class_id = class.id AND upper(own.period) > now()) AS promised,
+       EXISTS (SELECT FROM {TermsAccepted._meta.db_table} terms
+                WHERE terms.user_id = %s AND terms.gpu_class_id = class.id AND terms.version = class.terms_version
+              ) AS terms_accepted,
+       image.name AS image_name, image.reference AS image_reference, image.digest AS image_digest,
+       image.vendor AS image_vendor, image.min_cuda AS image_min_cuda,
+       CASE WHEN image.min_cuda <> '' THEN {LEAST_CUDA} END AS cuda
+  FROM {GpuClass._meta.db_table} class
+  LEFT JOIN LATERAL (
+       SELECT * FROM {Image._meta.db_table} image
+        WHERE image.kind = %s AND %s IN (image.name, image.reference, image.reference || '@' || image.digest)
+        ORDER BY image.position, image.name LIMIT 1) image ON true
+ WHERE class.cluster_id = %s AND class.slug = %s AND class.life_cycle <> '{GpuClass.LifeCycle.DRAFT}'
+   AND (class.visibility = '{GpuClass.Visibility.EVERYONE}'
+        OR EXISTS (SELECT FROM {ClassAccess._meta.db_table} access
+                    WHERE access.tenant_id = %s AND access.gpu_class_id = class.id))"""
+
+
+def image_names(kind: str) -> list[str]:
+    return list(Image.objects.filter(kind=kind).values_list("name", flat=True))
+
+
+def launchable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
+    """Active classes that the team may use, and holds, will hold or may borrow, by slug. Two queries."""
+    return [(one, facts) for one, facts in reachable_classes(namespace) if _is_active(one)]
+
+
+def reachable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
+    """As `classes_for`, with those that are being retired and that the team still holds. Two queries."""
+    open_ones = list(
+        GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
+        .filter(life_cycle__in=catalog.OPEN_STATES)
+        .exclude(interface=GpuClass.Interface.STORAGE)
+        .select_related("successor")
+        .order_by("slug")
+    )
+    promised = peak_grants(namespace.tenant_id, [one.pk for one in open_ones])
+    found = [(one, class_facts_of(one, promised.get(one.pk, 0), 1)) for one in open_ones]
+    return [(one, facts) for one, facts in found if facts.granted or (facts.borrowing_limit and _is_active(one))]
+
+
+def _is_active(one: GpuClass) -> bool:
+    return one.life_cycle == GpuClass.LifeCycle.ACTIVE
+
+
+def launch_any_refusal(by: Actor, namespace: Namespace, team: policy.TeamFacts) -> Refusal | None:
+    """For the launch buttons: may this person launch anything at all in this team? Two queries."""
+    return launch_policy.may_launch_any(by, team, has_class=bool(launchable_classes(namespace)))
+
+
+def class_facts(namespace: Namespace, gpu_class: GpuClass, *, units: int, by: Actor) -> core_policy.ClassFacts:
+    """One query; one more each for terms and for a class that not everybody may use, two when the units might not fit
+    on one node.
+    """
+    granted = peak_grants(namespace.tenant_id, [gpu_class.pk]).get(gpu_class.pk, 0)
+    found = class_facts_of(gpu_class, granted, units)
+    return replace(
+        found,
+        is_usable=may_use_class(namespace.tenant_id, gpu_class),
+        terms_accepted=gpu_class.pk in accepted_terms(by, [gpu_class]),
+    )
+
+
+def accepted_terms(by: Actor, classes: Iterable[GpuClass]) -> set[int]:
+    """Ids of those whose terms, as they are now, this person has accepted. No query when none has terms, else one."""
+    versions = {one.pk: one.terms_version for one in classes if one.terms_version}
+    if not versions:
+        return set()
+    rows = TermsAccepted.objects.filter(user_id=by.user_id or 0, gpu_class_id__in=versions)
+    return {pk for pk, version in rows.values_list("gpu_class_id", "version") if versions[pk] == version}
+
+
+def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy.ClassFacts:
+    """`granted`: the most units promised at any instant from now on. Without what depends on a person or a team; one
+    query for the name of a successor that was not read along.
+    """
+    is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
+    return core_policy.ClassFacts(
+        slug=gpu_class.slug,
+        name=gpu_class.name,
+        life_cycle=gpu_class.life_cycle,
+        granted=granted,
+        borrowing_limit=gpu_class.borrowing_limit,
+        units_per_workload=gpu_class.units_per_workload,
+        node_units=node_units(gpu_class) if units > 1 else None,
+        cpu_per_unit=gpu_class.cpu_per_unit,
+        memory_gib_per_unit=gpu_class.memory_gib_per_unit,
+        kinds=gpu_class.kinds,
+        successor="" if is_active else successor_name(gpu_class),
+        terms_version=gpu_class.terms_version,
+        run_hours_limit=gpu_class.run_hours_limit,
+        is_storage=gpu_class.is_storage,
+    )
+
+
+def peak_grants(tenant_id: int, class_ids: Sequence[int]) -> dict[int, int]:
+    """By class id: the most units that the tenant is promised at any instant from now on. One query."""
+    now = timezone.now()
+    found: dict[int, list[promises.Promise]] = {}
+    for grant in Grant.objects.filter(tenant_id=tenant_id, gpu_class_id__in=class_ids, period__endswith__gt=now):
+        found.setdefault(grant.gpu_class_id, []).append(promise_of(grant))
+    return {pk: peak_of(theirs, now) for pk, theirs in found.items()}
+
+
+def peak_of(theirs: Sequence[promises.Promise], now: datetime) -> int:
+    return promises.peak(theirs, now, max((promise.end for promise in theirs), default=now))
+
+
+def node_units(gpu_class: GpuClass) -> int | None:
+    """The most units that one node of the class has, in use or not; None when nobody knows. Two queries.
+
+    No node at all is unknown as well: one may come, or come back.
+    """
+    is_counted = gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN
+    if not is_counted or not read_queries.is_known(gpu_class.cluster_id, "Node"):
+        return None
+    statement = f"""
+        SELECT max((record -> 'capacity' ->> %s)::bigint) FROM {MirrorNode._meta.db_table}
+         WHERE cluster_id = %s AND record -> 'labels' @> %s::jsonb"""
+    with connection.cursor() as cursor:
+        labels = GpuClass._meta.get_field("node_labels").get_db_prep_value(gpu_class.node_labels, connection)
+        cursor.execute(statement, [gpu_class.resource, gpu_class.cluster_id, labels])
+        found = cursor.fetchone()[0]
+    return int(found) if found else None

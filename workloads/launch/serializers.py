@@ -1,0 +1,133 @@
+"""What a call may say of work that shall run: bodies of /api/v1/workloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.rest.strict.serializers import StrictSerializer
+from accounts.rest.validators import DocumentedChoiceField, documented_length, documented_range
+from catalog.classes.validation.run_limits import RUN_HOURS_MOST
+from cluster.manifests.run_spec import HOME, JOB, NOTEBOOK, PRIORITIES
+from workloads.core.environment import ENV_NAME_LIMIT
+from workloads.launch.jobs.policy import RETRIES_LIMIT, SCRIPT_LIMIT, WORKERS_LIMIT
+from workloads.launch.options import (
+    ENV_LIMIT,
+    ENV_VALUE_LIMIT,
+    PATH_LIMIT,
+    REFERENCE_LIMIT,
+    REPOSITORY_LIMIT,
+    SECRETS_LIMIT,
+    Options,
+)
+from workloads.launch.policy import COMMAND_WORD_LENGTH_LIMIT, COMMAND_WORDS_LIMIT, VOLUME_GIB_LIMIT
+from workloads.launch.types import LaunchSpec
+
+TERMS_LIMIT = 2**31 - 1
+# Far beyond any node; what the class gives so many units is the verb's to judge.
+SIZE_MOST = 1_000_000
+TERMS_HELP = (
+    "Version of the class's terms that you have read and accept; needed once per version of a class with terms."
+)
+
+
+class OptionsSerializer(serializers.Serializer[Any]):
+    """What is left out is as the class has it."""
+
+    cpu = serializers.IntegerField(
+        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="Cores, of each worker."
+    )
+    memory_gib = serializers.IntegerField(
+        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="Of each worker."
+    )
+    shared_memory_gib = serializers.IntegerField(
+        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="/dev/shm, of the memory."
+    )
+    mount_path = serializers.CharField(
+        required=False, allow_blank=True, max_length=PATH_LIMIT, help_text=f"Where the volume is: {HOME} or below."
+    )
+    env = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, max_length=ENV_VALUE_LIMIT, trim_whitespace=False),
+        required=False,
+        validators=documented_length(ENV_LIMIT),
+        help_text="Variables, in the clear for everybody in the team.",
+    )
+    repository = serializers.CharField(
+        required=False, allow_blank=True, max_length=REPOSITORY_LIMIT, help_text="Cloned before the first start."
+    )
+    reference = serializers.CharField(
+        required=False, allow_blank=True, max_length=REFERENCE_LIMIT, help_text="Branch or tag."
+    )
+    run_hours = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        validators=documented_range(1, RUN_HOURS_MOST),
+        help_text="From its start; left out: the class's limit, or no end.",
+    )
+    secrets = serializers.ListField(
+        child=serializers.CharField(max_length=ENV_NAME_LIMIT),
+        required=False,
+        validators=documented_length(SECRETS_LIMIT),
+        help_text="Names of the team's sealed secrets; each becomes a variable.",
+    )
+    workers = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        validators=documented_range(1, WORKERS_LIMIT),
+        help_text="Of a job, each with `units`: all start together or none. Default 1.",
+    )
+    script = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        trim_whitespace=False,
+        validators=documented_length(SCRIPT_LIMIT),
+        help_text="Of a job, instead of `command`.",
+    )
+    retries = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        validators=documented_range(0, RETRIES_LIMIT),
+        help_text="Of a job: tries after a crash. Default 0.",
+    )
+    priority = DocumentedChoiceField(
+        choices=PRIORITIES, required=False, allow_blank=True, help_text="Left out: as its kind has it."
+    )
+    checkpoints = serializers.BooleanField(
+        required=False, help_text="It saves its work; needed for jobs on classes that lend units."
+    )
+
+
+class NewOptionsSerializer(OptionsSerializer, StrictSerializer):
+    def to_internal_value(self, data: Any) -> Options:
+        return Options.from_json(super().to_internal_value(data))
+
+
+class WantedSerializer(StrictSerializer):
+    kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
+    gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
+    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1, help_text="Of each worker.")
+    image = serializers.CharField(max_length=300, help_text="Of the catalog by name or reference, or below a prefix.")
+    command = serializers.ListField(
+        child=serializers.CharField(max_length=COMMAND_WORD_LENGTH_LIMIT, trim_whitespace=False),
+        max_length=COMMAND_WORDS_LIMIT,
+        default=list,
+    )
+    volume = serializers.CharField(
+        max_length=40, allow_blank=True, default="", help_text="Empty: files end with the run."
+    )
+    volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
+    accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
+    options = NewOptionsSerializer(default=Options)
+
+    def wanted(self, name: str) -> LaunchSpec:
+        data = dict(self.validated_data)
+        return LaunchSpec(**{**data, "name": name, "command": tuple(data["command"])})
+
+
+class LaunchSerializer(WantedSerializer):
+    name = serializers.CharField(max_length=40)
+
+    def wanted(self, name: str = "") -> LaunchSpec:
+        data = dict(self.validated_data)
+        return LaunchSpec(**{**data, "command": tuple(data["command"])})

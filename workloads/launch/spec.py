@@ -1,0 +1,55 @@
+"""A run's spec, frozen when it starts: everything that its objects are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from catalog.classes import queries as class_queries
+from catalog.images import image_references
+from cluster.manifests.run_spec import DEFAULT_PRIORITY, HOME, JOB, NOTEBOOK, RunSpec
+from portal.core.due import owner_label
+from workloads.launch import options
+from workloads.launch.options import Options, repository_directory
+from workloads.models import Workload
+
+
+def frozen_spec(workload: Workload, number: int) -> RunSpec:
+    """Everything that the run's objects are made of, as it is at this moment."""
+    gpu_class, said = workload.gpu_class, Options.from_json(workload.options)
+    pod = class_queries.pod_spec(
+        gpu_class, units=workload.units, image=workload.image, namespace=workload.namespace.name
+    )
+    # A class may have shrunk since this was declared: never more than it promises now.
+    cpu, memory_gib = min(said.cpu or pod.cpu, pod.cpu), min(said.memory_gib or pod.memory_gib, pod.memory_gib)
+    pod = replace(pod, cpu=cpu, memory_gib=memory_gib)
+    return RunSpec(
+        **vars(pod),
+        owner=owner_label(workload),
+        workload=workload.name,
+        number=number,
+        kind=workload.kind,
+        weight=str(gpu_class.weight),
+        price_per_unit_hour=str(gpu_class.price_per_unit_hour),
+        command=tuple(workload.command),
+        # Counts against the memory limit; data loaders of PyTorch need more than the runtime's 64 MiB.
+        shared_memory_gib=min(said.shared_memory_gib or max(1, pod.memory_gib // 4), pod.memory_gib),
+        claim=workload.volume.name if workload.volume else "",
+        mount_path=said.mount_path or HOME,
+        env=said.env,
+        secrets=said.secrets,
+        registry=image_references.parse_reference(workload.image).registry if workload.own_image else "",
+        repository=said.repository,
+        reference=said.reference,
+        clone_into=repository_directory(said.repository),
+        run_minutes=options.run_minutes(said.run_hours, gpu_class.run_hours_limit),
+        idle_stop_minutes=gpu_class.idle_stop_minutes if workload.kind == NOTEBOOK else None,
+        workers=workload.workers,
+        retries=said.retries or 0,
+        priority=said.priority or DEFAULT_PRIORITY[workload.kind],
+        script=said.script.replace("\r\n", "\n"),
+        checkpoints=said.checkpoints,
+    )
+
+
+def needs_secret(spec: RunSpec) -> bool:
+    return spec.kind != JOB or bool(spec.secrets)

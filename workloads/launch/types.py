@@ -1,0 +1,35 @@
+"""What a person asks to be launched. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workloads.launch.options import NO_OPTIONS, Options
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`. `units` are
+    of each worker.
+
+    `accept_terms`: the version of the class's terms that was ticked, 0 for none.
+    """
+
+    name: str
+    kind: str
+    gpu_class: str
+    units: int
+    image: str
+    command: tuple[str, ...] = ()
+    volume: str = ""
+    volume_gib: int = 10
+    accept_terms: int = 0
+    options: Options = NO_OPTIONS
+
+    @property
+    def workers(self) -> int:
+        return self.options.workers or 1
+
+    @property
+    def total_units(self) -> int:
+        return self.units * self.workers

@@ -1,0 +1,152 @@
+"""Is a notebook idle, and what follows? Pure: what its server answered and what was told before → a verdict.
+
+Unknown is not idle: a server that does not answer is never stopped. Nor is one with a kernel that computes. An open
+browser tab alone is no use: JupyterLab asks its own API every few seconds, so that calls of the API count only while no
+browser is connected to a kernel. What a terminal computes without writing anything cannot be seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from cluster.client.jupyter import NotebookActivity
+from portal.core.errors import Refusal
+from portal.ui.text import date_and_time, plural
+from workloads.core.policy import RunFacts
+
+LEAD = timedelta(minutes=10)
+# Between two looks: when the rule could fire, and never so rarely that the page's evidence is old; more often when
+# people were told. The workers' clocks may differ a little: a look that came too early is not repeated at once.
+LOOK_EVERY, LOOK_WITHIN, SOONEST = timedelta(minutes=1), timedelta(minutes=10), timedelta(seconds=5)
+KEEP_HOURS_MOST = 24
+REASON_LIMIT = 200
+
+
+class IdleStep(StrEnum):
+    UNKNOWN = "unknown"
+    IN_USE = "in use"
+    IDLE = "idle"
+    WARN = "warn"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class IdleFacts:
+    """What the rule is, and what was told and asked before."""
+
+    limit: timedelta
+    answered_at: datetime | None = None
+    warned_at: datetime | None = None
+    stops_at: datetime | None = None
+    kept_until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class IdleVerdict:
+    """`idle_since` None: in use, or not known. `stops_at`: what people are told, None where nothing is threatened.
+    `again_at`: when to look next.
+    """
+
+    step: IdleStep
+    again_at: datetime
+    idle_since: datetime | None = None
+    stops_at: datetime | None = None
+
+
+def judge(activity: NotebookActivity | None, watched: IdleFacts, *, now: datetime) -> IdleVerdict:
+    """`activity` None: no answer."""
+    if activity is None:
+        is_new = watched.answered_at is not None and now - watched.answered_at < LOOK_WITHIN
+        return IdleVerdict(IdleStep.UNKNOWN, now + (LOOK_EVERY if is_new else LOOK_WITHIN), stops_at=watched.stops_at)
+    lead = lead_of(watched.limit)
+    if any(kernel.is_computing for kernel in activity.kernels):
+        return IdleVerdict(IdleStep.IN_USE, _soon(now + watched.limit - lead, now))
+    since = min(last_use(activity), now)
+    warn_at = since + watched.limit - lead
+    if watched.kept_until is not None:
+        warn_at = max(warn_at, watched.kept_until)
+    if now < warn_at:
+        return IdleVerdict(IdleStep.IDLE, _soon(warn_at, now), since)
+    if watched.warned_at is None or watched.stops_at is None or since > watched.warned_at:
+        # Whoever is told late has as much time as everybody else.
+        stops_at = max(since + watched.limit, now + lead)
+        return IdleVerdict(IdleStep.WARN, _soon(stops_at, now, most=LOOK_EVERY), since, stops_at)
+    stops_at = max(watched.stops_at, since + watched.limit)
+    if now < stops_at:
+        return IdleVerdict(IdleStep.IDLE, _soon(stops_at, now, most=LOOK_EVERY), since, stops_at)
+    return IdleVerdict(IdleStep.STOP, now + LOOK_EVERY, since, stops_at)
+
+
+def lead_of(limit: timedelta) -> timedelta:
+    """How long before the stop people are told."""
+    return min(LEAD, limit / 5)
+
+
+def last_use(activity: NotebookActivity) -> datetime:
+    """Of kernels and terminals; of the API too where no browser is connected, see above."""
+    moments = [kernel.last_activity for kernel in activity.kernels]
+    moments += activity.terminals
+    if not moments or not is_connected(activity):
+        moments.append(activity.last_activity)
+    return max(moments)
+
+
+def is_connected(activity: NotebookActivity) -> bool:
+    return activity.connections > 0 or any(kernel.connections for kernel in activity.kernels)
+
+
+def _soon(moment: datetime, now: datetime, *, most: timedelta = LOOK_WITHIN) -> datetime:
+    return min(max(moment, now + SOONEST), now + most)
+
+
+# ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def evidence(activity: NotebookActivity) -> dict[str, Any]:
+    """As JSON: numbers and a few known words, nothing that a tenant's server could have made up as text."""
+    states = Counter("computing" if kernel.is_computing else "idle" for kernel in activity.kernels)
+    return {
+        "computing": states["computing"],
+        "idle": states["idle"],
+        "terminals": len(activity.terminals),
+        "connections": max(activity.connections, sum(kernel.connections for kernel in activity.kernels)),
+    }
+
+
+def evidence_sentence(found: Mapping[str, Any], *, last_activity: datetime | None, asked_at: datetime) -> str:
+    """Evidence as half a sentence: last activity …; 2 kernels idle; asked at …"""
+    parts = [] if last_activity is None else [f"last activity {date_and_time(last_activity)}"]
+    for state in ("computing", "idle"):
+        if found.get(state):
+            parts.append(f"{plural(found[state], 'kernel')} {state}")
+    if not found.get("computing") and not found.get("idle"):
+        parts.append("no kernel")
+    if found.get("terminals"):
+        parts.append(plural(found["terminals"], "terminal"))
+    if found.get("connections"):
+        parts.append(f"{plural(found['connections'], 'connection')} of browsers")
+    return "; ".join([*parts, f"asked at {date_and_time(asked_at)}"])
+
+
+# ---- keeping it ------------------------------------------------------------------------------------------------------
+
+
+def may_keep(run: RunFacts, *, is_watched: bool, hours: int = 1, reason: str | None = None) -> Refusal | None:
+    """As far as the run says; who may is `policy.may_manage`. `reason` None: not typed yet, for the button."""
+    if run.is_over or run.is_stopping:
+        return Refusal("not_running", "Nothing of it runs any more; there is nothing to keep.", status=409)
+    if not is_watched:
+        text = "No rule stops this notebook while it is idle; there is nothing to keep it from."
+        return Refusal("no_idle_rule", text, status=409)
+    if not 1 <= hours <= KEEP_HOURS_MOST:
+        text = f"{hours} h asked; an idle notebook is kept for 1 to {KEEP_HOURS_MOST} h at a time. Ask again later."
+        return Refusal("bad_hours", text, "hours")
+    if reason is not None and not 1 <= len(reason.strip()) <= REASON_LIMIT:
+        text = f"Say in 1 to {REASON_LIMIT} characters why it stays while nobody uses it: others wait for its units."
+        return Refusal("no_reason", text, "reason")
+    return None

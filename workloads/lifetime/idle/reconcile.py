@@ -1,0 +1,171 @@
+"""Idle notebooks: their servers are asked, people are told, and what nobody uses gives its units back.
+
+A row of its own per run of a notebook on a class with an idle rule; what is no such run costs nothing. The question is
+asked outside of any transaction, and judged under the row's lock: who keeps the notebook meanwhile is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from cluster.client import jupyter
+from cluster.client.jupyter import NotebookActivity, NotebookUnreachable
+from cluster.reads import queries as mirror
+from portal.core.due import DONE, Deadline, Outcome, owner_label, touch
+from portal.core.hints import page_hint
+from portal.ui.text import date_and_time
+from workloads.core import queries
+from workloads.core.notifications import page_url, recipients_of
+from workloads.credentials.notebook_token import notebook_token
+from workloads.interruption.loss import file_loss_of
+from workloads.lifetime.idle import policy as idle_policy
+from workloads.lifetime.idle.policy import IdleFacts, IdleStep, IdleVerdict
+from workloads.lifetime.idle.queries import evidence_text
+from workloads.lifetime.run_time.policy import duration_text
+from workloads.models import NotebookWatch, Run, Workload
+
+IDLE_REASON = "idle"
+# (address, token) → what the server answers.
+AskActivity = Callable[[str, str], NotebookActivity]
+IDLE_RULE = system_actor("rule idle notebooks")
+
+
+# ---- what the worker does --------------------------------------------------------------------------------------------
+
+
+def start_watch(run: Run) -> None:
+    """When a run is ready; with the rule that was frozen at its start. No query for a run without one."""
+    if run.spec.get("idle_stop_minutes"):
+        NotebookWatch.objects.get_or_create(run=run)
+
+
+def check_idle(
+    watch: NotebookWatch, deadline: Deadline, *, ask: AskActivity = jupyter.read_activity, at: datetime | None = None
+) -> Outcome:
+    """Ask once, and do what follows. `at`: as if it were asked then."""
+    run = _run(watch)
+    if not _is_wanted(run):
+        # Another run has a row of its own.
+        return DONE
+    deadline.check()
+    try:
+        activity, problem = _asked(run, ask), ""
+    except NotebookUnreachable as silent:
+        activity, problem = None, str(silent)
+    verdict = _judged(watch.pk, activity, problem, at or timezone.now())
+    return DONE if verdict is None else Outcome(clock=verdict.again_at)
+
+
+def _asked(run: Run, ask: AskActivity) -> NotebookActivity:
+    """Raises Unanswered, also where there is nobody to ask."""
+    workload = run.workload
+    namespace = workload.namespace
+    if not mirror.is_known(namespace.cluster_id, "Pod"):
+        raise NotebookUnreachable("The portal has not read the cluster yet.")
+    # Anybody may put our labels on a pod of theirs, and would be told the token.
+    mine = {"namespace": namespace.name, "owner": owner_label(workload), "run": queries.job_name(workload, run)}
+    pods = mirror.pods(namespace.cluster_id, **mine)
+    there = [pod for pod in pods if pod.phase == "Running" and pod.deleting_since is None and pod.ip]
+    if not there:
+        raise NotebookUnreachable("No pod of it runs at the moment.")
+    token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
+    return ask(there[-1].ip, token)
+
+
+@transaction.atomic
+def _judged(watch_id: int, activity: NotebookActivity | None, problem: str, now: datetime) -> IdleVerdict | None:
+    """None: it ended, or was asked to stop, while its server was asked."""
+    watch = NotebookWatch.objects.select_for_update(no_key=True).get(pk=watch_id)
+    run = _run(watch)
+    if not _is_wanted(run):
+        return None
+    verdict = idle_policy.judge(activity, _watched(watch, run), now=now)
+    before = (watch.stops_at, bool(watch.problem))
+    _note(watch, activity, problem, verdict, now)
+    if verdict.step is IdleStep.WARN:
+        _warn(watch, run, verdict)
+    elif verdict.step is IdleStep.STOP:
+        _stop(watch, run, now)
+    if before != (watch.stops_at, bool(watch.problem)) or verdict.step is IdleStep.STOP:
+        page_hint(run.workload.namespace.name)
+    return verdict
+
+
+def _watched(watch: NotebookWatch, run: Run) -> IdleFacts:
+    limit = timedelta(minutes=run.spec["idle_stop_minutes"])
+    return IdleFacts(limit, watch.answered_at, watch.warned_at, watch.stops_at, watch.kept_until)
+
+
+def _note(
+    watch: NotebookWatch, activity: NotebookActivity | None, problem: str, verdict: IdleVerdict, now: datetime
+) -> None:
+    watch.asked_at, watch.problem = now, problem
+    watch.stops_at, watch.idle_since = verdict.stops_at, verdict.idle_since
+    if verdict.step is IdleStep.WARN:
+        watch.warned_at = now
+    elif verdict.stops_at is None:
+        watch.warned_at = None
+    if activity is not None:
+        watch.answered_at, watch.last_activity = now, min(idle_policy.last_use(activity), now)
+        watch.evidence = idle_policy.evidence(activity)
+    columns = ("asked_at", "problem", "stops_at", "idle_since", "warned_at", "answered_at", "last_activity", "evidence")
+    watch.save(update_fields=columns)
+
+
+def _warn(watch: NotebookWatch, run: Run, verdict: IdleVerdict) -> None:
+    assert verdict.stops_at is not None
+    workload, minutes = run.workload, run.spec["idle_stop_minutes"]
+    after = {"run": run.number, "stops_at": verdict.stops_at, "evidence": evidence_text(watch)}
+    event = record(IDLE_RULE, "notebook.idle_warned", workload, tenant=workload.tenant.slug, after=after)
+    stops_at = date_and_time(verdict.stops_at)
+    deliver(
+        event,
+        recipients_of(run),
+        subject=f"{workload.name} of {workload.tenant.name} is idle and stops at {stops_at}",
+        body=(
+            f"Nobody has used the notebook {workload.name} for a while: {evidence_text(watch)}. On its class an idle "
+            f"notebook is stopped after {duration_text(minutes)}; this one at {stops_at}. Use it, or say why it stays, and it "
+            f"goes on. {file_loss_of(run)}\n\n{page_url(workload)}"
+        ),
+    )
+
+
+def _stop(watch: NotebookWatch, run: Run, now: datetime) -> None:
+    workload, told = run.workload, evidence_text(watch)
+    rule = duration_text(run.spec["idle_stop_minutes"])
+    message = f"Stopped, since nobody had used it for {rule}: {told}."
+    alive = Run.objects.filter(pk=run.pk, ended_at=None, stop_requested_at=None)
+    if not alive.update(stop_requested_at=Now(), stop_reason=IDLE_REASON, stop_message=message):
+        return
+    touch(Workload, workload.pk)
+    after = {"run": run.number, "idle_since": watch.idle_since, "evidence": told}
+    event = record(IDLE_RULE, "notebook.idle_stopped", workload, tenant=workload.tenant.slug, after=after)
+    deliver(
+        event,
+        recipients_of(run),
+        subject=f"{workload.name} of {workload.tenant.name} was stopped, being idle",
+        body=(
+            f"{message} It gives its units back. {file_loss_of(run)}\n\n"
+            f"Start it again, with the same choices or with others: {page_url(workload)}"
+        ),
+    )
+
+
+def _run(watch: NotebookWatch) -> Run:
+    rows = Run.objects.select_related("workload__tenant", "workload__namespace")
+    return rows.get(pk=watch.run_id)
+
+
+def _is_wanted(run: Run) -> bool:
+    return run.ended_at is None and run.stop_requested_at is None and run.workload.delete_requested_at is None
+
+
+# ---- the verb --------------------------------------------------------------------------------------------------------

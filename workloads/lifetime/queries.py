@@ -1,0 +1,26 @@
+"""SQL and conditions about who may still have a notebook in a team."""
+
+from __future__ import annotations
+
+from django.db.models import OuterRef, QuerySet
+
+from accounts.models import User
+from tenants.models import Membership
+from workloads.core.policy import LAUNCHERS
+
+# Of SQL with the tables `run` and `workload`: who asked for this run may launch in its team.
+MAY_LAUNCH_SQL = f"""EXISTS (
+  SELECT FROM {Membership._meta.db_table} member
+    JOIN {User._meta.db_table} person ON person.id = member.user_id AND person.is_active
+   WHERE member.tenant_id = workload.tenant_id AND member.user_id = run.requested_by_id
+     AND member.role IN ({", ".join(f"'{role}'" for role in sorted(LAUNCHERS))}))"""
+
+
+def launch_rights() -> QuerySet[Membership]:
+    """Of queries for runs: what lets its person launch in its team."""
+    return Membership.objects.filter(
+        tenant=OuterRef("workload__tenant"),
+        user=OuterRef("requested_by"),
+        user__is_active=True,
+        role__in=sorted(LAUNCHERS),
+    )

@@ -1,0 +1,23 @@
+"""How much time a run has, as its row says. Few queries, no words."""
+
+from __future__ import annotations
+
+from catalog.models import GpuClass
+from workloads.lifetime.run_time.policy import TimeFacts
+from workloads.models import Run
+
+
+def total_minutes(run: Run) -> int | None:
+    """From its start; None: no end."""
+    minutes = run.spec.get("run_minutes")
+    return None if minutes is None else minutes + run.extended_minutes
+
+
+def time_facts(run: Run, gpu_class: GpuClass) -> TimeFacts:
+    """`gpu_class`: the run's own; the workload may have been declared with another one since."""
+    return TimeFacts(gpu_class.name, total_minutes(run), run.ends_at, gpu_class.run_hours_limit)
+
+
+def locked_run(run_id: int) -> Run:
+    rows = Run.objects.select_for_update(of=("self",), no_key=True)
+    return rows.select_related("workload__tenant", "workload__namespace", "requested_by").get(pk=run_id)

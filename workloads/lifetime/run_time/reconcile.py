@@ -1,0 +1,122 @@
+"""What the worker does about the time limit of a run: its deadline, the warnings before it, and its end."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from accounts.events.queries import row_label
+from accounts.models import Event
+from portal.core.hints import page_hint
+from portal.ui.text import date_and_time
+from workloads.core.notifications import page_url, recipients_of
+from workloads.core.observation import Observation, running_since
+from workloads.interruption.loss import file_loss_of
+from workloads.lifetime.run_time import policy as run_time_policy
+from workloads.lifetime.run_time.queries import locked_run, total_minutes
+from workloads.models import Run
+
+TIME_OVER_REASON = "run_time_over"
+
+RUN_TIME_RULE = system_actor("rule run time")
+
+
+def sync_deadline(run: Run, seen: Observation) -> bool:
+    """When it will be over, from what was seen of its pod; whether that is another moment than before."""
+    total = total_minutes(run)
+    if total is None:
+        return False
+    ends_at = run.ends_at
+    began = _began(run, seen)
+    if began is not None:
+        ends_at = began + timedelta(minutes=total)
+    elif seen.pod is None and seen.queue is not None and not seen.queue.is_true("Admitted"):
+        ends_at = None
+    if ends_at == run.ends_at:
+        return False
+    # An extension meanwhile wakes the row: the next look counts it.
+    rows = Run.objects.filter(pk=run.pk, ended_at=None, extended_minutes=run.extended_minutes)
+    if not rows.update(ends_at=ends_at):
+        return False
+    run.ends_at = ends_at
+    return True
+
+
+def _began(run: Run, seen: Observation) -> datetime | None:
+    pod = seen.pod
+    since = running_since(pod) if pod is not None and pod.deleting_since is None else None
+    # The cluster tells whole seconds: nothing happened before it was asked for.
+    return None if since is None else max(since, run.requested_at)
+
+
+def next_moment_of(run: Run) -> datetime | None:
+    """When the worker has to look again on its account."""
+    total = total_minutes(run)
+    if total is None or run.ends_at is None:
+        return None
+    return run_time_policy.next_moment(total, run.ends_at, timezone.now())
+
+
+def warn_if_due(run: Run) -> None:
+    """Each warning once, however often and by however many this is called. No query while none is near."""
+    total, now = total_minutes(run), timezone.now()
+    if total is not None and run.ends_at is not None and run_time_policy.due_warning(total, run.ends_at, now):
+        _warn(run.pk, now)
+
+
+@transaction.atomic
+def _warn(run_id: int, now: datetime) -> None:
+    run = locked_run(run_id)
+    total = total_minutes(run)
+    if total is None or run.ends_at is None or run.stop_requested_at is not None or run.ended_at is not None:
+        return
+    lead = run_time_policy.due_warning(total, run.ends_at, now)
+    if lead is None:
+        return
+    # An extension makes another end, with warnings of its own; told of the last one, nobody needs the first.
+    after = {"run": run.number, "ends_at": run.ends_at.isoformat(), "lead_s": int(lead.total_seconds())}
+    told = Event.objects.filter(row=row_label(run.workload), verb="run.reminded", after__run=run.number)
+    if told.filter(after__ends_at=after["ends_at"], after__lead_s__lte=after["lead_s"]).exists():
+        return
+    workload = run.workload
+    event = record(RUN_TIME_RULE, "run.reminded", workload, tenant=workload.tenant.slug, after=after)
+    deliver(
+        event,
+        recipients_of(run),
+        subject=f"{workload.name} of {workload.tenant.name} ends at {date_and_time(run.ends_at)}",
+        body=(
+            f"The run time of {workload.name}, {run_time_policy.duration_text(total)}, is over at "
+            f"{date_and_time(run.ends_at)}. It is stopped then and gives its units back. {file_loss_of(run)}\n\n"
+            f"Extend it, or stop it before: {page_url(workload)}"
+        ),
+    )
+    page_hint(workload.namespace.name)
+
+
+@transaction.atomic
+def end_overdue(run: Run) -> bool:
+    """Ask it to stop because its time is over; False when that is not so any more."""
+    over = Run.objects.filter(pk=run.pk, ended_at=None, stop_requested_at=None, ends_at__lte=Now())
+    locked = over.select_for_update(of=("self",), no_key=True).select_related("workload__tenant").first()
+    if locked is None or locked.ends_at is None or (total := total_minutes(locked)) is None:
+        return False
+    message = run_time_policy.time_over_message(total, locked.extended_minutes, locked.ends_at)
+    over.update(stop_requested_at=Now(), stop_reason=TIME_OVER_REASON, stop_message=message)
+    workload = locked.workload
+    after = {"run": locked.number, "ended": locked.ends_at, "minutes": total}
+    event = record(RUN_TIME_RULE, "run.time_over", workload, tenant=workload.tenant.slug, after=after)
+    deliver(
+        event,
+        recipients_of(locked),
+        subject=f"{workload.name} of {workload.tenant.name} was stopped: its run time was over",
+        body=(
+            f"{message} {workload.name} was stopped and gives its units back. {file_loss_of(locked)}\n\n"
+            f"Start it again, with the same choices or with others: {page_url(workload)}"
+        ),
+    )
+    return True

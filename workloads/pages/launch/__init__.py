@@ -1,0 +1,1 @@
+"""The pages that lead to a launch."""

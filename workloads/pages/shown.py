@@ -1,0 +1,314 @@
+"""A workload as templates show it. Pure: WorkloadRow in, words and figures out; no page makes sentences by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+
+from accounts.events.texts import verb_text
+from accounts.models import Event
+from catalog.classes.queries import retirement_notice, unit_of
+from catalog.images import image_references
+from catalog.models import GpuClass
+from cluster.manifests.run_spec import DEFAULT_PRIORITY, HOME, NOTEBOOK
+from cluster.reads.observed import Pod
+from portal.ui.text import ordinal, plural
+from tenants.models import Tenant
+from workloads.core.queries import watch_of
+from workloads.interruption.loss import work_loss
+from workloads.lifetime.limits import limit_notices
+from workloads.models import Run
+from workloads.status.estimates.estimate import EstimateOutcome
+from workloads.status.phase import termination_explanation
+from workloads.status.progress import ProgressStep
+from workloads.status.types import Phase
+from workloads.status.workers import by_worker, current_pods
+from workloads.status.workload_row import WorkloadRow
+
+# Where the word alone does not say enough.
+EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase.UNKNOWN})
+
+
+@dataclass(frozen=True)
+class ListRow:
+    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of what waits.
+    `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook. `opens`: it is a
+    notebook and ready, for who may open it. `is_borrowed`: it has units that another team may take back; `interrupted`:
+    how it last was, "" where its reason says it.
+    """
+
+    name: str
+    status: str
+    hint: str
+    kind: str
+    size: str
+    gpu_class: str
+    who: str
+    requested_at: datetime
+    since: datetime | None
+    position: str
+    reason: str
+    estimate: EstimateOutcome | None = None
+    ends_at: datetime | None = None
+    idle_stops_at: datetime | None = None
+    opens: bool = False
+    is_borrowed: bool = False
+    interrupted: str = ""
+
+
+@dataclass(frozen=True)
+class WorkloadState:
+    """What the page and the stream of one workload show; it knows no actor."""
+
+    tenant: Tenant
+    namespace: str
+    name: str
+    kind: str
+    status: str
+    message: str
+    run_number: int
+    requested_at: datetime | None
+    steps: tuple[ProgressStep, ...]
+    as_of: datetime | None
+    is_stale: bool
+    notices: tuple[str, ...] = ()
+    workers: tuple[WorkerLine, ...] = ()
+    estimate: EstimateOutcome | None = None
+    interruption: InterruptionLines | None = None
+
+
+@dataclass(frozen=True)
+class InterruptionLines:
+    """Sentences: how it was interrupted last, or ""; who may do it, and how it goes on then."""
+
+    last: str
+    may_be: str
+    loses: str
+
+
+@dataclass(frozen=True)
+class WorkerLine:
+    """One of several workers of the last run; `tries`: how many pods it has had."""
+
+    index: int
+    status: str
+    note: str
+    node: str
+    tries: int
+
+
+@dataclass(frozen=True)
+class RunLine:
+    number: int
+    status: str
+    requested_at: datetime
+    ended_at: datetime | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    term: str
+    value: str = ""
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class EventLine:
+    """`href` is "" where the row has no page, or none any more."""
+
+    at: datetime
+    who: str
+    sentence: str
+    name: str
+    href: str
+
+
+def event_line(event: Event, *, tenant: str, names: Collection[str] = ()) -> EventLine:
+    """`names`: workloads that have a page."""
+    has_page = event.row.startswith("workloads.workload.") and event.name in names
+    href = reverse("workload", args=[tenant, event.name]) if has_page else ""
+    return EventLine(event.at, event.actor, verb_text(event.verb), event.name, href)
+
+
+def size_of(gpu_class: GpuClass, units: int, workers: int = 1) -> str:
+    """`units` are of each worker."""
+    each = plural(units, unit_of(gpu_class))
+    return each if workers == 1 else f"{workers} workers × {each}"
+
+
+def list_row(row: WorkloadRow) -> ListRow:
+    workload, status = row.workload, row.status
+    units, workers = (row.run.spec["units"], row.run.workers) if row.run else (workload.units, workload.workers)
+    position = status.facts.get("position")
+    alive = row.run if row.run and row.run.ended_at is None else None
+    watch = watch_of(alive) if alive else None
+    return ListRow(
+        name=workload.name,
+        status=str(status.phase),
+        hint=status.sentence if status.phase in EXPLAINED_IN_LISTS else "",
+        kind=workload.kind,
+        size=size_of(row.gpu_class, units, workers),
+        gpu_class=row.gpu_class.name,
+        who=workload.created_by.name,
+        requested_at=row.run.requested_at if row.run else workload.created_at,
+        since=status.since,
+        position=ordinal(position) if position else "",
+        reason=status.sentence,
+        estimate=row.estimate,
+        ends_at=alive.ends_at if alive else None,
+        idle_stops_at=watch.stops_at if watch else None,
+        opens=workload.kind == NOTEBOOK and status.phase is Phase.READY,
+        is_borrowed=row.exposure is not None and row.exposure.holds and row.exposure.is_borrowed,
+        interrupted=row.interrupted.count if row.interrupted and status.phase not in EXPLAINED_IN_LISTS else "",
+    )
+
+
+def workload_state(row: WorkloadRow) -> WorkloadState:
+    workload, status, as_of = row.workload, row.status, row.as_of
+    return WorkloadState(
+        tenant=workload.tenant,
+        namespace=workload.namespace.name,
+        name=workload.name,
+        kind=workload.kind,
+        status=str(status.phase),
+        message=status.sentence,
+        run_number=row.run.number if row.run else 0,
+        requested_at=row.run.requested_at if row.run else None,
+        steps=row.steps,
+        as_of=as_of.at,
+        is_stale=not as_of.is_current,
+        notices=limit_notices(row.run),
+        workers=worker_lines(row),
+        estimate=row.estimate,
+        interruption=interruption_lines(row),
+    )
+
+
+def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
+    """Of what runs or waits. What is said of it beside them says why it was interrupted while it waits."""
+    if row.run is None or row.run.ended_at is not None or row.run.stop_requested_at is not None:
+        return None
+    last, waits = row.interrupted, row.status.sentence.startswith("Interrupted: ")
+    said = "" if last is None else last.brief if waits else last.sentence
+    may_be = row.exposure.sentence if row.exposure else ""
+    loses = work_loss(row.run.spec["kind"], checkpoints=row.run.spec.get("checkpoints", False))
+    return InterruptionLines(said, may_be, loses) if said or may_be else None
+
+
+def worker_lines(row: WorkloadRow) -> tuple[WorkerLine, ...]:
+    """Of a run of several; those that have no pod as well."""
+    if row.run is None or row.run.workers == 1 or not row.pods:
+        return ()
+    pods = by_worker(row.pods)
+    return tuple(_worker_line(index, pods.get(index, ())) for index in range(row.run.workers))
+
+
+def _worker_line(index: int, pods: tuple[Pod, ...]) -> WorkerLine:
+    pod = current_pods(pods).get(index)
+    if pod is None:
+        return WorkerLine(index, "preparing", "its pod is being created", "", 0)
+    if pod.phase == "Failed":
+        return WorkerLine(index, "failed", termination_explanation(pod).sentence, pod.node, len(pods))
+    if pod.phase == "Succeeded":
+        return WorkerLine(index, "succeeded", "", pod.node, len(pods))
+    if pod.deleting_since is not None:
+        return WorkerLine(index, "stopping", "", pod.node, len(pods))
+    return WorkerLine(index, "running" if pod.is_ready else "preparing", "", pod.node, len(pods))
+
+
+def run_line(run: Run) -> RunLine:
+    ended = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(run.outcome, Phase.FAILED)
+    return RunLine(run.number, str(ended), run.requested_at, run.ended_at, run.message)
+
+
+def files(claim: str, mount_path: str) -> str:
+    """Where they live."""
+    if not claim:
+        return f"{HOME}: they end with the run"
+    stay = f"{mount_path} on the volume {claim}: they stay when the run ends"
+    return stay if mount_path == HOME else f"{stay}; what is elsewhere ends with it"
+
+
+def deletion_notice(row: WorkloadRow) -> str:
+    """What happens to its files when the workload is deleted."""
+    claims = {row.run.spec["claim"] if row.run else "", row.workload.volume.name if row.workload.volume else ""}
+    names = " and ".join(sorted(claims - {""}))
+    stays = (
+        f"The volume {names} stays with the team, with all that is on it."
+        if names
+        else "It has no volume: its files go."
+    )
+    return f"It is stopped and leaves the lists; its history stays. {stays}"
+
+
+def definitions(row: WorkloadRow) -> list[Definition]:
+    """What the last run was started with, and what the next one gets where that was declared differently since."""
+    workload, run = row.workload, row.run
+    volume = workload.volume.name if workload.volume else ""
+    declared: dict[str, Any] = {
+        "units": workload.units,
+        "workers": workload.workers,
+        "image": workload.image,
+        "command": list(workload.command),
+        "script": workload.options.get("script", "").replace("\r\n", "\n"),
+        "claim": volume,
+    }
+    spec = {"workers": 1, "script": "", **run.spec} if run else declared
+    found = [
+        Definition("Class", row.gpu_class.name),
+        Definition("Size", size_of(row.gpu_class, spec["units"], spec["workers"])),
+        Definition("Image", spec["image"], code=True),
+        Definition("Files", files(spec["claim"], (spec if run else workload.options).get("mount_path") or HOME)),
+        Definition("Launched by", workload.created_by.name),
+    ]
+    if spec["command"]:
+        found.insert(3, Definition("Command", " ".join(spec["command"]), code=True))
+    if spec["script"]:
+        found.insert(3, Definition("Script", _first_line(spec["script"]), code=True))
+    if end := retirement_notice(row.gpu_class):
+        found.insert(1, Definition("Its end", end))
+    same = row.gpu_class == workload.gpu_class and all(spec[key] == value for key, value in declared.items())
+    if not same:
+        size = size_of(workload.gpu_class, workload.units, workload.workers)
+        text = f"{size} of {workload.gpu_class.name}, image {workload.image}"
+        found.append(Definition("Next run", f"{text}, volume {volume}" if volume else text))
+    if spec.get("registry") if run else workload.own_image:
+        found.append(Definition("Fits", image_references.unknown_compatibility(row.gpu_class.name, workload.kind)))
+    if run is not None:
+        each = " for each worker" if run.workers > 1 else ""
+        cores = plural(spec["cpu"], "core")
+        found.append(Definition("cpu and memory", f"{cores}, {spec['memory_gib']} GiB{each}"))
+        found += _of_jobs(run)
+        if run.group:
+            found.append(Definition("Group", run.group))
+        if row.pod is not None and row.pod.node and run.workers == 1:
+            found.append(Definition("Node", row.pod.node, code=True))
+        if run.preemptions:
+            found.append(Definition("Interrupted", plural(run.preemptions, "time")))
+    return found
+
+
+def _of_jobs(run: Run) -> list[Definition]:
+    """What was said beyond the usual."""
+    spec, found = run.spec, []
+    if run is not None and run.priority:
+        found.append(Definition("Priority", f"{run.priority}, as operators changed it for this run"))
+    elif (priority := spec.get("priority", "")) and priority != DEFAULT_PRIORITY[spec["kind"]]:
+        found.append(Definition("Priority", priority))
+    if retries := spec.get("retries", 0):
+        found.append(Definition("After a crash", f"tried again up to {plural(retries, 'time')}"))
+    if spec.get("checkpoints"):
+        found.append(Definition("Interruptions", "it saves its work and goes on from there"))
+    return found
+
+
+def _first_line(script: str) -> str:
+    """The first that does something, and how many there are."""
+    lines = [line for line in script.split("\n") if line.strip()]
+    said = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
+    return said if len(lines) == 1 else f"{said} … ({len(lines)} lines)"

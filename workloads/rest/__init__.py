@@ -1,0 +1,1 @@
+"""A workload and its runs as JSON: what the API of lifetime, runs and pages answers with."""

@@ -1,0 +1,93 @@
+"""The fields of a workload, its status, steps and runs in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from workloads.advice.serializers import AdviceSerializer
+from workloads.interruption.serializers import InterruptionSerializer
+from workloads.launch.serializers import OptionsSerializer
+from workloads.status.estimates.serializers import EstimateSerializer
+
+
+class StatusSerializer(AdviceSerializer):
+    phase = serializers.CharField(help_text="queued, preparing, starting, ready, running, stopping, stopped, …")
+    reason = serializers.CharField(help_text="Stable code.")
+    message = serializers.CharField(allow_blank=True, help_text="One sentence.")
+    since = serializers.DateTimeField(allow_null=True)
+    facts = serializers.DictField(help_text="Numbers behind the sentence, for example `position`.")
+    actions = serializers.ListField(child=serializers.CharField(), help_text="Next best actions, best first.")
+
+
+class StepSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField(help_text="Requested, Queued, Node assigned, Storage, Image, Repository, …")
+    state = serializers.ChoiceField(choices=["done", "busy", "stuck", "next"])
+    at = serializers.DateTimeField(allow_null=True, help_text="When it was done, or since when it is busy.")
+    note = serializers.CharField(allow_blank=True)
+    problem = serializers.CharField(allow_blank=True, help_text="Why it is stuck, in one sentence.")
+    remedy = serializers.CharField(allow_blank=True, help_text="What helps.")
+    raw = serializers.CharField(allow_blank=True, help_text="The text behind it.")
+    raw_from = serializers.CharField(allow_blank=True, help_text="Who said it.")
+
+
+class IdleSerializer(serializers.Serializer[Any]):
+    """How a notebook on a class with an idle rule is used, as far as its server says."""
+
+    asked_at = serializers.DateTimeField(allow_null=True)
+    answered_at = serializers.DateTimeField(allow_null=True, help_text="Earlier than asked_at: it does not answer.")
+    problem = serializers.CharField(allow_blank=True, help_text="Why there was no answer. Unknown is never stopped.")
+    last_activity = serializers.DateTimeField(allow_null=True, help_text="Of kernels and terminals.")
+    evidence = serializers.DictField(help_text="Numbers of computing and idle kernels, terminals and connections.")
+    idle_since = serializers.DateTimeField(allow_null=True, help_text="null: in use, or not known.")
+    stops_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody was told of a stop.")
+    kept_until = serializers.DateTimeField(allow_null=True)
+    kept_reason = serializers.CharField(allow_blank=True)
+
+
+class RunSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    group = serializers.CharField(allow_blank=True, help_text="As it was started with; empty: none.")
+    requested_at = serializers.DateTimeField()
+    admitted_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    ready_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    outcome = serializers.CharField(allow_blank=True)
+    reason = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    preemptions = serializers.IntegerField()
+    run_minutes = serializers.IntegerField(
+        source="spec.run_minutes", default=None, allow_null=True, help_text="From its start. null: no end."
+    )
+    extended_minutes = serializers.IntegerField(help_text="Added to that since.")
+    ends_at = serializers.DateTimeField(allow_null=True, help_text="null: no end, or not started.")
+    idle_stop_minutes = serializers.IntegerField(
+        source="spec.idle_stop_minutes", default=None, allow_null=True, help_text="null: never stopped for being idle."
+    )
+    idle = IdleSerializer(source="watch", default=None, allow_null=True, help_text="null: not watched.")
+
+
+class WorkloadSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    tenant = serializers.CharField()
+    namespace = serializers.CharField()
+    kind = serializers.CharField()
+    gpu_class = serializers.CharField()
+    units = serializers.IntegerField()
+    image = serializers.CharField()
+    command = serializers.ListField(child=serializers.CharField())
+    volume = serializers.CharField(allow_blank=True)
+    options = OptionsSerializer(help_text="What was said beyond the class's own.")
+    created_by = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    url = serializers.URLField(help_text="Its page.")
+    status = StatusSerializer()
+    run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
+    needs_run = serializers.BooleanField(help_text="It is a job of which nothing runs or waits: start a run of it.")
+    steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
+    image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
+    estimate = EstimateSerializer(allow_null=True, help_text="When it may start. null: it does not wait for a start.")
+    interruption = InterruptionSerializer(allow_null=True, help_text="null: nothing of it runs or waits.")

@@ -1,0 +1,38 @@
+"""What is put into a Run at its bad end, while its pod is still there to be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.manifests.run_spec import RunSpec
+from workloads.core.observation import Observation
+from workloads.models import Run
+from workloads.runs.objects import run_secret
+from workloads.status import failure_record, progress
+from workloads.status.desired_run import DesiredRun
+from workloads.status.outcome import RunOutcome
+
+
+def captured_failure(run: Run, seen: Observation | None, end: RunOutcome) -> dict[str, Any]:
+    """{} where nothing was explained. No query, but one of a run with secrets: their values are hidden by what they
+    are, however they look.
+    """
+    if seen is None or end.told is None:
+        return {}
+    spec = RunSpec.from_json(run.spec)
+    wish = DesiredRun(
+        kind=spec.kind,
+        class_name="",
+        class_slug=spec.gpu_class,
+        units=spec.units,
+        image=spec.image,
+        number=run.number,
+        requested_at=run.requested_at,
+        has_volume=bool(spec.claim),
+        has_repository=bool(spec.repository),
+        admitted_at=run.admitted_at,
+        started_at=run.started_at,
+        ready_at=run.ready_at,
+    )
+    found = failure_record.FailureRecord(end.told, progress.completed_steps(wish, seen))
+    return failure_record.failure_record_json(found, secrets=run_secret.secret_values(run.workload, spec))

@@ -1,0 +1,209 @@
+"""Interruptions are written down and told, each once: what the worker does about what the queue did to a run.
+
+Of each there is one mail, with what is known of the way back: once the queue has said what the run waits for, or after
+a while without. A worker that was away tells it later, from what the queue's Workload has counted. That it is at work
+again is an event; a notebook's people get a mail then too, since it waits for them. A job needs nobody to go on.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from accounts.models import Event
+from cluster.manifests.run_spec import NOTEBOOK
+from cluster.reads.observed import KueueWorkload as Queued
+from portal.ui import text
+from portal.ui.text import date_and_time
+from workloads.core import workload_sql
+from workloads.core.notifications import page_url, recipients_of
+from workloads.core.observation import Observation
+from workloads.interruption import preemption
+from workloads.interruption.loss import interruption_loss_of
+from workloads.interruption.queries import (
+    INTERRUPTED,
+    RESUMED,
+    earlier_interruptions,
+    interruption_from_event,
+    last_interruption_events,
+)
+from workloads.models import Run, Workload
+from workloads.status import outcome, queries, workers
+from workloads.status.estimates.estimate import CannotTell, WaitReason
+from workloads.status.estimates.queries import wait_reason
+from workloads.status.types import QUEUED_PHASES
+from workloads.status.workload_row import WorkloadRow
+
+INTERRUPTION_RULE = system_actor("rule interruptions")
+# The queue says within moments what the run waits for now.
+SETTLING_TIME = timedelta(seconds=30)
+
+
+def record_preemptions(run: Run, seen: Observation) -> bool:
+    """Whether something was written down that had not been. No query for a run that was never interrupted."""
+    is_moved = _put_back(run, seen)
+    return _interrupted(run, seen) or bool(run.preemptions and record_resumption(run, seen)) or is_moved
+
+
+def _put_back(run: Run, seen: Observation) -> bool:
+    """Whether it holds its units has changed."""
+    admitted = seen.queue.condition("Admitted") if seen.queue is not None else None
+    if admitted is None or run.admitted_at is None:
+        return False
+    at = None if admitted.is_true else max(admitted.since or run.admitted_at, run.admitted_at)
+    if run.put_back_at == at:
+        return False
+    run.put_back_at = at
+    return bool(Run.objects.filter(pk=run.pk, ended_at=None).update(put_back_at=at))
+
+
+# ---- it was interrupted ----------------------------------------------------------------------------------------------
+
+
+def _interrupted(run: Run, seen: Observation) -> bool:
+    queue = seen.queue
+    if queue is None or queue.preemptions <= run.preemptions:
+        return False
+    if seen.job is not None and outcome.job_has_failed(seen.job):
+        # Another run takes its place, and who brings that back tells it.
+        return bool(_count(run, queue.preemptions))
+    if _may_fail(seen) and not _has_settled(queue):
+        return False
+    row = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(pk=run.workload_id)))[0]
+    return _is_settled(run, queue, row) and _tell(run, queue, row)
+
+
+def settles_at(run: Run, seen: Observation) -> datetime | None:
+    """When the worker has to look again, of an interruption that was not told yet: nothing may happen until then."""
+    condition = seen.queue.condition("Preempted") if seen.queue is not None else None
+    if seen.queue is None or seen.queue.preemptions <= run.preemptions or condition is None or condition.since is None:
+        return None
+    return condition.since + SETTLING_TIME
+
+
+def _has_settled(queue: Queued) -> bool:
+    condition = queue.condition("Preempted")
+    return condition is not None and condition.since is not None and timezone.now() >= condition.since + SETTLING_TIME
+
+
+def _may_fail(seen: Observation) -> bool:
+    """Its pod left as a crash does: either the Job fails by it, or it is heard in a moment that it is suspended."""
+    return seen.job is not None and seen.job.is_true("FailureTarget")
+
+
+def _is_settled(run: Run, queue: Queued, row: WorkloadRow) -> bool:
+    condition = queue.condition("Preempted")
+    if condition is None or not condition.is_true or run.stop_requested_at is not None:
+        return True
+    if _has_settled(queue):
+        return True
+    return wait_reason(row.status) not in (None, WaitReason.UNSEEN)
+
+
+@transaction.atomic
+def _tell(run: Run, queue: Queued, row: WorkloadRow) -> bool:
+    if not _count(run, queue.preemptions):
+        return False
+    condition = queue.condition("Preempted")
+    earlier = earlier_interruptions(last_interruption_events([run]).get(run.pk))
+    times = earlier + queue.preemptions
+    found = (
+        preemption.interruption_from_condition(condition, times)
+        if condition
+        else preemption.Interruption(None, "", times)
+    )
+    workload = run.workload
+    after = {"run": run.number, "at": found.at, "rule": found.rule, "times": times, "earlier": earlier}
+    event = record(INTERRUPTION_RULE, INTERRUPTED, workload, tenant=workload.tenant.slug, after=after)
+    if run.stop_requested_at is None:
+        deliver(
+            event,
+            recipients_of(run),
+            subject=f"{workload.name} of {workload.tenant.name} was interrupted",
+            body=f"{workload.name}: {found.sentence} {interruption_loss_of(run)}\n\n{resumption_outlook(row)}\n\n{page_url(workload)}",
+        )
+    return True
+
+
+def _count(run: Run, times: int) -> int:
+    """0: another worker did, or it is over."""
+    changed = Run.objects.filter(pk=run.pk, ended_at=None, preemptions__lt=times).update(preemptions=times)
+    if changed:
+        run.preemptions = times
+    return changed
+
+
+def resumption_outlook(row: WorkloadRow) -> str:
+    """Its place, and when it may start again."""
+    if row.status.phase not in QUEUED_PHASES:
+        return "It has its units again already."
+    why = preemption.preemption_cause(row.interrupted.rule) if row.interrupted else ""
+    parts = [row.status.sentence.removeprefix(f"Interrupted: {why}. ")]
+    if position := row.status.facts.get("position"):
+        parts.append(f"It is {text.ordinal(position)} in your team's queue.")
+    told = row.estimate
+    if isinstance(told, CannotTell):
+        parts.append(f"Nobody can tell when it starts again, because {told.because}.")
+    elif told is not None:
+        first = "at any moment" if told.is_open else f"at {date_and_time(told.earliest)} at the earliest"
+        latest = date_and_time(told.latest)
+        parts.append(f"It may start again {first}, and at {latest} at the latest ({told.basis}).")
+    return " ".join(parts)
+
+
+# ---- it is at work again ---------------------------------------------------------------------------------------------
+
+
+def record_resumption(run: Run, seen: Observation) -> bool:
+    """Of a run that was interrupted, or that came back from one that was. One query while it is at work."""
+    if run.number == 1 and not run.preemptions:
+        return False
+    at = _at_work_since(run, seen)
+    if at is None or run.stop_requested_at is not None or _untold(run, at) is None:
+        return False
+    with transaction.atomic():
+        # One worker alone, and not what another one has just told.
+        Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+        told = _untold(run, at)
+        if told is not None:
+            _tell_resumed(run, told)
+    return told is not None
+
+
+def _untold(run: Run, at: datetime) -> Event | None:
+    """What was told last, if that it is at work again since then was not."""
+    told = last_interruption_events([run]).get(run.pk)
+    if told is None or told.verb == RESUMED:
+        return None
+    before = interruption_from_event(told).at
+    return None if before is not None and at <= before else told
+
+
+def _tell_resumed(run: Run, told: Event) -> None:
+    found, workload = interruption_from_event(told), run.workload
+    after = {
+        "run": run.number,
+        "at": found.at,
+        "rule": found.rule,
+        "reason": found.cause,
+        "times": found.times,
+        "earlier": earlier_interruptions(told),
+    }
+    event = record(INTERRUPTION_RULE, RESUMED, workload, tenant=workload.tenant.slug, after=after)
+    if workload.kind == NOTEBOOK:
+        deliver(
+            event,
+            recipients_of(run),
+            subject=f"{workload.name} of {workload.tenant.name} is ready again",
+            body=f"{workload.name} is ready again. {found.sentence} {interruption_loss_of(run)}\n\n{page_url(workload)}",
+        )
+
+
+def _at_work_since(run: Run, seen: Observation) -> datetime | None:
+    if seen.queue is not None and (seen.queue.is_true("Evicted") or not seen.queue.is_true("Admitted")):
+        return None
+    return workers.all_ready_since(seen.pods, run.workers)

@@ -1,0 +1,32 @@
+"""What a worker made for a run and died before it wrote that down: found by its name, and ours by its label."""
+
+from __future__ import annotations
+
+from cluster.client.errors import NotFound
+from cluster.client.kube import Kube
+from cluster.manifests import run as manifests
+from cluster.manifests.metadata import OWNER_LABEL
+from cluster.manifests.run_spec import RunSpec
+from cluster.models import AppliedObject
+
+
+def record_orphans(spec: RunSpec, sent: dict[tuple[str, str], AppliedObject], *, cluster_id: int, kube: Kube) -> None:
+    """Into `sent` too, so that it is deleted like everything else. One request for each kind that is not there;
+    Secrets, which nobody may read, go with their Job.
+    """
+    name = manifests.job_name(spec)
+    for kind in ("Job", "ResourceClaimTemplate") if spec.interface == "dra" else ("Job",):
+        if (kind, name) in sent:
+            continue
+        try:
+            found = kube.get(kind, name=name, namespace=spec.namespace)
+        except NotFound:
+            continue
+        if found.labels.get(OWNER_LABEL) == spec.owner:
+            sent[kind, name], _ = AppliedObject.objects.update_or_create(
+                cluster_id=cluster_id,
+                kind=kind,
+                namespace=spec.namespace,
+                name=name,
+                defaults={"owner": spec.owner, "uid": found.uid, "result": AppliedObject.Result.APPLIED},
+            )

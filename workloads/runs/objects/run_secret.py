@@ -1,0 +1,99 @@
+"""What the Secret of one run holds: a notebook's token, and the team's secrets that were chosen, opened."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import structlog
+from django.conf import settings
+from django.utils import timezone
+
+from cluster.apply import reconcile as apply_reconcile
+from cluster.client.kube import Kube
+from cluster.manifests import run as manifests
+from cluster.manifests.metadata import Manifest
+from cluster.manifests.run_spec import JOB, RunSpec
+from cluster.models import AppliedObject
+from portal.core.due import TryLater
+from workloads.core.observation import Observation, current_container
+from workloads.credentials import sealing
+from workloads.credentials.notebook_token import notebook_token
+from workloads.credentials.secrets.models import TeamSecret
+from workloads.models import Run, Workload
+from workloads.status.explain.container_start import NO_KEY, OTHER_KEY
+
+log = structlog.get_logger(__name__)
+# A kubelet that was told of a Secret looks again within moments: what it says until then is of before.
+SEEN_AFTER = timedelta(seconds=15)
+
+
+def run_secret_manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Manifest | None:
+    """None while one of them cannot be opened: a run never starts with a part of what it was asked for. No query where
+    none was chosen, else one.
+    """
+    token = ""
+    if spec.kind != JOB:
+        token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
+    opened = _opened(workload, spec)
+    if missing := sorted(set(spec.secrets) - set(opened)):
+        log.error("run waits for what cannot be unsealed", run=manifests.job_name(spec), names=missing)
+        return None
+    return manifests.token_secret(spec, token=token, job_uid=job_uid, opened=opened)
+
+
+def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObject | None) -> None:
+    """Raises TryLater while the Secret of a run cannot be made; everything else that could be done for it was done.
+
+    What it says is for operators. No query where it was made, or where no secret was chosen, else one.
+    """
+    if not spec.secrets or (sent is not None and sent.result == AppliedObject.Result.APPLIED):
+        return
+    missing = sorted(set(spec.secrets) - set(_opened(workload, spec)))
+    if not missing:
+        return
+    names = ", ".join(missing)
+    if not settings.SECRETS_PRIVATE_KEY:
+        text = (
+            f"The worker has no SECRETS_PRIVATE_KEY and cannot open {names}, which its run waits for. Give it the key."
+        )
+        raise TryLater(NO_KEY, text)
+    text = (
+        f"The worker's SECRETS_PRIVATE_KEY does not open {names}, which its run waits for. Give it the key of the pair "
+        "that sealed them, or have the team put them again."
+    )
+    raise TryLater(OTHER_KEY, text)
+
+
+def recreate_if_missing(
+    run: Run, spec: RunSpec, job: AppliedObject, sent: AppliedObject | None, seen: Observation, *, kube: Kube
+) -> None:
+    """Make it again where it was made, and somebody took it or a part of it away since: a kubelet that waits for it
+    says so. Raises as `insist`. No query unless it is missed.
+    """
+    require_readable_secrets(run.workload, spec, sent)
+    if sent is None or timezone.now() - sent.sent_at < SEEN_AFTER or not _is_missed(seen, sent):
+        return
+    secret = run_secret_manifest(run.workload, run, spec, job_uid=job.uid)
+    if secret is not None:
+        log.warning("a run's secret was gone and is made again", run=job.name)
+        apply_reconcile.send(kube=kube, cluster_id=sent.cluster_id, owner=sent.owner, manifest=secret, row=sent)
+
+
+def _is_missed(seen: Observation, sent: AppliedObject) -> bool:
+    texts = [one.message for pod in seen.pods if (one := current_container(pod)) is not None and one.state == "waiting"]
+    signs = (f'secret "{sent.name}" not found', f"in Secret {sent.namespace}/{sent.name}")
+    return any(sign in text for text in texts for sign in signs)
+
+
+def secret_values(workload: Workload, spec: RunSpec) -> tuple[str, ...]:
+    """What the team's secrets that were chosen are now, to be hidden wherever the run's own words are kept."""
+    return tuple(_opened(workload, spec).values())
+
+
+def _opened(workload: Workload, spec: RunSpec) -> dict[str, str]:
+    """By name, those that this process can open. No query where none was chosen, else one."""
+    if not spec.secrets:
+        return {}
+    rows = TeamSecret.objects.filter(namespace_id=workload.namespace_id, name__in=spec.secrets)
+    opened = {row.name: sealing.unseal(bytes(row.sealed)) for row in rows}
+    return {name: value for name, value in opened.items() if value is not None}

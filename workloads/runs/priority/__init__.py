@@ -1,0 +1,1 @@
+"""The priority of a run that waits, changed by operators."""

@@ -1,0 +1,80 @@
+"""The priority of a run that waits, changed by operators: our row says it, and the worker carries it out.
+
+Kueue reads it from a label of the Job, all its life; of what is sent for a run it is the one thing that ever changes.
+It holds for this run, and for those that bring it back after an interruption; the next one that a person starts is as
+its workload was declared.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from accounts.core.actor import Actor
+from accounts.events.actions import deliver, record
+from catalog.models import GpuClass
+from portal.core.due import touch
+from portal.core.errors import get_or_refuse, refuse, refuse_if
+from portal.core.hints import page_hint
+from workloads.core import queries
+from workloads.core.notifications import page_url, recipients_of
+from workloads.core.unit_sql import priority_of
+from workloads.launch import queries as launch_queries
+from workloads.launch.options import Options
+from workloads.launch.priorities import policy as workloads_priority_policy
+from workloads.launch.priorities import queries as priority_queries
+from workloads.models import Run, Workload
+from workloads.runs.priority import policy as priority_policy
+
+
+@transaction.atomic
+def set_priority(tenant: str, name: str, priority: str, *, because: str, by: Actor) -> Run:
+    """What it is already changes nothing. Production keeps to what the team was promised, and to the class's limit.
+
+    Raises Refused: not_found (404), not_allowed (403), not_running, not_waiting (409), bad_priority, reason_missing,
+    priority_beyond_grant, production_limit (422).
+    """
+    namespace, _team = queries.team(by, tenant)
+    rows = Workload.objects.visible_to(by).select_related("tenant")
+    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    refuse_if(priority_policy.may_set_priority(by))
+    because = " ".join(because.split())
+    alive = Run.objects.select_for_update(of=("self",), no_key=True)
+    run = alive.filter(workload=workload, ended_at=None).first()
+    refuse_if(
+        priority_policy.may_change_priority(
+            priority,
+            because,
+            is_over=run is None,
+            is_stopping=run is not None and run.stop_requested_at is not None,
+            holds_units=run is not None and run.holds_units,
+        )
+    )
+    assert run is not None
+    before = priority_of(run)
+    if priority == before:
+        return run
+    run.workload = workload
+    gpu_class = GpuClass.objects.filter(cluster=namespace.cluster, slug=run.spec["gpu_class"]).first()
+    if gpu_class is None:
+        raise refuse("class_not_active", "Its class is not in the catalog any more.", status=409)
+    facts = launch_queries.class_facts(namespace, gpu_class, units=1, by=by)
+    said = Options(priority=priority, workers=run.workers)
+    refuse_if(workloads_priority_policy.may_be_production(facts, int(run.spec["units"]), said))
+    units = run.total_units
+    refuse_if(priority_queries.production_refusal(namespace, gpu_class, priority=priority, units=units, besides=name))
+    Run.objects.filter(pk=run.pk).update(priority=priority)
+    run.priority = priority
+    touch(Workload, workload.pk)
+    after = {"run": run.number, "priority": priority, "because": because}
+    event = record(by, "workload.priority_changed", workload, tenant=tenant, before={"priority": before}, after=after)
+    deliver(
+        event,
+        recipients_of(run),
+        subject=f"{name} of {workload.tenant.name} waits as {priority} now",
+        body=(
+            f"{by.name} changed the priority of {name}, run {run.number}, from {before} to {priority}: {because}\n"
+            f"It holds for this run; the next one that is started is as {name} was declared.\n\n{page_url(workload)}"
+        ),
+    )
+    page_hint(namespace.name)
+    return run

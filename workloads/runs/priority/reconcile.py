@@ -1,0 +1,25 @@
+"""The priority of a run that waits is carried out in the cluster until Kueue says the same."""
+
+from __future__ import annotations
+
+from cluster.client.errors import ClusterRefused, Conflict, NotFound
+from cluster.client.kube import Kube
+from cluster.manifests.run import PRIORITY_LABEL
+from cluster.models import AppliedObject
+from portal.core.due import TryLater
+from workloads.core.observation import Observation
+from workloads.models import Run
+
+
+def apply_priority(run: Run, job: AppliedObject, seen: Observation, *, kube: Kube) -> None:
+    """Until Kueue says the same. Raises TryLater where the cluster does not take it."""
+    if not run.priority or seen.queue is None or seen.queue.priority_class == run.priority:
+        return
+    try:
+        labels = {PRIORITY_LABEL: run.priority}
+        kube.relabel("Job", name=job.name, namespace=job.namespace, uid=job.uid, labels=labels)
+    except (NotFound, Conflict):
+        # Gone, or another one of its name: the next look finds that.
+        return
+    except ClusterRefused as refused:
+        raise TryLater("priority_refused", refused.text) from refused

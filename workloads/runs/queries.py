@@ -1,0 +1,123 @@
+"""Runs of a workload by their numbers: those that were, the last one, and the one that is to follow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from catalog.models import GpuClass
+from portal.core.errors import NOT_FOUND, Refused
+from portal.core.sql import columns, instance
+from tenants.models import Namespace
+from workloads.lifetime import queries as lifetime_queries
+from workloads.models import Run, Workload
+from workloads.status import queries
+from workloads.status.outcome import INTERRUPTED_REASONS as INTERRUPTED_ENDS
+from workloads.status.outcome import RESTARTS_NOTE
+from workloads.status.phase import status_of
+from workloads.status.types import Phase, Status
+from workloads.status.workload_row import WorkloadRow
+
+LifeCycle = GpuClass.LifeCycle
+
+_ACTIVE_RUN = f"""
+SELECT {columns(Run, "run")}, namespace.closes_at, namespace.cluster_id, class.name AS class_name,
+       CASE WHEN class.life_cycle IN ('{LifeCycle.RETIRING}', '{LifeCycle.RETIRED}') THEN class.runs_until END
+       AS runs_until, {lifetime_queries.MAY_LAUNCH_SQL} AS may_launch
+  FROM {Run._meta.db_table} run
+  JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+  JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+  LEFT JOIN {GpuClass._meta.db_table} class
+    ON class.cluster_id = namespace.cluster_id AND class.slug = run.spec ->> 'gpu_class'
+ WHERE run.workload_id = %s AND run.ended_at IS NULL"""
+
+
+# More than PostgreSQL could compare is no number of a run.
+NUMBER_LIMIT = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """`of_last`: of the last run, its workload's row, with all that is seen of it now. `run` is not saved where it is
+    to come. `followed_by`: number of the run that the portal made in place of this one, which was interrupted.
+    """
+
+    workload: Workload
+    run: Run
+    status: Status
+    of_last: WorkloadRow | None = None
+    followed_by: int | None = None
+
+
+def runs_of(workload: Workload) -> QuerySet[Run]:
+    return Run.objects.filter(workload=workload).select_related("watch")
+
+
+def numbered(workload: Workload, number: int) -> RunRow:
+    """Of a workload `with_names`. An earlier run is what its row says; the last one takes as many queries more as
+    `queries.rows`. Raises Refused (404).
+    """
+    if number > NUMBER_LIMIT:
+        raise Refused(NOT_FOUND)
+    found = {run.number: run for run in runs_of(workload).filter(number__in=(number - 1, number, number + 1))}
+    run, before = found.get(number), found.get(number - 1)
+    if run is None:
+        if before is None or not has_next_run(workload, before):
+            raise Refused(NOT_FOUND)
+        return _to_come(workload, before)
+    if number + 1 in found:
+        return RunRow(workload, run, _ended(workload, run), followed_by=number + 1 if was_requeued(run) else None)
+    row = queries.workload_rows([workload])[0]
+    if row.run is None or row.run.number != number:  # another one began just now
+        return numbered(workload, number)
+    return RunRow(workload, row.run, row.status, of_last=row)
+
+
+def has_next_run(workload: Workload, last: Run) -> bool:
+    return last.next_wanted_by_id is not None and workload.delete_requested_at is None
+
+
+def _ended(workload: Workload, run: Run) -> Status:
+    """Its own words; what could be done next is of the last run."""
+    wish = queries.desired_run(workload, run, workload.gpu_class, None, signs_in=False)
+    assert wish is not None, "of a run"
+    return replace(status_of(replace(wish, is_deleting=False), None, now=timezone.now()), actions=())
+
+
+def _to_come(workload: Workload, before: Run) -> RunRow:
+    run = Run(workload=workload, number=before.number + 1, group=before.group, spec={})
+    run.requested_at = None  # type: ignore[assignment]  # a row has it from the database
+    told = f"It begins when run {before.number} has ended, as the workload is declared then."
+    return RunRow(workload, run, Status(Phase.QUEUED, "follows", told, None))
+
+
+def was_requeued(run: Run) -> bool:
+    """Of one that has ended: the next number is its own work again, not what somebody else started."""
+    return run.reason in INTERRUPTED_ENDS and run.message.endswith(RESTARTS_NOTE)
+
+
+def earlier_runs(row: WorkloadRow) -> list[Run]:
+    """The latest 20 before the one of this row, newest first. One query, none of a first run."""
+    if row.run is None or row.run.number == 1:
+        return []
+    return list(Run.objects.filter(workload=row.workload, number__lt=row.run.number).order_by("-number")[:20])
+
+
+def active_run(workload: Workload) -> Any:
+    """None: all have ended. `closes_at`: None while the team is not closed; `runs_until`: None while the class stays;
+    `may_launch`: who asked for it still may. One query, as text: somebody waits for the first look at a run.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_ACTIVE_RUN, [workload.pk])
+        found = cursor.fetchone()
+    if found is None:
+        return None
+    values = iter(found)
+    run: Any = instance(Run, values)
+    run.workload = workload
+    run.closes_at, run.cluster_id, run.class_name, run.runs_until, run.may_launch = values
+    return run

@@ -1,0 +1,395 @@
+"""Make the cluster match one workload: its current run has a Job, an ended one has none, and a Run says what happened.
+
+A Job is created once. The Job comes first and its Secret right after: the place in the queue is what people wait for,
+and a kubelet waits for a Secret by itself. Columns of a Run are filled from the mirror once each. Nothing is concluded
+from absence while the mirror is unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
+
+from cluster.apply import reconcile as apply_reconcile
+from cluster.apply import types as apply_types
+from cluster.client.errors import NotFound
+from cluster.client.kube import Kube
+from cluster.manifests import names
+from cluster.manifests import run as manifests
+from cluster.manifests import workers as worker_manifests
+from cluster.manifests.run_spec import JOB, ClaimSpec, RunSpec
+from cluster.models import AppliedObject
+from cluster.reads import queries as mirror
+from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
+from portal.core.hints import page_hint
+from portal.core.sql import select
+from workloads.core.observation import Observation, running_since, true_since
+from workloads.launch import spec as launch_spec
+from workloads.lifetime import offboarding
+from workloads.lifetime.idle import reconcile as idle_reconcile
+from workloads.lifetime.run_time import reconcile as run_time_reconcile
+from workloads.models import Run, Volume, Workload
+from workloads.runs import failure_capture, interruption_notices, requeue
+from workloads.runs.objects import orphans, pull_secret, run_secret
+from workloads.runs.priority import reconcile as priority_reconcile
+from workloads.runs.queries import active_run
+from workloads.status import outcome as status_outcome
+from workloads.status import workers
+from workloads.status.queries import WORKLOAD_KINDS
+from workloads.storage.queries import volume_of_run
+
+Result = AppliedObject.Result
+RUN_KINDS = ("Job", "Service", "Secret", "ResourceClaimTemplate")
+# What the watcher reports wakes the row at once; this is for a wake-up that was lost.
+ALIVE_AGAIN_S = 60.0
+ENDING_AGAIN_S = 1.5
+# The mirror follows the API server within a fraction of this.
+MIRROR_LAG = timedelta(seconds=1.5)
+REFUSED_AGAIN = timedelta(seconds=300)
+# A finished job's pod keeps its log readable for a while; it holds no units.
+KEEP_FINISHED_JOB = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One pass over one workload: the client, the rows, and what was sent for it before (by kind and name)."""
+
+    kube: Kube
+    deadline: Deadline
+    workload: Workload
+    cluster_id: int
+    owner: str
+    sent: dict[tuple[str, str], AppliedObject]
+
+
+def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
+    owner = owner_label(workload)
+    run = active_run(workload)
+    cluster_id = workload.namespace.cluster_id if run is None else run.cluster_id
+    # Somebody waits for the first look at a new workload, and nothing was sent before it.
+    is_new = workload.observed_generation == 0 and workload.attempts <= 1
+    rows = () if is_new else select(AppliedObject, "cluster_id = %s AND owner = %s", [cluster_id, owner])
+    work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
+    if run is None:
+        return _tidy(work)
+    if run.stop_requested_at is None and _has_come(run.ends_at):
+        run_time_reconcile.end_overdue(run)
+        run.refresh_from_db(fields=["stop_requested_at", "stop_reason", "stop_message", "ends_at", "extended_minutes"])
+    if run.stop_requested_at is None and workload.kind != JOB and not run.may_launch:
+        offboarding.stop_orphaned_run(run)
+        run.refresh_from_db(fields=["stop_requested_at", "stop_reason", "stop_message"])
+    is_over = _has_come(run.closes_at) or _has_come(run.runs_until)
+    if run.stop_requested_at is not None or workload.delete_requested_at is not None or is_over:
+        return _stop(work, run)
+    is_sent = ("Job", names.run_name(workload.name, run.number)) in work.sent
+    outcome = _follow(work, run) if is_sent else _create(work, run)
+    ends = (outcome.clock, run.runs_until, run.closes_at, run_time_reconcile.next_moment_of(run))
+    return replace(outcome, clock=min((at for at in ends if at is not None), default=None))
+
+
+def _has_come(end: datetime | None) -> bool:
+    """Its class was retired, or its team is closed, and what runs might go on until that moment."""
+    return end is not None and end <= timezone.now()
+
+
+# ---- a run that is wanted --------------------------------------------------------------------------------------------
+
+
+def _create(work: _Work, run: Run) -> Outcome:
+    spec = RunSpec.from_json(run.spec)
+    if spec.interface == "dra":
+        # Kueue reads the template when it sees the Job, and would put a Job without one aside.
+        template = _send(work, manifests.claim_template(spec))
+        if template.result != Result.APPLIED:
+            raise TryLater("claim_template_refused", template.text)
+    job = _send(work, manifests.job(spec))
+    if job.result == Result.APPLIED:
+        _complete(work, run, spec, job)
+    page_hint(spec.namespace)
+    return Outcome(again_in_s=ALIVE_AGAIN_S)
+
+
+def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
+    """What the Job's pods wait for by themselves."""
+    known = work.sent.get(("Secret", job.name))
+    if launch_spec.needs_secret(spec) and _is_to_send(known):
+        secret = run_secret.run_secret_manifest(work.workload, run, spec, job_uid=job.uid)
+        work.deadline.check()
+        if secret is not None:
+            apply_reconcile.send(
+                kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=secret, row=known
+            )
+    if spec.registry:
+        work.deadline.check()
+        pull_secret.sync_pull_secret(work.workload, spec, job, work.sent, kube=work.kube)
+    if spec.workers > 1 and _is_to_send(work.sent.get(("Service", job.name))):
+        _send(work, worker_manifests.headless_service(spec, job.name, job_uid=job.uid))
+    if spec.claim and (volume := volume_of_run(work.workload, spec.claim)) is not None:
+        _ensure_claim(work, volume)
+
+
+def _is_to_send(known: AppliedObject | None) -> bool:
+    return known is None or (known.result != Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN)
+
+
+def _ensure_claim(work: _Work, volume: Volume) -> None:
+    """A volume belongs to its namespace, not to the first workload that used it: its owner label names the volume."""
+    owner = f"workloads.volume.{volume.pk}"
+    if AppliedObject.objects.filter(owner=owner, result=Result.APPLIED).exists():
+        return
+    spec = ClaimSpec(owner=owner, namespace=work.workload.namespace.name, name=volume.name, size_gib=volume.size_gib)
+    work.deadline.check()
+    apply_reconcile.create_once(
+        kube=work.kube, cluster_id=work.cluster_id, owner=owner, manifest=manifests.volume_claim(spec)
+    )
+
+
+def _follow(work: _Work, run: Run) -> Outcome:
+    """The Job was created: record what the mirror shows of it."""
+    spec = RunSpec.from_json(run.spec)
+    job = work.sent["Job", manifests.job_name(spec)]
+    if job.result in (Result.REFUSED, Result.FOREIGN):
+        return _try_again_later(work, run, job)
+    _complete(work, run, spec, job)
+    seen = _look(work, run)
+    if seen is None:
+        return Outcome(again_in_s=ALIVE_AGAIN_S)
+    _record(run, seen)
+    run_time_reconcile.warn_if_due(run)
+    end = status_outcome.outcome_of(seen, kind=run.workload.kind) or (
+        status_outcome.LOST if seen.job is None and _is_gone(work, job) else None
+    )
+    if end is None:
+        run_secret.recreate_if_missing(run, spec, job, work.sent.get(("Secret", job.name)), seen, kube=work.kube)
+        priority_reconcile.apply_priority(run, job, seen, kube=work.kube)
+        return Outcome(again_in_s=ALIVE_AGAIN_S, clock=interruption_notices.settles_at(run, seen))
+    is_back = end.reason in status_outcome.INTERRUPTED_REASONS and requeue.may_requeue(run, end.reason)
+    if end.reason in status_outcome.INTERRUPTED_REASONS:
+        end = replace(
+            end, message=f"{end.message} {status_outcome.RESTARTS_NOTE if is_back else status_outcome.NO_RESTART_NOTE}"
+        )
+    with transaction.atomic():
+        if _end(run, end, seen) and is_back:
+            requeue.requeue(run, end, seen)
+    return _tidy(work)
+
+
+def _try_again_later(work: _Work, run: Run, job: AppliedObject) -> Outcome:
+    """A refusal is not hammered: sent again when some time has passed, since quotas and policies change."""
+    age = timezone.now() - job.sent_at
+    if age < REFUSED_AGAIN:
+        return Outcome(again_in_s=(REFUSED_AGAIN - age).total_seconds() + 1)
+    job.delete()
+    return _create(work, run)
+
+
+def _is_gone(work: _Work, job: AppliedObject) -> bool:
+    """The mirror does not show it: is it really gone? Only the API server knows."""
+    if timezone.now() - job.sent_at < MIRROR_LAG:
+        return False
+    try:
+        found = work.kube.get("Job", name=job.name, namespace=job.namespace)
+    except NotFound:
+        return True
+    return found.uid != job.uid
+
+
+# ---- a run that is to end --------------------------------------------------------------------------------------------
+
+
+def _stop(work: _Work, run: Run) -> Outcome:
+    """Delete the Job, then wait until the mirror shows neither it nor a pod: until then units are held."""
+    orphans.record_orphans(RunSpec.from_json(run.spec), work.sent, cluster_id=work.cluster_id, kube=work.kube)
+    seen = _look(work, run)
+    if seen is not None:
+        _record(run, seen)
+        if (end := status_outcome.outcome_of(seen, kind=run.workload.kind)) is not None:
+            is_own = end.at is not None and end.at < _told_to_end(run)
+            _end(
+                run, end if is_own else _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)), seen
+            )
+            return _tidy(work)
+    if not _delete_job(work, run):
+        _end(run, _stopped(run, status_outcome.NEVER_SUBMITTED))
+        return _tidy(work)
+    asked = work.sent["Job", names.run_name(work.workload.name, run.number)]
+    if seen is None or seen.job is not None or seen.pods:
+        return _patience(asked.sent_at)
+    if timezone.now() - asked.sent_at < MIRROR_LAG or not _shows_what_came_after(work, asked.sent_at):
+        return _patience(asked.sent_at)
+    _end(run, _stopped(run, status_outcome.stopped_outcome(run.admitted_at is not None)))
+    return _tidy(work)
+
+
+def _told_to_end(run: Any) -> datetime:
+    """What ends from then on was ended, whatever code its pod left with. In whole seconds, as the cluster's times."""
+    moments: tuple[datetime | None, ...] = (
+        run.stop_requested_at,
+        run.workload.delete_requested_at,
+        run.closes_at,
+        run.runs_until,
+    )
+    return min(at for at in moments if at is not None).replace(microsecond=0)
+
+
+def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.RunOutcome:
+    """A person's stop stays a person's, even when the team is closed or the class ends while it goes on; a rule's stop
+    keeps the rule's words.
+    """
+    if run.stop_reason:
+        return status_outcome.RunOutcome(status_outcome.STOPPED, run.stop_reason, run.stop_message)
+    if run.stop_requested_at is not None:
+        return otherwise
+    if _has_come(run.closes_at):
+        return status_outcome.team_closed_outcome(was_admitted=run.admitted_at is not None)
+    if not _has_come(run.runs_until):
+        return otherwise
+    return status_outcome.class_retired_outcome(
+        run.class_name, run.runs_until, was_admitted=run.admitted_at is not None
+    )
+
+
+def _patience(since_: datetime) -> Outcome:
+    """The watcher wakes the row when something ends. What takes long, a pod on a dead node for one, is asked rarely."""
+    waited_s = (timezone.now() - since_).total_seconds()
+    return Outcome(again_in_s=min(max(ENDING_AGAIN_S, waited_s / 4), ALIVE_AGAIN_S))
+
+
+def _shows_what_came_after(work: _Work, at: datetime) -> bool:
+    """A watcher that is away leaves rows that look known: a pod that it never saw may hold units all the same."""
+    as_of = mirror.as_of(work.cluster_id, *WORKLOAD_KINDS)
+    return as_of.is_current and as_of.at is not None and as_of.at >= at
+
+
+def _delete_job(work: _Work, run: Run) -> bool:
+    """Ask for its deletion once; False when there never was one."""
+    known = work.sent.get(("Job", names.run_name(work.workload.name, run.number)))
+    if known is None or known.result in (Result.REFUSED, Result.FOREIGN):
+        return False
+    if known.result == Result.TERMINATING:
+        return True
+    work.deadline.check()
+    work.kube.delete("Job", name=known.name, namespace=known.namespace, uid=known.uid)
+    known.result = Result.TERMINATING
+    # The database's clock: it is compared with the mirror's, maybe by another worker.
+    known.sent_at = Now()
+    known.save()
+    known.refresh_from_db(fields=["sent_at"])
+    return True
+
+
+# ---- what is left ----------------------------------------------------------------------------------------------------
+
+
+def _tidy(work: _Work) -> Outcome:
+    """No run is alive: its objects go; a finished job's after a while. A deleted workload goes when nothing is left."""
+    kept = _finished_jobs(work) if work.workload.delete_requested_at is None else {}
+    for (kind, name), row in list(work.sent.items()):
+        if kind in RUN_KINDS and name not in kept:
+            work.deadline.check()
+            apply_reconcile.delete_row(work.kube, row)
+            del work.sent[kind, name]
+    if kept:
+        return Outcome(clock=min(kept.values()))
+    if work.workload.delete_requested_at is None or work.workload.deleted_at is not None:
+        return DONE
+    if not mirror.as_of(work.cluster_id, *WORKLOAD_KINDS).is_current:
+        return _patience(work.workload.delete_requested_at)
+    mine = {"owner": work.owner, "namespace": work.workload.namespace.name}
+    if mirror.jobs(work.cluster_id, **mine) or mirror.pods(work.cluster_id, **mine):
+        return _patience(work.workload.delete_requested_at)
+    Workload.objects.filter(pk=work.workload.pk).update(deleted_at=Now())
+    page_hint(work.workload.namespace.name)
+    return DONE
+
+
+def _finished_jobs(work: _Work) -> dict[str, datetime]:
+    """Names of Jobs whose pod's log is still worth keeping → until when. Of a notebook, what made it fail."""
+    if not work.sent:
+        return {}
+    worth = [Run.Outcome.FAILED, *([Run.Outcome.SUCCEEDED] if work.workload.kind == JOB else [])]
+    recent = Run.objects.filter(
+        workload=work.workload, ended_at__gt=timezone.now() - KEEP_FINISHED_JOB, outcome__in=worth
+    )
+    by_name = {
+        names.run_name(work.workload.name, run.number): run.ended_at + KEEP_FINISHED_JOB
+        for run in recent
+        if run.ended_at is not None
+    }
+    return {name: until for name, until in by_name.items() if ("Job", name) in work.sent}
+
+
+# ---- the mirror → columns of the Run ---------------------------------------------------------------------------------
+
+
+def _look(work: _Work, run: Run) -> Observation | None:
+    """What the mirror shows of this run; None while it is unknown. Anybody may put our labels on a pod of theirs."""
+    cluster_id, mine = work.cluster_id, {"owner": work.owner, "namespace": work.workload.namespace.name}
+    if not mirror.is_known(cluster_id, *WORKLOAD_KINDS):
+        return None
+    name = names.run_name(work.workload.name, run.number)
+    job = next((job for job in mirror.jobs(cluster_id, **mine) if job.run == name), None)
+    queued = mirror.workloads(cluster_id, job_uid=job.uid) if job else []
+    pods = mirror.pods(cluster_id, **mine, run=name)
+    return Observation(job=job, queue=queued[0] if queued else None, pods=tuple(pods))
+
+
+def _record(run: Run, seen: Observation) -> None:
+    """Each column once, from the first time it was seen; an attempt that was preempted does not count again."""
+    found = {
+        "admitted_at": true_since(seen.queue, "Admitted"),
+        "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
+        "ready_at": workers.all_ready_since(seen.pods, run.workers),
+    }
+    # The cluster tells whole seconds: nothing happened before it was asked for.
+    new = {
+        column: max(at, run.requested_at)
+        for column, at in found.items()
+        if at is not None and getattr(run, column) is None
+    }
+    has_other_end, is_told = (
+        run_time_reconcile.sync_deadline(run, seen),
+        interruption_notices.record_preemptions(run, seen),
+    )
+    if not new and not is_told and not has_other_end:
+        return
+    changes: dict[str, object] = {column: Coalesce(F(column), at) for column, at in new.items()}
+    with transaction.atomic():
+        if changes:
+            Run.objects.filter(pk=run.pk).update(**changes)
+        if "ready_at" in new:
+            idle_reconcile.start_watch(run)
+            interruption_notices.record_resumption(run, seen)
+    for column, at in new.items():
+        setattr(run, column, at)
+    page_hint(run.workload.namespace.name)
+
+
+def _end(run: Run, end: status_outcome.RunOutcome, seen: Observation | None = None) -> bool:
+    """Whether it had not ended before."""
+    changed = Run.objects.filter(pk=run.pk, ended_at=None).update(
+        ended_at=max(end.at, run.requested_at) if end.at else Now(),
+        outcome=end.outcome,
+        reason=end.reason[:60],
+        message=end.message[:500],
+        exit_code=end.exit_code,
+        kept=failure_capture.captured_failure(run, seen, end),
+    )
+    if changed:
+        page_hint(run.workload.namespace.name)
+    return bool(changed)
+
+
+def _send(work: _Work, manifest: apply_types.Manifest) -> AppliedObject:
+    work.deadline.check()
+    sent = apply_reconcile.create_once(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=manifest)
+    if sent.code == "NotFound":
+        sent.delete()
+        raise TryLater("namespace_missing", "The team's namespace is not in the cluster yet.")
+    return sent

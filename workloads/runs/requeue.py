@@ -1,0 +1,91 @@
+"""What was interrupted comes back: a notebook whose pod was taken off its node, a job whose units were taken back.
+
+JupyterLab ends with 0 when it is asked to go, so that its Job counts as complete; a job's process ends with another
+code, so that its Job may count as failed, though the queue would have started it again. Neither makes another pod: the
+portal makes another run of the same spec. A pod that is taken off again and again stays away: somebody has to look.
+
+The place in the queue goes with the failed Job: Kueue orders by when it first saw a Job and takes no other word for it,
+and a pod that is ended by a suspension carries no sign by which the Job's failure policy could spare it.
+"""
+
+from __future__ import annotations
+
+from accounts.core.actor import system_actor
+from accounts.events.actions import deliver, record
+from accounts.models import Event
+from catalog.models import GpuClass
+from portal.core.due import touch
+from tenants.models import Namespace
+from workloads.core.notifications import page_url, recipients_of
+from workloads.core.observation import Observation
+from workloads.interruption.loss import interruption_loss_of
+from workloads.interruption.preemption import Interruption, interruption_from_condition
+from workloads.interruption.queries import (
+    INTERRUPTED,
+    REQUEUED,
+    earlier_interruptions,
+    interruption_from_event,
+    last_interruption_events,
+)
+from workloads.models import Run, Workload
+from workloads.status.outcome import REMOVED, TAKEN_BACK, RunOutcome
+
+REQUEUE_LIMIT = 3
+REQUEUE_RULE = system_actor("rule interrupted notebooks")
+
+
+def may_requeue(run: Run, reason: str) -> bool:
+    """Two queries at most, of a run that was interrupted alone. `reason`: of its end, which is not recorded yet."""
+    workload = run.workload
+    if reason == REMOVED:
+        earlier = Run.objects.filter(workload=workload, number__lt=run.number).order_by("-number")[:REQUEUE_LIMIT]
+        reasons = list(earlier.values_list("reason", flat=True))
+        if len(reasons) == REQUEUE_LIMIT and set(reasons) == {REMOVED}:
+            return False
+    there = Namespace.objects.filter(pk=workload.namespace_id, wanted=Namespace.Wanted.ACTIVE)
+    is_open = {"slug": run.spec["gpu_class"], "life_cycle": GpuClass.LifeCycle.ACTIVE}
+    return there.filter(**{f"cluster__classes__{name}": value for name, value in is_open.items()}).exists()
+
+
+def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
+    """In the transaction that records the end of `run`, as it was asked for: its whole run time is before it again.
+
+    An interruption that people were told of already, moments before its Job failed by it, is not told twice.
+    """
+    workload = run.workload
+    number = run.number + 1
+    spec = {**run.spec, "number": number}
+    before = last_interruption_events([run]).get(run.pk)
+    found, is_told = _interrupted(end, seen, before)
+    same = {"spec": spec, "priority": run.priority, "requested_by_id": run.requested_by_id, "group": run.group}
+    again = Run.objects.create(workload=workload, number=number, **same)
+    touch(Workload, workload.pk)
+    team = workload.tenant
+    after = {"run": number, "reason": end.reason, "at": found.at, "rule": found.rule, "times": found.times}
+    event = record(REQUEUE_RULE, REQUEUED, workload, tenant=team.slug, after=after)
+    if not is_told:
+        deliver(
+            event,
+            recipients_of(again),
+            subject=f"{workload.name} of {team.name} was interrupted and starts again",
+            body=(
+                f"{workload.name}: {found.sentence} {end.message} It waits like everything else if there is no room. "
+                f"{interruption_loss_of(run)}\n\n{page_url(workload)}"
+            ),
+        )
+    return again
+
+
+def _interrupted(end: RunOutcome, seen: Observation | None, before: Event | None) -> tuple[Interruption, bool]:
+    """And whether it was told already. The Job's watch may be ahead of that of the queue's Workload, whose word is of
+    an earlier time then, or missing.
+    """
+    queue = seen.queue if seen is not None and end.reason == TAKEN_BACK else None
+    condition = queue.condition("Preempted") if queue is not None and queue.is_true("Preempted") else None
+    earlier = earlier_interruptions(before)
+    if queue is None or condition is None:
+        times = interruption_from_event(before).times if before is not None else 0
+        return Interruption(end.at, "", times + 1, cause=end.reason), False
+    found = interruption_from_condition(condition, earlier + max(1, queue.preemptions))
+    is_told = before is not None and before.verb == INTERRUPTED and before.after["times"] == found.times
+    return found, is_told

@@ -1,0 +1,138 @@
+"""A run that follows another: asked for while the former one runs, begun by the worker as soon as that has ended.
+
+The wish is a column of the run that is to end, so that it outlives whoever asked and whichever process carries it out.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from accounts.core.actor import Actor
+from accounts.events.actions import deliver, record
+from cluster.client.kube import Kube
+from portal.core.due import Deadline, Outcome, touch
+from portal.core.errors import Refused, get_or_refuse, refuse_if
+from portal.core.hints import page_hint
+from workloads.core import policy, queries
+from workloads.core.notifications import page_url, recipients_of
+from workloads.credentials.secrets import actions as secret_actions
+from workloads.launch import actions, custom_images
+from workloads.launch import policy as launch_policy
+from workloads.launch import queries as launch_queries
+from workloads.launch.options import Options
+from workloads.launch.priorities import queries as priority_queries
+from workloads.models import Run, Workload
+from workloads.runs import policy as run_policy
+from workloads.runs.reconcile import reconcile as one_pass
+from workloads.storage import queries as storage_queries
+
+RESTART_RULE = "rule runs that follow"
+
+
+@transaction.atomic
+def restart(tenant: str, name: str, *, by: Actor) -> Run:
+    """Stop what runs; when it has ended, another run begins as the workload is declared. What ended already starts.
+
+    Raises Refused as `start` and `stop` do, for what is known to be in its way already.
+    """
+    namespace, team = queries.team(by, tenant)
+    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
+    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    locked = Run.objects.select_for_update(of=("self",), no_key=True)
+    run = locked.filter(workload=workload, ended_at=None).first()
+    return actions.start(tenant, name, by=by) if run is None else request_restart(workload, run, team, by=by)
+
+
+@transaction.atomic
+def request_restart(
+    workload: Workload, run: Run, team: policy.TeamFacts, *, because: tuple[str, str] = ("", ""), by: Actor
+) -> Run:
+    """`run`, which is locked and has not ended, is to end, and another one to begin then, of the same group.
+
+    `because`: reason and message of its end, where it was not asked to stop before. Raises Refused as `restart` does.
+    """
+    namespace, name, tenant = workload.namespace, workload.name, workload.tenant.slug
+    found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
+    refuse_if(run_policy.may_restart(by, team, queries.run_facts(workload, run)))
+    said = Options.from_json(workload.options)
+    refuse_if(
+        launch_policy.may_start_on(found, workload.kind, workload.units, said)
+        or launch_policy.must_accept_terms(found, 0)
+    )
+    refuse_if(custom_images.custom_image_refusal(workload))
+    refuse_if(secret_actions.missing_secrets_refusal(namespace, said.secrets))
+    if workload.volume is not None:
+        refuse_if(
+            storage_queries.volume_refusal(namespace, workload.volume.name, workload.volume.size_gib, instead_of=name)
+        )
+    units = workload.total_units
+    refuse_if(
+        priority_queries.production_refusal(
+            namespace, workload.gpu_class, priority=said.priority, units=units, besides=name
+        )
+    )
+    if run.next_wanted_by_id is not None:
+        return run
+    wish = {"next_wanted_by": by.person, "stop_requested_at": Coalesce(F("stop_requested_at"), Now())}
+    if run.stop_requested_at is None:
+        wish |= {"stop_reason": because[0], "stop_message": because[1]}
+    Run.objects.filter(pk=run.pk).update(**wish)
+    touch(Workload, workload.pk)
+    after = {"run": run.number, **({"group": run.group} if run.group else {})}
+    record(by, "workload.restart_asked", workload, tenant=tenant, after=after)
+    page_hint(namespace.name)
+    run.refresh_from_db()
+    return run
+
+
+def reconcile_and_restart(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
+    """Make the cluster match one workload; what was to follow a run that is over by then begins, and is due next."""
+    outcome = one_pass(workload, deadline, kube=kube)
+    start_pending(workload)
+    return outcome
+
+
+def start_pending(workload: Workload) -> bool:
+    """Whether the last run of it, which has ended, is followed by one now. What is in the way by then is said on the
+    run that ended, and to people. One query where nobody asked.
+    """
+    if workload.delete_requested_at is not None:
+        return False
+    last = Run.objects.filter(workload=workload).select_related("next_wanted_by", "workload__tenant").first()
+    if last is None or last.ended_at is None or last.next_wanted_by is None:
+        return False
+    by = Actor(last.next_wanted_by, via=RESTART_RULE)
+    try:
+        refuse_if(run_policy.may_start_next(is_active=last.next_wanted_by.is_active, name=by.name))
+        return _begin(last, by)
+    except Refused as refused:
+        _give_up(last, by, str(refused))
+        return False
+
+
+@transaction.atomic
+def _begin(last: Run, by: Actor) -> bool:
+    """False: the wish was taken back a moment ago."""
+    rows = Run.objects.select_for_update(no_key=True).filter(pk=last.pk, next_wanted_by=by.user)
+    if rows.first() is None:
+        return False
+    actions.start(last.workload.tenant.slug, last.workload.name, group=last.group, by=by)
+    return True
+
+
+@transaction.atomic
+def _give_up(run: Run, by: Actor, why: str) -> None:
+    workload = run.workload
+    message = f"{run.message} It was not started again: {why}".strip()
+    if not Run.objects.filter(pk=run.pk, next_wanted_by=by.user).update(next_wanted_by=None, message=message[:500]):
+        return
+    event = record(by, "workload.not_followed", workload, tenant=workload.tenant.slug, after={"run": run.number})
+    deliver(
+        event,
+        recipients_of(run),
+        subject=f"{workload.name} of {workload.tenant.name} has stopped and was not started again",
+        body=f"{workload.name} was to start again when it had stopped. {why}\n\n{page_url(workload)}",
+    )
+    page_hint(workload.namespace.name)

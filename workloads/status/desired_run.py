@@ -1,0 +1,54 @@
+"""What rows say of a workload and its current run, as much as its status depends on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from workloads.status.explain.container_start import RegistryAccess, UnreadableSecrets
+from workloads.status.failure_record import FailureRecord
+
+
+@dataclass(frozen=True)
+class DesiredRun:
+    """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
+    `sent_text`; `problem` is the code of why the worker could not do its part at its last try, with `problem_text`;
+    `hold` what is said of its class while that is held; `sealed`: what the worker cannot open of its secrets. `units`
+    are of each of the `workers`.
+    """
+
+    kind: str
+    class_name: str
+    class_slug: str
+    units: int
+    image: str
+    number: int
+    requested_at: datetime
+    is_deleting: bool = False
+    has_volume: bool = False
+    has_repository: bool = False
+    sign_in: RegistryAccess | None = None
+    sealed: UnreadableSecrets | None = None
+    sent: str = ""
+    sent_at: datetime | None = None
+    sent_text: str = ""
+    problem: str = ""
+    problem_text: str = ""
+    hold: str = ""
+    stop_requested_at: datetime | None = None
+    is_followed: bool = False
+    admitted_at: datetime | None = None
+    started_at: datetime | None = None
+    ready_at: datetime | None = None
+    ended_at: datetime | None = None
+    outcome: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    preemptions: int = 0
+    kept: FailureRecord | None = None
+    # Of each worker, by resource.
+    asked: Mapping[str, str] = field(default_factory=dict)
+    workers: int = 1
+    retries: int = 0

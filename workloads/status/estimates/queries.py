@@ -1,0 +1,282 @@
+"""Start estimates of runs that wait: what they are made of, for all of a namespace at once, and how well they did."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from django.utils import timezone
+
+from catalog.classes import queries as catalog
+from catalog.models import GpuClass
+from cluster.models import MirrorJob
+from cluster.reads import queries as mirror
+from cluster.reads.observed import KueueWorkload as Queued
+from portal.core.due import table_label
+from portal.core.sql import columns, instance, instance_or_none
+from tenants.grants.queries import GrantedUnits
+from tenants.models import Namespace
+from workloads.models import NotebookWatch, Run, Workload
+from workloads.status.estimates.estimate import (
+    RECENT,
+    EstimateFacts,
+    EstimateOutcome,
+    RunningUnits,
+    UnitChange,
+    UnitsAhead,
+    WaitReason,
+    estimate,
+)
+from workloads.status.observations.positions import queue_order, queue_positions
+from workloads.status.types import Phase, Status
+
+if TYPE_CHECKING:
+    from workloads.interruption.queries import ActiveRun
+    from workloads.status.workload_row import WorkloadRow
+
+# The newest of all classes that something waits for.
+STARTS_READ = 2000
+WAIT_REASONS = {
+    "waiting_for_quota": WaitReason.UNITS,
+    "reclaiming": WaitReason.UNITS,
+    # A grant that begins later may allow it.
+    "exceeds_maximum": WaitReason.UNITS,
+    "no_node_fits": WaitReason.NODE,
+    "gang_fits_in_part": WaitReason.NODES,
+    "previous_ending": WaitReason.NODES,
+    "no_cpu_or_memory": WaitReason.NODES,
+    "nodes_closed": WaitReason.NODES,
+    "nodes_down": WaitReason.NODES,
+    "no_node_matches": WaitReason.NODES,
+    "no_units_offered": WaitReason.NODES,
+    "device_class_missing": WaitReason.NODES,
+    "device_class_not_counted": WaitReason.NODES,
+    "class_held": WaitReason.HELD,
+    "queue_held": WaitReason.QUEUE,
+    "queue_inactive": WaitReason.QUEUE,
+    "queue_missing": WaitReason.QUEUE,
+    "not_in_queue": WaitReason.QUEUE,
+}
+REASONS_WITH_FIGURES = frozenset({WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD})
+PREEMPTED = frozenset({"preempted", "preempted_in_team"})
+# Their sentence says what is next.
+NO_TIME = frozenset({"put_back", "checked", "reserved"})
+
+
+def wait_reason(status: Status) -> WaitReason | None:
+    """None: it does not wait for a start, or its units are assigned."""
+    if status.phase is Phase.BLOCKED and WAIT_REASONS.get(status.reason, WaitReason.NODES) is WaitReason.NODES:
+        return WaitReason.NEVER if status.explained is not None and status.explained.is_final else None
+    if status.phase not in (Phase.QUEUED, Phase.BLOCKED) or status.reason in NO_TIME:
+        return None
+    if status.reason in PREEMPTED:
+        # The sentence tells of both; the figures are of what it waits for now.
+        return (
+            WaitReason.UNITS
+            if "missing_units" in status.facts
+            else WaitReason.NODE
+            if "units" in status.facts
+            else WaitReason.UNSEEN
+        )
+    return WAIT_REASONS.get(status.reason, WaitReason.UNSEEN)
+
+
+def estimates_of(
+    namespace: Namespace, rows: Iterable[WorkloadRow], own: GrantedUnits, alive: Collection[ActiveRun]
+) -> dict[int, EstimateOutcome]:
+    """By workload id, of those rows of the namespace that wait. `own`: what the team is granted now; `alive`: runs of
+    these rows. No query when no figures are needed, else one; three when others hold units or wait, one more when
+    nobody looked at the line.
+    """
+    found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_reason(row.status)) is not None}
+    classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in REASONS_WITH_FIGURES}
+    now = timezone.now()
+    there = _There.read(namespace, classes, own, alive, now) if classes else None
+    return {pk: estimate(_facts(row, wait, there), now=now) for pk, (row, wait) in found.items()}
+
+
+def _facts(row: WorkloadRow, wait: WaitReason, there: _There | None) -> EstimateFacts:
+    assert row.run is not None
+    units = row.run.total_units
+    if there is None or wait not in REASONS_WITH_FIGURES:
+        return EstimateFacts(wait, units, row.run.requested_at)
+    return there.facts(row.run, row.gpu_class, wait)
+
+
+# ---- what is there ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _There:
+    """By run id: `queued`. By class id: the rest; `line`: runs that wait, in Kueue's order."""
+
+    queued: Mapping[int, Queued]
+    line: Mapping[int, Sequence[Run]]
+    running: Mapping[int, tuple[RunningUnits, ...]]
+    granted: Mapping[int, int]
+    changes: Mapping[int, tuple[UnitChange, ...]]
+    starts: Mapping[int, tuple[timedelta, ...]]
+
+    @classmethod
+    def read(
+        cls,
+        namespace: Namespace,
+        classes: Mapping[int, GpuClass],
+        own: GrantedUnits,
+        alive: Collection[ActiveRun],
+        now: datetime,
+    ) -> _There:
+        seen_line = next((one.seen.line for one in alive), None)
+        line_up = queue_positions(namespace.cluster_id, namespace.name) if seen_line is None else seen_line
+        of_job, in_kueue = _known(alive)
+        if not line_up.keys() | in_kueue.keys() <= of_job.keys():
+            of_job = _runs_by_job(namespace)
+            in_kueue = {one.job_uid: one for one in mirror.workloads(namespace.cluster_id, namespace=namespace.name)}
+        slugs = {one.slug: pk for pk, one in classes.items()}
+        line: dict[int, list[Run]] = {}
+        for uid in sorted(line_up, key=line_up.__getitem__):
+            run = of_job.get(uid)
+            if run is not None and (pk := slugs.get(run.spec["gpu_class"])) is not None:
+                line.setdefault(pk, []).append(run)
+        granted, changes = _granted(own)
+        return cls(
+            queued={run.pk: in_kueue[uid] for uid, run in of_job.items() if uid in in_kueue},
+            line=line,
+            running={pk: tuple(_running(one, in_kueue, of_job, now)) for pk, one in classes.items()},
+            granted=granted,
+            changes=changes,
+            starts=_starts(namespace.cluster_id, slugs, now),
+        )
+
+    def facts(self, run: Run, one: GpuClass, wait: WaitReason) -> EstimateFacts:
+        line = self.line.get(one.pk, ())
+        place = next((place for place, other in enumerate(line) if other.pk == run.pk), None)
+        queued = self.queued.get(run.pk)
+        # What cannot be admitted yet has no place, but some go before it once it can.
+        before = place if place is not None else self._before(queued, line)
+        reserved = queued.condition("QuotaReserved") if queued is not None and run.admitted_at else None
+        return EstimateFacts(
+            wait=wait,
+            units=run.total_units,
+            # What was interrupted waits anew.
+            since=(reserved.since if reserved else None) or run.requested_at,
+            unit=catalog.unit_of(one),
+            position=None if place is None else place + 1,
+            granted=self.granted.get(one.pk, 0),
+            borrowing=one.borrowing_limit,
+            changes=self.changes.get(one.pk, ()),
+            running=self.running[one.pk],
+            ahead=tuple(UnitsAhead(other.total_units, _minutes(other)) for other in line[:before]),
+            behind=tuple(other.total_units for other in line[before:] if other.pk != run.pk),
+            held_until=one.held_until,
+            starts=self.starts.get(one.pk, ()),
+        )
+
+    def _before(self, queued: Queued | None, line: Sequence[Run]) -> int:
+        if queued is None:
+            return len(line)
+        theirs = [self.queued[other.pk] for other in line]
+        return sum(queue_order(one) < queue_order(queued) for one in theirs)
+
+
+def _running(
+    one: GpuClass, in_kueue: Mapping[str, Queued], of_job: Mapping[str, Run], now: datetime
+) -> Iterable[RunningUnits]:
+    """What holds units of the class in the team's queue, started here or not."""
+    flavor = catalog.flavor_name(one)
+    for uid, queued in in_kueue.items():
+        if not queued.is_true("QuotaReserved") or queued.is_true("Finished"):
+            continue
+        run = of_job.get(uid)
+        if run is not None:
+            if run.spec["gpu_class"] == one.slug:
+                yield RunningUnits(run.total_units, _end(run, now))
+            continue
+        units = sum(queued.usage.get(resource, 0) for resource, its in queued.flavors.items() if its == flavor)
+        if units:
+            yield RunningUnits(units)
+
+
+def _end(run: Run, now: datetime) -> datetime | None:
+    """Known: it was asked to stop, its time is over then, or people were told that it stops for being idle."""
+    if run.stop_requested_at is not None:
+        return now
+    watch = getattr(run, "watch", None)
+    ends = (run.ends_at, watch.stops_at if watch else None)
+    return min((at for at in ends if at is not None), default=None)
+
+
+def _minutes(run: Run) -> int | None:
+    minutes: int | None = run.spec.get("run_minutes")
+    return None if minutes is None else minutes + run.extended_minutes
+
+
+def _granted(own: GrantedUnits) -> tuple[dict[int, int], dict[int, tuple[UnitChange, ...]]]:
+    """By class id: units in force, and what changes by itself."""
+    granted: dict[int, int] = {}
+    changes: dict[int, list[UnitChange]] = {}
+    for one in own.running:
+        granted[one.gpu_class_id] = granted.get(one.gpu_class_id, 0) + one.units
+    for one in own.to_come:
+        changes.setdefault(one.gpu_class_id, []).append((one.period.lower, one.units))
+    for one in (*own.running, *own.to_come):
+        changes.setdefault(one.gpu_class_id, []).append((one.period.upper, -one.units))
+    return granted, {pk: tuple(theirs) for pk, theirs in changes.items()}
+
+
+def _starts(cluster_id: int, slugs: Mapping[str, int], now: datetime) -> dict[int, tuple[timedelta, ...]]:
+    """By class id: how long those that started lately had waited, of all teams. One query."""
+    found: dict[int, list[timedelta]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_STARTS, [now - RECENT, cluster_id, list(slugs), STARTS_READ])
+        for slug, waited in cursor.fetchall():
+            found.setdefault(slugs[slug], []).append(waited)
+    return {pk: tuple(waits) for pk, waits in found.items()}
+
+
+_STARTS = f"""
+SELECT run.spec ->> 'gpu_class', run.started_at - run.requested_at
+  FROM {Run._meta.db_table} run
+  JOIN {Workload._meta.db_table} workload ON workload.id = run.workload_id
+  JOIN {Namespace._meta.db_table} namespace ON namespace.id = workload.namespace_id
+ WHERE run.started_at >= %s AND namespace.cluster_id = %s AND run.spec ->> 'gpu_class' = ANY(%s)
+ ORDER BY run.started_at DESC LIMIT %s"""
+
+
+def _known(alive: Collection[ActiveRun]) -> tuple[dict[str, Run], dict[str, Queued]]:
+    """By Job uid: runs, and what the queue says of them and of all that holds units there."""
+    of_job = {one.seen.job.uid: one.run for one in alive if one.seen.job is not None}
+    in_kueue = {one.job_uid: one for one in next((one.seen.holding for one in alive), ())}
+    in_kueue |= {one.seen.queue.job_uid: one.seen.queue for one in alive if one.seen.queue is not None}
+    return of_job, in_kueue
+
+
+def _runs_by_job(namespace: Namespace) -> dict[str, Run]:
+    """By Job uid: what has not ended, with the watch of each. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RUNS, [namespace.cluster_id, namespace.name, f"{table_label(Workload)}.", namespace.pk])
+        rows = cursor.fetchall()
+    found = {}
+    for uid, *rest in rows:
+        values = iter(rest)
+        run, watch = instance(Run, values), instance_or_none(NotebookWatch, values)
+        run._state.fields_cache["watch"] = watch
+        found[uid] = run
+    return found
+
+
+_RUNS = f"""
+SELECT job.uid, {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
+  FROM {Workload._meta.db_table} workload
+  JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND run.ended_at IS NULL
+  JOIN {MirrorJob._meta.db_table} job
+    ON job.cluster_id = %s AND job.namespace = %s AND job.owner = %s || workload.id
+   AND job.run = workload.name || '-' || run.number
+  LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
+ WHERE workload.namespace_id = %s"""
+
+
+# ---- how well they did -----------------------------------------------------------------------------------------------

@@ -1,0 +1,83 @@
+"""Quantities and names of Kubernetes as people read them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.mirror.records.quantities import amount
+
+GIB = 2**30
+
+
+def are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def units_of(count: int, name: str) -> str:
+    return f"{count} unit of {name}" if count == 1 else f"{count} units of {name}"
+
+
+def number(resource: str, quantity: str | int) -> str:
+    """Cores, GiB or pieces; a quantity that is none stays as it is."""
+    try:
+        value = amount(_plain(resource), quantity)
+    except ValueError:
+        return str(quantity)
+    if _plain(resource) == "cpu":
+        return f"{round(value / 1000, 2):g}"
+    return f"{round(value / GIB, 1):g}" if is_bytes(resource) else str(value)
+
+
+def figure(resource: str, quantity: str | int) -> int | float | None:
+    """`number` as a number; None for what is none."""
+    try:
+        value = float(number(resource, quantity))
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def figures(resource: str, **quantities: str | int) -> dict[str, Any]:
+    """Facts about one resource, in cores, GiB or pieces; what is not known is left out."""
+    found = {name: figure(resource, quantity) for name, quantity in quantities.items()}
+    return {"resource": resource_name(resource), **{name: value for name, value in found.items() if value is not None}}
+
+
+def unit(resource: str) -> str:
+    if _plain(resource) == "cpu":
+        return " cores"
+    return " GiB" if is_bytes(resource) else ""
+
+
+def is_bytes(resource: str) -> bool:
+    return _plain(resource) in ("memory", "storage", "ephemeral-storage")
+
+
+def is_more(resource: str, one: str, other: str) -> bool:
+    """Whether one quantity is more than the other; False where one of them is none."""
+    try:
+        return amount(_plain(resource), one) > amount(_plain(resource), other)
+    except ValueError:
+        return False
+
+
+def _plain(resource: str) -> str:
+    return resource.removeprefix("requests.").removeprefix("limits.")
+
+
+def resource_name(resource: str) -> str:
+    return _plain(resource)
+
+
+def image_size(mib: int) -> str:
+    """Of an image: 4300 → "4.2 GiB", 40 → "40 MiB"."""
+    return f"{mib / 1024:.1f} GiB" if mib >= 1024 else f"{mib} MiB"
+
+
+def quantity_text(quantity: str) -> str:
+    """A quantity of memory or disk as people say it: 52Mi → "52 MiB"."""
+    try:
+        value = amount("memory", quantity)
+    except ValueError:
+        return quantity
+    return f"{round(value / GIB, 1):g} GiB" if value >= GIB else f"{round(value / 2**20):g} MiB"

@@ -1,0 +1,80 @@
+"""What a run that failed leaves behind: the text that its end was judged on, and how far it came. Pure.
+
+Events are gone after an hour, its pod when its job is tidied away; the Run stays. Bounded in size, without secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from portal.ops.redaction import SecretRedactor
+from workloads.status.explain.types import Explanation
+
+# A kubelet hands on 2 KiB of a container's last lines, and as much of what it says itself.
+RAW_LIMIT = 6000
+CUT = "… (the beginning was cut off)\n"
+NOTE_LIMIT = 300
+
+
+@dataclass(frozen=True)
+class CompletedStep:
+    """A step that was done: of progress.steps, by its title."""
+
+    title: str
+    at: datetime | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    told: Explanation
+    reached: tuple[CompletedStep, ...] = ()
+
+
+def failure_record_json(kept: FailureRecord, *, secrets: tuple[str, ...] = ()) -> dict[str, Any]:
+    """`secrets`: values that were the run's own; they are hidden wherever they stand, as what looks like one is."""
+    told, clean = kept.told, SecretRedactor(secrets).text
+    return {
+        "reason": told.reason,
+        "sentence": clean(told.sentence),
+        "remedy": told.remedy,
+        "raw": _end_of(clean(told.raw)),
+        "raw_from": told.raw_from,
+        "actions": list(told.actions),
+        "facts": dict(told.facts),
+        "reached": [
+            {"title": one.title, "at": one.at.isoformat() if one.at else None, "note": clean(one.note)[:NOTE_LIMIT]}
+            for one in kept.reached
+        ],
+    }
+
+
+def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
+    """None of a run that kept nothing: it did not fail, or nobody saw its pod."""
+    if not record:
+        return None
+    told = Explanation(
+        record["reason"],
+        record["sentence"],
+        record["remedy"],
+        record["raw"],
+        record["raw_from"],
+        is_final=True,
+        actions=tuple(record["actions"]),
+        facts=record["facts"],
+    )
+    return FailureRecord(
+        told, tuple(CompletedStep(one["title"], _moment(one["at"]), one["note"]) for one in record["reached"])
+    )
+
+
+def _end_of(text: str) -> str:
+    """Its last lines: what happened last is mostly why it failed."""
+    return text if len(text) <= RAW_LIMIT else CUT + text[len(CUT) - RAW_LIMIT :]
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

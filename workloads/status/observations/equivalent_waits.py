@@ -1,0 +1,79 @@
+"""What Kueue says of one wait and means of several. Of those in a queue that ask for the same it tries one; the others
+it puts aside with that one, and never writes to them why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from django.db import connection
+
+from cluster.models import MirrorJob, MirrorWorkload
+from cluster.reads.observed import Condition
+from cluster.reads.observed import KueueWorkload as Queued
+from tenants.models import Namespace
+from workloads.models import Run, Workload
+from workloads.status.explain import queue
+
+# What follows from how much is asked for, and so is true of all that ask for it.
+SHARED_REASONS = frozenset({"waiting_for_quota", "no_node_fits", "gang_fits_in_part", "exceeds_maximum"})
+
+
+def with_equivalent_messages(cluster_id: int, queued: Mapping[str, Queued]) -> dict[str, Queued]:
+    """The same by Job uid; what waits without a word of its own has the word on the first of its team before it that
+    asks for the same. One query, none when nothing is silent.
+    """
+    silent = [uid for uid, one in queued.items() if _is_silent(one)]
+    if not silent:
+        return dict(queued)
+    namespaces = sorted({queued[uid].namespace for uid in silent})
+    with connection.cursor() as cursor:
+        cursor.execute(_SAID, {"cluster": cluster_id, "namespaces": namespaces, "silent": silent})
+        said = {uid: f"Said of {name}, which asks for the same: {text}" for uid, name, text in cursor.fetchall()}
+    return {uid: _with(one, said[uid]) if uid in said else one for uid, one in queued.items()}
+
+
+def _is_silent(one: Queued) -> bool:
+    pending = one.condition("QuotaReserved")
+    is_over = one.is_true("Finished") or not one.active
+    return not is_over and (pending is None or not (pending.is_true or pending.message))
+
+
+def _with(one: Queued, message: str) -> Queued:
+    if queue.pending(message, units=1, class_name="", slug="").reason not in SHARED_REASONS:
+        return one
+    others = tuple(condition for condition in one.conditions if condition.type != "QuotaReserved")
+    before = one.condition("QuotaReserved")
+    said = Condition("QuotaReserved", "False", "Pending", message, before.since if before else None)
+    return replace(one, conditions=(*others, said))
+
+
+_SAID = f"""
+WITH line AS MATERIALIZED (
+    SELECT queued.job_uid, queued.namespace, workload.name, run.spec ->> 'gpu_class' AS gpu_class,
+           run.spec ->> 'units' AS units, coalesce(run.spec ->> 'workers', '1') AS workers,
+           -(queued.record ->> 'priority')::bigint AS lower, queued.created_at, queued.uid COLLATE "C" AS uid,
+           coalesce(jsonb_path_query_first(queued.record,
+                    '$.conditions[*] ? (@.type == "QuotaReserved").message') #>> '{{}}', '') AS said
+      FROM {MirrorWorkload._meta.db_table} queued
+      JOIN {MirrorJob._meta.db_table} job ON job.cluster_id = queued.cluster_id AND job.uid = queued.job_uid
+      JOIN {Namespace._meta.db_table} namespace
+        ON namespace.cluster_id = queued.cluster_id AND namespace.name = queued.namespace
+      JOIN {Workload._meta.db_table} workload
+        ON workload.namespace_id = namespace.id AND job.owner = 'workloads.workload.' || workload.id
+      JOIN {Run._meta.db_table} run ON run.workload_id = workload.id AND job.name = workload.name || '-' || run.number
+     WHERE queued.cluster_id = %(cluster)s AND queued.namespace = ANY(%(namespaces)s)
+       AND (queued.record ->> 'active')::boolean
+       AND NOT queued.record -> 'conditions' @> '[{{"type": "QuotaReserved", "status": "True"}}]'
+       AND NOT queued.record -> 'conditions' @> '[{{"type": "Finished", "status": "True"}}]'
+), first AS (
+    SELECT DISTINCT ON (namespace, gpu_class, units, workers) *
+      FROM line
+     WHERE said <> ''
+     ORDER BY namespace, gpu_class, units, workers, lower, created_at, uid
+)
+SELECT line.job_uid, first.name, first.said
+  FROM line JOIN first USING (namespace, gpu_class, units, workers)
+ WHERE line.job_uid = ANY(%(silent)s)
+   AND (first.lower, first.created_at, first.uid) < (line.lower, line.created_at, line.uid)"""

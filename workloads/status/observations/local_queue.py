@@ -1,0 +1,40 @@
+"""The team's queue as the mirror shows it, and the limits of its namespace where they are what holds something up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cluster.reads import queries as mirror
+from cluster.reads.observed import KueueWorkload
+from workloads.core.observation import LocalQueueState
+from workloads.status.explain.quantities import is_more
+
+
+def local_queue_state(cluster_id: int, namespace: str, in_kueue: Iterable[KueueWorkload]) -> LocalQueueState | None:
+    """None: the mirror has none, or nothing waits in it. One query then; one more where limits hold something up."""
+    pending = [one.condition("QuotaReserved") for one in in_kueue if not one.is_true("QuotaReserved")]
+    found = mirror.object_named(cluster_id, "ClusterQueue", namespace) if pending else None
+    if found is None:
+        return None
+    nominal: dict[str, int] = {}
+    for flavor, cells in found.record["quota"].items():
+        slug = flavor.rpartition("-")[0]
+        nominal[slug] = nominal.get(slug, 0) + sum(cell["nominal"] for cell in cells.values())
+    active = found.condition("Active")
+    why = active.message if active is not None and not active.is_true else ""
+    is_limited = any(one is not None and "LimitRange constraints" in one.message for one in pending)
+    limits = _limits(cluster_id, namespace) if is_limited else {}
+    return LocalQueueState(nominal, why, found.record["stop_policy"] != "None", limits)
+
+
+def _limits(cluster_id: int, namespace: str) -> dict[str, str]:
+    """The smallest of all that are there."""
+    found: dict[str, str] = {}
+    for one in mirror.objects(cluster_id, kind="LimitRange", namespace=namespace):
+        for limit in one.record["limits"]:
+            if limit.get("type") != "Container":
+                continue
+            for name, most in (limit.get("max") or {}).items():
+                if name not in found or is_more(name, found[name], most):
+                    found[name] = most
+    return found

@@ -1,0 +1,127 @@
+"""The nodes of a run's class as the mirror shows them, with what is in use there: cards, cores and memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import connection
+
+from catalog.models import GpuClass
+from cluster.models import MirrorNode, MirrorPod
+from cluster.reads.taints import is_tolerated
+from cluster.reads.units import REPELLING_EFFECTS, STATE_TAINT
+from workloads.core.class_nodes import ClassNode, ClassNodes
+from workloads.core.observation import Observation
+from workloads.models import Run
+from workloads.status.explain import nodes as explain_nodes
+from workloads.status.explain.quantities import GIB
+
+PLUGIN = "device-plugin"
+
+
+@dataclass(frozen=True)
+class PodDemand:
+    """What each pod of a run asks of a node."""
+
+    labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, str], ...]
+    resource: str
+    units: int
+    cpu: int
+    memory_gib: int
+
+    @classmethod
+    def of(cls, run: Run) -> PodDemand | None:
+        """None where no node advertises its units: those of slices, and runs without a GPU."""
+        spec = run.spec
+        if spec.get("interface") != PLUGIN or not spec["node_labels"]:
+            return None
+        tolerations = tuple(spec["tolerations"])
+        return cls(spec["node_labels"], tolerations, spec["resource"], spec["units"], spec["cpu"], spec["memory_gib"])
+
+    @classmethod
+    def of_class(cls, one: GpuClass) -> PodDemand | None:
+        """What one unit of it asks; None as with `of`."""
+        if one.interface != PLUGIN or not one.node_labels:
+            return None
+        tolerations = tuple(one.tolerations)
+        return cls(one.node_labels, tolerations, one.resource, 1, one.cpu_per_unit, one.memory_gib_per_unit)
+
+
+def nodes_of(cluster_id: int, places: Mapping[int, PodDemand]) -> dict[int, ClassNodes]:
+    """By the key of each place. One query, none of no place."""
+    if not places:
+        return {}
+    labels = [json.dumps(dict(place.labels)) for place in places.values()]
+    resources = [place.resource for place in places.values()]
+    with connection.cursor() as cursor:
+        cursor.execute(_NODES, [list(places), labels, resources, cluster_id, cluster_id])
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    found: dict[int, list[ClassNode]] = {pk: [] for pk in places}
+    for pk, *row in rows:
+        found[pk].append(_node(places[pk], *row))
+    return {
+        pk: ClassNodes(tuple(found[pk]), place.units, place.cpu, place.memory_gib, place.resource)
+        for pk, place in places.items()
+    }
+
+
+def with_nodes(cluster_id: int, seen: Mapping[int, Observation], runs: Mapping[int, Run]) -> dict[int, Observation]:
+    """The same, with the nodes of those that wait for one. One query when something does."""
+    waiting = {pk: runs[pk] for pk, one in seen.items() if pk in runs and _waits_for_node(one)}
+    places = {pk: place for pk, run in waiting.items() if (place := PodDemand.of(run)) is not None}
+    nodes = nodes_of(cluster_id, places)
+    return {pk: replace(one, nodes=nodes[pk]) if pk in nodes else one for pk, one in seen.items()}
+
+
+# What pods hold is summed once per node, however many runs ask for it.
+_NODES = f"""
+WITH fitting AS (
+    SELECT wanted.pk, wanted.resource, node.name, node.ready, node.schedulable, node.record
+      FROM unnest(%s::bigint[], %s::jsonb[], %s::text[]) AS wanted(pk, labels, resource)
+      JOIN {MirrorNode._meta.db_table} node ON node.record -> 'labels' @> wanted.labels
+     WHERE node.cluster_id = %s
+), held AS (
+    SELECT pod.node, asked.key AS resource, sum(asked.value::bigint) AS used,
+           sum(asked.value::bigint) FILTER (WHERE pod.deleting_since IS NOT NULL) AS ending
+      FROM {MirrorPod._meta.db_table} pod, jsonb_each_text(pod.record -> 'requests') asked
+     WHERE pod.cluster_id = %s AND pod.phase NOT IN ('Succeeded', 'Failed')
+       AND pod.node IN (SELECT name FROM fitting)
+     GROUP BY pod.node, asked.key
+)
+SELECT fitting.pk, fitting.name, fitting.ready, fitting.schedulable, (fitting.record -> 'taints')::text,
+       coalesce((fitting.record -> 'capacity' ->> fitting.resource)::bigint, 0),
+       coalesce((fitting.record -> 'allocatable' ->> fitting.resource)::bigint, 0),
+       coalesce(units.used, 0), coalesce(units.ending, 0),
+       coalesce((fitting.record -> 'allocatable' ->> 'cpu')::bigint, 0) - coalesce(cpu.used, 0),
+       coalesce((fitting.record -> 'allocatable' ->> 'memory')::bigint, 0) - coalesce(memory.used, 0)
+  FROM fitting
+  LEFT JOIN held units ON units.node = fitting.name AND units.resource = fitting.resource
+  LEFT JOIN held cpu ON cpu.node = fitting.name AND cpu.resource = 'cpu'
+  LEFT JOIN held memory ON memory.node = fitting.name AND memory.resource = 'memory'
+ ORDER BY fitting.pk, fitting.name"""
+
+
+def _node(place: PodDemand, name: str, ready: bool, schedulable: bool, taints: str, *figures: Any) -> ClassNode:
+    capacity, allocatable, used, ending, cpu, memory = map(int, figures)
+    kept = any(
+        taint["effect"] in REPELLING_EFFECTS
+        and not taint["key"].startswith(STATE_TAINT)
+        and not is_tolerated(taint, place.tolerations)
+        for taint in json.loads(taints)
+    )
+    return ClassNode(
+        name, ready, schedulable, kept, capacity, allocatable, used, ending, cpu / 1000, round(memory / GIB, 2)
+    )
+
+
+def _waits_for_node(seen: Observation) -> bool:
+    pod = seen.pod
+    if pod is not None and pod.deleting_since is None:
+        placed = pod.condition("PodScheduled")
+        return not pod.node and placed is not None and placed.reason == "Unschedulable"
+    pending = seen.queue.condition("QuotaReserved") if seen.queue is not None else None
+    return pending is not None and not pending.is_true and explain_nodes.is_about_nodes(pending.message)

@@ -1,0 +1,138 @@
+"""What the mirror shows of runs: Jobs, Kueue's Workloads, pods, warnings, their nodes and images; a few queries for all
+runs of a namespace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from cluster.mirror.records.nodes import image_key
+from cluster.models import MirrorNode
+from cluster.reads import observed
+from cluster.reads import queries as mirror
+from cluster.reads.observed import Job, Pod, WarningEvent
+from cluster.reads.observed import KueueWorkload as Queued
+from portal.core.due import table_label
+from portal.core.sql import select
+from tenants.models import Namespace
+from workloads.core.observation import ImagePresence, NodeTrouble, Observation
+from workloads.models import Run, Workload
+from workloads.status.observations.equivalent_waits import with_equivalent_messages
+from workloads.status.observations.local_queue import local_queue_state
+from workloads.status.observations.positions import queue_positions
+
+
+@dataclass(frozen=True)
+class AwaitedImage:
+    """Of a run whose containers have not started: its image, and the labels of the nodes that it may go to."""
+
+    reference: str
+    node_labels: Mapping[str, str]
+
+    @classmethod
+    def of(cls, run: Run) -> AwaitedImage:
+        return cls(run.spec["image"], run.spec["node_labels"])
+
+
+def observe(
+    namespace: Namespace, runs: Mapping[int, str], images: Mapping[int, AwaitedImage] | None = None
+) -> dict[int, Observation]:
+    """By workload id: what the mirror, which must be known, shows of its run of that name.
+
+    At most eight queries, however many others there are: nodes when something is on one, places when one of them waits
+    in the queue, what was said of others when nothing was said of it, and `images` when one of them has a Job.
+    """
+    cluster_id, name = namespace.cluster_id, namespace.name
+    owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
+    every_job = mirror.jobs_owned(cluster_id, name, owners)
+    jobs = {owners[job.owner]: job for job in every_job if _is_of(job, owners, runs)}
+    in_kueue = mirror.workloads_holding(cluster_id, name, [job.uid for job in jobs.values()])
+    queued = with_equivalent_messages(cluster_id, {workload.job_uid: workload for workload in in_kueue})
+    pods: dict[int, list[Pod]] = {}
+    for pod in mirror.pods_owned(cluster_id, name, owners):
+        if _is_of(pod, owners, runs):
+            pods.setdefault(owners[pod.owner], []).append(pod)
+    warnings = _warnings(cluster_id, jobs, pods)
+    is_waiting = any(is_queued(queued[job.uid]) for job in jobs.values() if job.uid in queued)
+    line = queue_positions(cluster_id, name) if is_waiting else None
+    at = local_queue_state(cluster_id, name, in_kueue)
+    troubles = _troubles(cluster_id, {pod.node for theirs in pods.values() for pod in theirs if not pod.is_over})
+    holding = tuple(one for one in in_kueue if one.is_true("QuotaReserved") and not one.is_true("Finished"))
+    found = _images(cluster_id, {pk: image for pk, image in (images or {}).items() if pk in jobs})
+    return {
+        pk: Observation(
+            job=jobs.get(pk),
+            queue=queued.get(jobs[pk].uid) if pk in jobs else None,
+            pods=tuple(pods.get(pk, ())),
+            warnings=tuple(warnings.get(pk, ())),
+            position=line.get(jobs[pk].uid) if line and pk in jobs else None,
+            lost=next((troubles[pod.node] for pod in reversed(pods.get(pk, [])) if pod.node in troubles), None),
+            image=found.get(pk),
+            at=at,
+            holding=holding,
+            line=line,
+        )
+        for pk in runs
+    }
+
+
+def is_queued(queued: Queued) -> bool:
+    return not queued.is_true("QuotaReserved") and not queued.is_true("Finished")
+
+
+def _is_of(thing: Job | Pod, owners: Mapping[str, int], runs: Mapping[int, str]) -> bool:
+    return thing.owner in owners and thing.run == runs[owners[thing.owner]]
+
+
+def _warnings(cluster_id: int, jobs: Mapping[int, Job], pods: Mapping[int, list[Pod]]) -> dict[int, list[WarningEvent]]:
+    uids = {job.uid: pk for pk, job in jobs.items()}
+    uids |= {pod.uid: pk for pk, theirs in pods.items() for pod in theirs}
+    found: dict[int, list[WarningEvent]] = {}
+    for warning in mirror.warnings(cluster_id, object_uids=list(uids), limit=1000) if uids else ():
+        found.setdefault(uids[warning.object_uid], []).append(warning)
+    return found
+
+
+def _troubles(cluster_id: int, nodes: set[str]) -> dict[str, NodeTrouble]:
+    """Of those of the nodes that are not ready."""
+    wanted = nodes - {""}
+    if not wanted:
+        return {}
+    rows = select(MirrorNode, "cluster_id = %s AND name = ANY(%s) AND NOT ready", [cluster_id, sorted(wanted)])
+    return {
+        row.name: NodeTrouble(
+            row.name,
+            observed.parse_time(row.record["ready_since"]),
+            row.record["ready_reason"],
+            row.record["ready_message"],
+        )
+        for row in rows
+    }
+
+
+def _images(cluster_id: int, wanted: Mapping[int, AwaitedImage]) -> dict[int, ImagePresence]:
+    """By workload id: the ready nodes of its class that name its image. One query, none when nothing waits for one."""
+    if not wanted:
+        return {}
+    keys = [image_key(image.reference) for image in wanted.values()]
+    labels = [json.dumps(dict(image.node_labels)) for image in wanted.values()]
+    with connection.cursor() as cursor:
+        cursor.execute(_IMAGES, [list(wanted), keys, labels, cluster_id])
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return {pk: ImagePresence(None, frozenset()) for pk in wanted} | {
+        pk: ImagePresence(int(size), frozenset(nodes)) for pk, size, nodes in rows
+    }
+
+
+_IMAGES = f"""
+SELECT wanted.pk, max((node.record -> 'images' ->> wanted.image)::bigint), array_agg(node.name)
+  FROM unnest(%s::bigint[], %s::text[], %s::jsonb[]) AS wanted(pk, image, labels)
+  JOIN {MirrorNode._meta.db_table} node
+    ON node.record -> 'labels' @> wanted.labels AND node.record -> 'images' ? wanted.image
+ WHERE node.cluster_id = %s AND node.ready AND node.schedulable
+ GROUP BY wanted.pk"""

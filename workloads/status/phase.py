@@ -1,0 +1,378 @@
+"""(what is wanted, what was seen) → Status. Nothing of it is stored: it is computed whenever somebody asks.
+
+One Status serves badge, page, stream, API and mail. The words are ui.md's fixed vocabulary, and Unknown: no mirror is
+never "stopped".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from cluster.reads.observed import AsOf, Container, KueueWorkload, Pod
+from workloads.core.observation import (
+    ImagePresence,
+    NodeTrouble,
+    Observation,
+    current_container,
+    main_container,
+    true_since,
+)
+from workloads.status import workers
+from workloads.status.desired_run import DesiredRun
+from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling, termination
+from workloads.status.explain import queue as explain_queue
+from workloads.status.explain.termination import AGAIN, PodTermination
+from workloads.status.explain.types import Explanation
+from workloads.status.types import Phase, Status
+
+# Shorter than this, what is missing is most likely on its way.
+PATIENCE = timedelta(seconds=15)
+# The Job controller makes a pod at once, unless something refuses it, of which it tells.
+POD_PATIENCE = timedelta(minutes=3)
+# An event that was not repeated for longer is over.
+WARNING_LIFE = timedelta(minutes=3)
+SLOW_PULL = timedelta(minutes=5)
+
+
+def status_of(
+    wish: DesiredRun | None,
+    seen: Observation | None,
+    *,
+    now: datetime,
+    as_of: AsOf | None = None,
+    is_deleting: bool = False,
+) -> Status:
+    """`wish` is None for a workload that was declared and never started; `seen` is None while the mirror is unknown.
+
+    `as_of`: how current it is; None: as current as can be.
+    """
+    if wish is None and is_deleting:
+        return Status(Phase.STOPPING, "deleting", "Being deleted.", None)
+    if wish is None:
+        return Status(Phase.STOPPED, "not_started", "Not started yet.", None, actions=("start", "delete"))
+    if wish.ended_at is not None:
+        return _ended(wish, seen)
+    if wish.stop_requested_at is not None or wish.is_deleting:
+        return _stopping(wish, seen)
+    if wish.sent in ("refused", "foreign"):
+        return _refused(wish)
+    if seen is None:
+        return Status(
+            Phase.UNKNOWN,
+            "cluster_not_read",
+            "The portal has not read the cluster yet, so it cannot say how this is doing.",
+            None,
+            actions=("stop",),
+        )
+    if as_of is None or as_of.is_current or as_of.at is None:
+        return _alive(wish, seen, now)
+    if seen.job is None and wish.sent == "applied":
+        return _not_heard(as_of.at, as_of.problem)
+    # What was missing when it was last heard of may be there since.
+    return _alive(wish, seen, min(now, as_of.at))
+
+
+def _not_heard(at: datetime, problem: str) -> Status:
+    found = queue_holds.mirror_outdated(at, problem)
+    return Status(Phase.UNKNOWN, found.reason, found.sentence, at, dict(found.facts), found.actions, found)
+
+
+def _ended(wish: DesiredRun, seen: Observation | None) -> Status:
+    """The words are the Run's, and what it kept of the texts behind them, whether its pod is still there or not."""
+    if wish.is_deleting:
+        return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
+    phase = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(wish.outcome, Phase.FAILED)
+    facts: dict[str, Any] = {} if wish.exit_code is None else {"exit_code": wish.exit_code}
+    if phase is not Phase.FAILED or wish.kept is None:
+        return Status(phase, wish.reason or wish.outcome, wish.message, wish.ended_at, facts, ("start", "delete"))
+    told = wish.kept.told
+    over = {"stop"} if seen is not None and seen.pod is not None else {"stop", "log"}
+    actions = ("start", *(action for action in told.actions if action not in over), "delete")
+    facts |= told.facts
+    return Status(phase, wish.reason, wish.message, wish.ended_at, facts, actions, told)
+
+
+def _stopping(wish: DesiredRun, seen: Observation | None) -> Status:
+    word = "Being deleted" if wish.is_deleting else "Stopping"
+    if seen is None:
+        waits = "the cluster has not confirmed its end yet"
+    elif seen.pods:
+        waits = "its units are given back when its pod has ended"
+    elif seen.queue is not None and seen.queue.is_true("Admitted"):
+        waits = "its units are given back when its job is gone"
+    else:
+        waits = "nothing of it holds units any more"
+    then = " Then it starts again, as it is declared now." if wish.is_followed and not wish.is_deleting else ""
+    return Status(Phase.STOPPING, "stopping", f"{word}; {waits}.{then}", wish.stop_requested_at)
+
+
+def _refused(wish: DesiredRun) -> Status:
+    found = admission.refused_job(wish.sent_text)
+    text = wish.sent_text if wish.sent == "foreign" else found.sentence
+    return Status(Phase.BLOCKED, found.reason, text, wish.sent_at, dict(found.facts), found.actions, found)
+
+
+def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
+    pod = seen.pod
+    if pod is not None and (pod.deleting_since is None or seen.queue is None):
+        return _with_pods(wish, seen, pod, now)
+    if seen.queue is not None and seen.queue.is_true("Admitted") and not seen.queue.is_true("Evicted"):
+        return _without_pod(seen, now) if pod is None else _replacing(seen, pod)
+    if seen.job is None:
+        return _without_job(wish, now)
+    if seen.queue is None:
+        return _without_queue(wish, seen, now)
+    return _queued(wish, seen, seen.queue, now)
+
+
+def _without_job(wish: DesiredRun, now: datetime) -> Status:
+    if wish.sent == "applied" and wish.sent_at is not None and now - wish.sent_at > PATIENCE:
+        text = "Its job is no longer in the cluster; the portal records its end."
+        return Status(Phase.UNKNOWN, "job_gone", text, wish.sent_at, actions=("stop",))
+    if (found := admission.not_created(wish.problem, wish.problem_text, kind=wish.kind)) is not None:
+        facts = dict(found.facts)
+        return Status(Phase.QUEUED, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
+    text = "Asked just now; its job is being created."
+    return Status(Phase.QUEUED, "requested", text, wish.requested_at, actions=("stop",))
+
+
+def _without_queue(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
+    assert seen.job is not None
+    if not seen.job.suspend:
+        text = "Its pod is being created."
+        return Status(Phase.PREPARING, "creating_pod", text, seen.job.created_at, actions=("stop",))
+    if now - seen.job.created_at > PATIENCE:
+        text = "The queue system has not noticed it. Tell the operators: their queue manager may be down."
+        return Status(Phase.BLOCKED, "not_in_queue", text, seen.job.created_at, actions=("stop",))
+    return Status(Phase.QUEUED, "queued", "Handed to the queue.", wish.requested_at, actions=("stop",))
+
+
+def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: datetime) -> Status:
+    """Of what waits for others' units a place in the team's own queue says nothing."""
+    position = seen.position
+    if seen.at is not None and seen.at.is_for_borrowed(wish.class_slug, wish.units * wish.workers):
+        position = None
+    facts: dict[str, Any] = {} if position is None else {"position": position + 1}
+    pending = queue.condition("QuotaReserved")
+    message = pending.message if pending is not None and not pending.is_true else ""
+    size = {"units": wish.units, "workers": wish.workers}
+    found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
+    found = admission.with_numbers(found, wish.asked, seen.at.limits if seen.at else {})
+    by_nodes = nodes.by_nodes(seen.nodes, message, class_name=wish.class_name, workers=wish.workers)
+    found = queue_holds.queue_hold(seen.at, queue, message, now) or by_nodes or found
+    facts |= found.facts
+    if wish.hold and not found.is_final and not queue.is_true("QuotaReserved"):
+        found = explain_queue.class_held(wish.hold, message)
+    interrupted = queue.condition("Preempted")
+    if interrupted is not None and interrupted.is_true and not found.is_final:
+        again = explain_queue.preempted(interrupted.message, interrupted.reason)
+        sentence = f"{again.sentence} {found.sentence}"
+        found = replace(again, sentence=sentence, raw="\n".join(filter(None, (again.raw, found.raw))))
+    if not queue.active:
+        found = queue_holds.deactivated(queue.checks)
+    phase = Phase.BLOCKED if found.is_final else Phase.QUEUED
+    return Status(phase, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
+
+
+def _without_pod(seen: Observation, now: datetime) -> Status:
+    admitted_at = true_since(seen.queue, "Admitted")
+    refused = seen.warning("FailedCreate", kind="Job")
+    if refused is not None and (admitted_at is None or refused.last_at >= admitted_at):
+        found = admission.refused_pod(refused.message)
+    elif admitted_at is None or now - admitted_at < POD_PATIENCE:
+        text = "Units are assigned; its pod is being created."
+        return Status(Phase.PREPARING, "creating_pod", text, admitted_at, actions=("stop",))
+    else:
+        found = queue_holds.no_pod(admitted_at)
+    phase = Phase.BLOCKED if found.is_final or found.reason == "no_pod" else Phase.PREPARING
+    return Status(phase, found.reason, found.sentence, admitted_at, dict(found.facts), found.actions, found)
+
+
+def _with_pods(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
+    if wish.workers == 1:
+        return _with_pod(wish, seen, pod, now)
+    found = dict.fromkeys(range(wish.workers), _without_pod(seen, now))
+    for index, theirs in workers.observation_by_worker(seen).items():
+        if theirs.pod is not None and index in found:
+            found[index] = _with_pod(wish, theirs, theirs.pod, now)
+    return workers.combined_status(found, seen, wish.retries)
+
+
+def _with_pod(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
+    main = main_container(pod)
+    ended_at = main.ended_at if main else None
+    if pod.phase == "Succeeded":
+        return Status(Phase.SUCCEEDED, "completed", "It ended well; the portal records it.", ended_at)
+    if pod.phase == "Failed":
+        return _failed(wish, seen, pod)
+    if pod.deleting_since is not None:
+        return _replacing(seen, pod)
+    if not pod.node:
+        return _unbound(wish, seen, pod, now)
+    if seen.lost is not None:
+        return _on_lost_node(seen.lost, pod)
+    if main is None or main.state != "running":
+        return _on_its_way(wish, seen, pod, now)
+    facts = _facts(seen, pod)
+    if wish.kind != "notebook":
+        text = f"Runs on {pod.node}. {workers.retry_note(seen.pods, wish.retries)}".rstrip()
+        return Status(Phase.RUNNING, "running", text, main.since, facts, ("stop",))
+    if pod.is_ready and wish.ready_at is not None:
+        return Status(Phase.READY, "ready", f"Ready on {pod.node}.", true_since(pod, "Ready"), facts, ("open", "stop"))
+    if pod.is_ready:
+        # The gateway lets people in by the run's own record, which the worker writes in a moment.
+        text = "JupyterLab answers; it opens in a moment."
+    else:
+        text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab does not answer at the moment."
+    return Status(Phase.STARTING, "starting", text, main.since, facts, ("stop",))
+
+
+def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
+    """`attempts`: how many pods its Job has made, where that is more than one."""
+    facts: dict[str, Any] = {"node": pod.node} if pod.node else {}
+    return facts if len(seen.pods) < 2 else {**facts, "attempts": len(seen.pods)}
+
+
+# ---- a pod that ended, or is taken away ------------------------------------------------------------------------------
+
+
+def pod_termination(pod: Pod) -> PodTermination:
+    """What is said of its end, by whoever ended it."""
+    last = _last_container(pod)
+    target = pod.condition("DisruptionTarget")
+    is_disrupted = target is not None and target.is_true
+    return PodTermination(
+        node=pod.node,
+        pod_reason=pod.reason,
+        pod_message=pod.message,
+        disruption=target.reason if target and is_disrupted else "",
+        disruption_message=target.message if target and is_disrupted else "",
+        container=last.name if last else "",
+        state_reason=last.reason if last else "",
+        message=last.message if last else "",
+        exit_code=last.exit_code if last else None,
+        memory=pod.requests.get("memory"),
+    )
+
+
+def _last_container(pod: Pod) -> Container | None:
+    """The one that ended the pod: a failed one before the working one, else that."""
+    failed = next((one for one in pod.init_containers if one.exit_code), None)
+    return failed or main_container(pod)
+
+
+def termination_explanation(pod: Pod) -> Explanation:
+    return termination.explain_termination(pod_termination(pod))
+
+
+def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
+    """A disruption, a refusal of the kubelet, or a crash of what may be tried again, until its Job has had enough."""
+    told = termination_explanation(pod)
+    last = _last_container(pod)
+    at = last.ended_at if last else None
+    gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
+    tried = workers.retry_note(seen.pods, wish.retries)
+    if gave_up or not (pod_termination(pod).comes_back or tried):
+        return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
+    return _again(seen, pod, told, at, f"Next: {tried}" if tried else AGAIN)
+
+
+def _again(seen: Observation, pod: Pod, told: Explanation, at: datetime | None, then: str = AGAIN) -> Status:
+    found = replace(told, sentence=f"{told.sentence} {then}")
+    facts = {**found.facts, **_facts(seen, pod)}
+    return Status(Phase.PREPARING, found.reason, found.sentence, at, facts, found.actions, found)
+
+
+def _replacing(seen: Observation, pod: Pod) -> Status:
+    """Admitted, but its pod is on its way out. On a node that is silent nobody confirms its end."""
+    told = termination_explanation(pod)
+    if seen.lost is not None and seen.lost.is_silent:
+        text = (
+            f"Kubernetes gave up its node {pod.node}, which is not heard of any more; another pod can only start when "
+            "the node answers again or is taken out of the cluster."
+        )
+        lost = Explanation("node_given_up", text, "Tell the operators.", told.raw, told.raw_from)
+        return Status(Phase.UNKNOWN, lost.reason, text, pod.deleting_since, _facts(seen, pod), lost.actions, lost)
+    if pod_termination(pod).disruption:
+        return _again(seen, pod, told, pod.deleting_since)
+    text = "Its pod is ending; another one takes its place when it is gone."
+    return Status(Phase.PREPARING, "replacing_pod", text, pod.deleting_since, actions=("stop",))
+
+
+def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
+    raw = f"{lost.reason}: {lost.message}" if lost.message else lost.reason
+    if lost.is_silent:
+        text = f"Its node {pod.node} is not heard of any more; how it does there is not known."
+        remedy = (
+            "After 5 minutes Kubernetes gives the node up. It goes on, or starts elsewhere, when the node answers again"
+            " or is taken out of the cluster. Tell the operators if it takes long."
+        )
+        found = Explanation("node_lost", text, remedy, raw, "the node controller")
+    else:
+        text = f"Its node {pod.node} is not ready{f': {lost.message}' if lost.message else ''}."
+        found = Explanation("node_not_ready", text, "Tell the operators if it stays.", raw, "the kubelet")
+    return Status(Phase.UNKNOWN, found.reason, text, lost.since, {"node": pod.node}, found.actions, found)
+
+
+# ---- a pod that does not run yet -------------------------------------------------------------------------------------
+
+
+def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
+    scheduled = pod.condition("PodScheduled")
+    if scheduled is None or scheduled.is_true or scheduled.reason != "Unschedulable":
+        return Status(Phase.PREPARING, "placing", "A node is being chosen.", pod.created_at, actions=("stop",))
+    found = scheduling.unschedulable(scheduled.message)
+    found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
+    phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
+    at = scheduled.since or pod.created_at
+    return Status(phase, found.reason, found.sentence, at, dict(found.facts), found.actions, found)
+
+
+def _on_its_way(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
+    bound_at = true_since(pod, "PodScheduled") or pod.created_at
+    facts = _facts(seen, pod)
+    if (found := _hindrance(wish, seen, pod, now - bound_at, now)) is not None:
+        facts |= found.facts
+        return Status(Phase.BLOCKED, found.reason, found.sentence, bound_at, facts, found.actions, found)
+    current = current_container(pod)
+    if current is not None and current.state == "running":
+        text = f"On {pod.node}: cloning its repository."
+        return Status(Phase.PREPARING, "cloning", text, current.since, facts, ("stop", "log"))
+    is_there = true_since(pod, "PodReadyToStartContainers")
+    has_image = any(one.exit_code == 0 for one in pod.init_containers)
+    if is_there is not None and current is not None and not current.message and not has_image:
+        return _pulling(pod, is_there, seen.image, facts, now)
+    text = f"On {pod.node}: fetching its image and setting it up."
+    if current is not None and current.message and current.reason != "CreateContainerConfigError":
+        text = f"On {pod.node}. {current.message}"
+    return Status(Phase.PREPARING, "preparing", text, bound_at, facts, ("stop",))
+
+
+def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, now: datetime) -> Explanation | None:
+    current = current_container(pod)
+    if current is not None and current.state == "waiting":
+        found = container_start.waiting_container(
+            current.reason, current.message, image=wish.image, node=pod.node, sign_in=wish.sign_in
+        )
+        if found is not None and found.reason == "secret_missing" and wish.sealed is not None:
+            return container_start.secrets_unreadable(wish.sealed, node=pod.node)
+        # The Secret follows its Job within moments.
+        if found is not None and (found.reason != "secret_missing" or age > PATIENCE):
+            return found
+    warning = seen.warning("FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox", kind="Pod")
+    is_there = true_since(pod, "PodReadyToStartContainers") is not None
+    if warning is None or is_there or now - warning.last_at > WARNING_LIFE or age < PATIENCE:
+        return None
+    return container_start.not_set_up(warning.reason, warning.message, node=pod.node)
+
+
+def _pulling(pod: Pod, since_: datetime, image: ImagePresence | None, facts: dict[str, Any], now: datetime) -> Status:
+    """Volumes and network are there and no container is: a node is fetching the image then."""
+    if now - since_ <= SLOW_PULL:
+        text = f"On {pod.node}: fetching its image."
+        return Status(Phase.PREPARING, "pulling", text, since_, facts, ("stop",))
+    found = container_start.slow_pull(pod.node, since_, SLOW_PULL, image)
+    facts = {**facts, **found.facts}
+    return Status(Phase.PREPARING, found.reason, found.sentence, since_, facts, found.actions, found)

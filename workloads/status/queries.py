@@ -1,0 +1,177 @@
+"""Reads about workloads: facts for policy, and one frozen row for page, stream and API alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from django.utils import timezone
+
+from catalog.classes import life_cycle
+from catalog.models import GpuClass
+from cluster.manifests import names
+from cluster.models import AppliedObject, Cluster
+from cluster.reads import queries as mirror
+from cluster.reads.observed import AsOf
+from portal.core.due import table_label
+from portal.core.sql import select
+from tenants.grants.queries import GrantedUnits, granted_units
+from workloads.core.observation import Observation
+from workloads.core.queries import job_name
+from workloads.core.queries import team as team
+from workloads.core.workload_sql import last_runs
+from workloads.interruption.queries import ActiveRun, exposures, interruptions
+from workloads.models import Run, Workload
+from workloads.status import failure_record, progress
+from workloads.status.desired_run import DesiredRun
+from workloads.status.estimates.queries import estimates_of
+from workloads.status.explain import unexplained
+from workloads.status.explain.container_start import RegistryAccess, UnreadableSecrets
+from workloads.status.observations.node_capacity import with_nodes
+from workloads.status.observations.queries import AwaitedImage, observe
+from workloads.status.observations.wait_conditions import has_reached as has_reached
+from workloads.status.phase import status_of
+from workloads.status.workload_row import WorkloadRow
+
+# What says whether work goes on; where it stands in the queue is in Kueue's own kind.
+WORKLOAD_KINDS = ("Job", "Pod")
+
+
+def status_kinds(cluster: Cluster) -> tuple[str, ...]:
+    """What the state of work is told from. Without Kueue its kind is not followed."""
+    return (*WORKLOAD_KINDS, "Workload") if cluster.queue_system == Cluster.QueueSystem.KUEUE else WORKLOAD_KINDS
+
+
+# ---- facts for policy ----------------------------------------------------------------------------------------------
+
+
+# ---- what is shown -------------------------------------------------------------------------------------------------
+
+
+def workload_rows(
+    workloads: Iterable[Workload], as_of: AsOf | None = None, own: GrantedUnits | None = None
+) -> list[WorkloadRow]:
+    """Status of each, all of one namespace, whatever their number, in eight queries: one more when a run has a class
+    that no workload is declared with any more, when one is on a node, when one has a place in the queue, when one waits
+    for its image or for a node, and when one was interrupted; one more when one waits for units, three when others that
+    are not among them do or hold some. They come `with_names`. `as_of`, `own`: how current the mirror was and what the
+    team is granted, where that was read already.
+    """
+    found = list(workloads)
+    if not found:
+        return []
+    runs = last_runs(found)
+    classes = _classes_of_runs(found, runs)
+    run_names = {workload.pk: _run_name(workload, runs.get(workload.pk)) for workload in found}
+    sent, signs_in = _sent(run_names)
+    now = timezone.now()
+    namespace = found[0].namespace
+    as_of = as_of or mirror.as_of(namespace.cluster_id, *status_kinds(namespace.cluster))
+    images = {pk: AwaitedImage.of(run) for pk, run in runs.items() if not run.started_at and not run.ended_at}
+    seen = with_nodes(namespace.cluster_id, observe(namespace, run_names, images), runs) if as_of.is_known else None
+    shown = []
+    alive: list[ActiveRun] = []
+    for workload in found:
+        run = runs.get(workload.pk)
+        gpu_class = classes.get(run.spec["gpu_class"], workload.gpu_class) if run else workload.gpu_class
+        wish = desired_run(workload, run, gpu_class, sent.get(workload.pk), signs_in=workload.pk in signs_in)
+        theirs = None if seen is None else seen.get(workload.pk, Observation())
+        told = status_of(wish, theirs, now=now, as_of=as_of, is_deleting=workload.delete_requested_at is not None)
+        if run is not None:
+            unexplained.count_unexplained(told.explained, run_id=run.pk)
+            if theirs is not None and run.ended_at is None:
+                alive.append(ActiveRun(run, gpu_class, theirs))
+        pod = theirs.pod if theirs else None
+        pods = theirs.pods if theirs else ()
+        shown.append(
+            WorkloadRow(workload, run, gpu_class, told, progress.progress_steps(wish, theirs, told), pod, as_of, pods)
+        )
+    if not alive:
+        return shown
+    own = own or granted_units(namespace.tenant_id, now)
+    starts = estimates_of(namespace, shown, own, alive)
+    may_be, was = exposures(namespace, alive, own), interruptions(alive)
+    return [
+        replace(
+            row,
+            estimate=starts.get(row.workload.pk),
+            exposure=may_be.get(row.run.pk) if row.run else None,
+            interrupted=was.get(row.run.pk) if row.run else None,
+        )
+        for row in shown
+    ]
+
+
+def _classes_of_runs(workloads: Iterable[Workload], runs: Mapping[int, Run]) -> dict[str, GpuClass]:
+    """By slug. A query only when some run has a class that no workload is declared with any more."""
+    found = {workload.gpu_class.slug: workload.gpu_class for workload in workloads}
+    missing = {run.spec["gpu_class"] for run in runs.values()} - found.keys()
+    if missing:
+        cluster_id = next(iter(found.values())).cluster_id
+        found |= {one.slug: one for one in GpuClass.objects.filter(cluster_id=cluster_id, slug__in=missing)}
+    return found
+
+
+def desired_run(
+    workload: Workload, run: Run | None, gpu_class: GpuClass, sent: AppliedObject | None, *, signs_in: bool
+) -> DesiredRun | None:
+    if run is None:
+        return None
+    registry = run.spec.get("registry")
+    return DesiredRun(
+        kind=workload.kind,
+        class_name=gpu_class.name,
+        class_slug=run.spec["gpu_class"],
+        units=run.spec["units"],
+        image=run.spec["image"],
+        number=run.number,
+        requested_at=run.requested_at,
+        is_deleting=workload.delete_requested_at is not None,
+        has_volume=bool(run.spec["claim"]),
+        has_repository=bool(run.spec.get("repository")),
+        sign_in=RegistryAccess(registry, signs_in) if registry else None,
+        sent=sent.result if sent else "",
+        sent_at=sent.sent_at if sent else None,
+        sent_text=sent.text if sent else "",
+        problem=workload.error_code,
+        problem_text=workload.error_text,
+        sealed=UnreadableSecrets.of(workload.error_code, workload.error_text, run.spec.get("secrets", ())),
+        hold=life_cycle.hold_sentence(gpu_class, now=timezone.now()),
+        stop_requested_at=run.stop_requested_at,
+        is_followed=run.next_wanted_by_id is not None,
+        admitted_at=run.admitted_at,
+        started_at=run.started_at,
+        ready_at=run.ready_at,
+        ended_at=run.ended_at,
+        outcome=run.outcome,
+        reason=run.reason,
+        message=run.message,
+        exit_code=run.exit_code,
+        preemptions=run.preemptions,
+        kept=failure_record.failure_record_from_json(run.kept),
+        asked={"cpu": str(run.spec["cpu"]), "memory": f"{run.spec['memory_gib']}Gi"},
+        workers=run.workers,
+        retries=run.spec.get("retries", 0),
+    )
+
+
+def _run_name(workload: Workload, run: Run | None) -> str:
+    return job_name(workload, run) if run else ""
+
+
+def _sent(runs: Mapping[int, str]) -> tuple[dict[int, AppliedObject], set[int]]:
+    """By workload id: what became of the Job of its run of that name; Jobs of earlier runs may still be kept. And the
+    ids of those whose pod can sign in to its registry. One query.
+    """
+    owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}
+    pulls = [names.image_pull_secret_name(name) for name in runs.values() if name]
+    found = select(
+        AppliedObject,
+        "owner = ANY(%s) AND (kind = 'Job' OR kind = 'Secret' AND name = ANY(%s) AND result = %s)",
+        [list(owners), pulls, AppliedObject.Result.APPLIED],
+    )
+    jobs = {owners[row.owner]: row for row in found if row.kind == "Job" and row.name == runs[owners[row.owner]]}
+    return jobs, {owners[row.owner] for row in found if row.kind == "Secret"}
+
+
+# ---- for the doors process -------------------------------------------------------------------------------------------

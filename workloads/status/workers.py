@@ -1,0 +1,140 @@
+"""The workers of one run, by their pods: which is which, how many are ready, and what is said of them together. Pure.
+
+A worker is the pod of one index of an Indexed Job, or the one pod of any other; it may be tried several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from cluster.manifests.workers import COMPLETION_INDEX
+from cluster.reads.observed import Pod
+from portal.ui.text import ordinal
+from workloads.core.observation import Observation, running_since, true_since
+
+if TYPE_CHECKING:
+    from workloads.status.types import Status
+
+_AT_WORK = ("running", "ready", "succeeded")
+# Of the statuses of workers, which is the run's: the first of these that one of them has.
+_WORST = ("failed", "blocked", "unknown", "stopping", "queued", "preparing", "starting", *_AT_WORK)
+
+
+def index_of(pod: Pod) -> int:
+    text = pod.labels.get(COMPLETION_INDEX, "")
+    return int(text) if text.isdigit() else 0
+
+
+def by_worker(pods: Iterable[Pod]) -> dict[int, tuple[Pod, ...]]:
+    """By index, each oldest first."""
+    found: dict[int, list[Pod]] = {}
+    for pod in pods:
+        found.setdefault(index_of(pod), []).append(pod)
+    return {index: tuple(theirs) for index, theirs in sorted(found.items())}
+
+
+def current_pods(pods: Iterable[Pod]) -> dict[int, Pod]:
+    """By index, the one that matters: the newest that is not on its way out, else the newest."""
+    parts = {index: Observation(pods=theirs).pod for index, theirs in by_worker(pods).items()}
+    return {index: pod for index, pod in parts.items() if pod is not None}
+
+
+def observation_by_worker(seen: Observation) -> dict[int, Observation]:
+    """By index: what was seen of each worker alone. What is said of the Job is said of all."""
+    return {
+        index: replace(
+            seen,
+            pods=pods,
+            warnings=tuple(
+                one
+                for one in seen.warnings
+                if one.object_kind != "Pod" or one.object_name in {pod.name for pod in pods}
+            ),
+            lost=seen.lost if seen.lost and seen.lost.name in {pod.node for pod in pods} else None,
+        )
+        for index, pods in by_worker(seen.pods).items()
+    }
+
+
+def slowest_pod(pods: Iterable[Pod]) -> Pod | None:
+    """The pod that has come least far; of one worker, its current one."""
+    return min(current_pods(pods).values(), key=_way, default=None)
+
+
+def _way(pod: Pod) -> int:
+    if pod.phase == "Failed":
+        return 0
+    if not pod.node:
+        return 1
+    return 4 if pod.is_over or pod.is_ready else 3 if running_since(pod) else 2
+
+
+def ready_count(pods: Iterable[Pod]) -> int:
+    """How many are ready now; what ended well was."""
+    return sum(pod.is_ready or pod.phase == "Succeeded" for pod in current_pods(pods).values())
+
+
+def all_ready_since(pods: Iterable[Pod], workers: int) -> datetime | None:
+    """None while one of them is not."""
+    moments = [true_since(pod, "Ready") for pod in current_pods(pods).values()]
+    known = [at for at in moments if at is not None]
+    return max(known) if len(known) >= workers else None
+
+
+def crash_count(pods: Iterable[Pod]) -> int:
+    """Of one worker: pods that failed by themselves, or that a node refused. The cluster's own doing is not counted."""
+    return sum(pod.phase == "Failed" and not pod.is_true("DisruptionTarget") for pod in pods)
+
+
+def failed_pod(pods: Iterable[Pod]) -> Pod | None:
+    """By whose end the run failed. Workers that are taken down with it fail too, later and by order."""
+    worst: tuple[int, float, Pod] | None = None
+    for theirs in by_worker(pods).values():
+        failed = [pod for pod in theirs if pod.phase == "Failed"]
+        own = [pod for pod in failed if pod.deleting_since is None] or failed
+        if not own:
+            continue
+        ended = max((one.ended_at for one in own[-1].containers if one.ended_at), default=None)
+        found = (len(own) if own[-1].deleting_since is None else 0, -(ended.timestamp() if ended else 0.0), own[-1])
+        if worst is None or found[:2] > worst[:2]:
+            worst = found
+    return worst[2] if worst else None
+
+
+def retry_note(pods: Iterable[Pod], retries: int) -> str:
+    """Of one worker; "" for the first try, and where a crash would have been the end."""
+    done = crash_count(pods)
+    return f"{ordinal(done + 1)} try of {retries + 1}." if retries and 0 < done <= retries else ""
+
+
+def default_log_worker(pods: Iterable[Pod]) -> int:
+    """Whose log is shown where nobody said whose."""
+    pods = tuple(pods)
+    found = failed_pod(pods) if len(by_worker(pods)) > 1 else next(iter(pods), None)
+    return index_of(found) if found is not None else min(by_worker(pods), default=0)
+
+
+def combined_status(statuses: Mapping[int, Status], seen: Observation, retries: int) -> Status:
+    """Of all workers: how many are ready, and which one it hangs on."""
+    workers, count = len(statuses), ready_count(seen.pods)
+    index, worst = min(statuses.items(), key=lambda one: (_WORST.index(str(one[1].phase)), one[0]))
+    facts: dict[str, Any] = {"workers": workers, "ready": count}
+    guilty = failed_pod(seen.pods)
+    if str(worst.phase) == "failed" and guilty is not None:
+        index, worst = index_of(guilty), statuses.get(index_of(guilty), worst)
+    if str(worst.phase) in _AT_WORK:
+        done = sum(str(one.phase) == "succeeded" for one in statuses.values())
+        text = f"{count} of {workers} ready." if not done else f"{done} of {workers} ended well, the others go on."
+        if done == workers:
+            text = f"All {workers} workers ended well; the portal records it."
+        again = {number: retry_note(pods, retries) for number, pods in by_worker(seen.pods).items()}
+        text = " ".join([text, *(f"Worker {number}: {tried}" for number, tried in again.items() if tried)])
+        at = max((one.since for one in statuses.values() if one.since is not None), default=None)
+        return replace(worst, sentence=text, since=at, facts=facts)
+    more = sum(one.reason == worst.reason for one in statuses.values()) - 1
+    text = f"{count} of {workers} ready. Worker {index}{f' and {more} more' if more else ''}: {worst.sentence}"
+    explained = replace(worst.explained, sentence=text) if worst.explained else None
+    return replace(worst, sentence=text, explained=explained, facts={**worst.facts, **facts, "worker": index})

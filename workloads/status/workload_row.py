@@ -1,0 +1,51 @@
+"""A workload with the status, start estimate and exposure of its current run: what list, page, stream and API show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from catalog.models import GpuClass
+from cluster.reads.observed import AsOf, Pod
+from workloads.interruption.exposure import Exposure
+from workloads.interruption.preemption import Interruption
+from workloads.models import Run, Workload
+from workloads.status import progress
+from workloads.status.estimates.estimate import EstimateOutcome
+from workloads.status.types import QUEUED_PHASES, Status
+
+
+@dataclass(frozen=True)
+class WorkloadRow:
+    """A workload with its current run's status: what list, page, stream and API show.
+
+    `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
+    `as_of`: how current the mirror was when this was read. `estimate`: of what waits for a start. `exposure`: how what
+    is not over may be interrupted, None while nobody knows; `interrupted`: how it was last.
+    """
+
+    workload: Workload
+    run: Run | None
+    gpu_class: GpuClass
+    status: Status
+    steps: tuple[progress.ProgressStep, ...]
+    pod: Pod | None
+    as_of: AsOf
+    pods: tuple[Pod, ...] = ()
+    estimate: EstimateOutcome | None = None
+    exposure: Exposure | None = None
+    interrupted: Interruption | None = None
+
+    @property
+    def is_in_line(self) -> bool:
+        """It waits for a place. What is blocked on a node has its place; what was put back has none, though its pod may
+        still be on its way out.
+        """
+        pod = self.pod
+        stays = pod is not None and pod.is_on_a_node and pod.deleting_since is None
+        return self.status.phase in QUEUED_PHASES and not stays
+
+    @property
+    def units_on_nodes(self) -> int:
+        """Of its pods that are bound to a node and not over, those on their way out included."""
+        bound = sum(pod.is_on_a_node for pod in self.pods)
+        return bound * self.run.units_each if self.run else 0

@@ -1,0 +1,1 @@
+"""Volumes of a team, and what they take of its storage."""

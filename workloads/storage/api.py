@@ -1,0 +1,118 @@
+"""/api/v1/volumes: a team's volumes; have one deleted, or keep it after all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django_filters.filters import ChoiceFilter
+from django_filters.rest_framework.filterset import FilterSet
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.core.actor import Actor
+from accounts.core.request_actor import actor
+from accounts.models import Scope
+from accounts.rest.strict.serializers import takes_no_fields
+from workloads.core import queries
+from workloads.core.parameters import TENANT_PARAMETER, requested_tenant
+from workloads.models import Volume
+from workloads.storage import actions as storage_actions
+from workloads.storage.queries import undeleted, volume_rows
+
+
+class HolderSerializer(serializers.Serializer[Any]):
+    workload = serializers.CharField()
+    person = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
+class TeamVolumeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    size_gib = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    state = serializers.CharField(help_text="bound, pending, lost, missing, refused, unmade or unknown.")
+    message = serializers.CharField(source="said", allow_blank=True, help_text="What the state means.")
+    used_by = HolderSerializer(source="holder", allow_null=True, help_text="The run that has it now, or waits with it.")
+    deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody asked to delete it.")
+
+
+class VolumeFilter(FilterSet):
+    deleting = ChoiceFilter(
+        choices=[("true", "true"), ("false", "false")], help_text="Whether somebody asked to delete it."
+    )
+
+    class Meta:
+        model = Volume
+        fields: tuple[str, ...] = ()
+
+    def filter_queryset(self, queryset: QuerySet[Volume]) -> QuerySet[Volume]:
+        asked = self.form.cleaned_data["deleting"]
+        return queryset.filter(delete_requested_at__isnull=asked == "false") if asked else queryset
+
+
+class Volumes(generics.GenericAPIView[Volume]):
+    required_scope = Scope.READ
+    query = (TENANT_PARAMETER,)
+    serializer_class = TeamVolumeSerializer
+    filterset_class = VolumeFilter
+    keyset = ("name", "id")
+    queryset = Volume.objects.none()  # for the schema
+
+    @extend_schema(
+        operation_id="volumes_list",
+        summary="Volumes of a team, by name",
+        responses=TeamVolumeSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        by = actor(request)
+        namespace, team = queries.team(by, requested_tenant(request, by))
+        page = self.paginate_queryset(self.filter_queryset(undeleted(namespace))) or []
+        named = undeleted(namespace).filter(pk__in=[one.pk for one in page])
+        rows, _as_of = volume_rows(by, namespace, team, named)
+        return self.get_paginated_response(TeamVolumeSerializer(rows, many=True).data)
+
+
+class VolumeDelete(APIView):
+    required_scope = Scope.LAUNCH
+    query = (TENANT_PARAMETER,)
+
+    @extend_schema(
+        operation_id="volumes_delete",
+        summary="Have a volume deleted when its grace of 24 hours is over",
+        request=None,
+        responses=TeamVolumeSerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = requested_tenant(request, by)
+        storage_actions.request_delete(tenant, name, by=by)
+        return _answer(by, tenant, name)
+
+
+class VolumeKeep(APIView):
+    required_scope = Scope.LAUNCH
+    query = (TENANT_PARAMETER,)
+
+    @extend_schema(
+        operation_id="volumes_keep",
+        summary="Keep a volume that was to be deleted",
+        request=None,
+        responses=TeamVolumeSerializer,
+    )
+    @takes_no_fields
+    def post(self, request: Request, name: str) -> Response:
+        by = actor(request)
+        tenant = requested_tenant(request, by)
+        storage_actions.cancel_delete(tenant, name, by=by)
+        return _answer(by, tenant, name)
+
+
+def _answer(by: Actor, tenant: str, name: str) -> Response:
+    namespace, team = queries.team(by, tenant)
+    [row], _as_of = volume_rows(by, namespace, team, undeleted(namespace).filter(name=name))
+    return Response(TeamVolumeSerializer(row).data)

@@ -1,0 +1,199 @@
+"""The volumes of a team: who uses each now, what the cluster shows of it, and what this person may do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from accounts.core.actor import Actor
+from catalog.classes.capacity.queries import GIB
+from catalog.models import GpuClass
+from cluster.models import AppliedObject
+from cluster.reads import queries as mirror
+from cluster.reads import queries as read_queries
+from cluster.reads.observed import AsOf, GenericObject
+from portal.core.due import owner_label
+from portal.core.errors import Refusal
+from tenants.grants.queries import units_in_force
+from tenants.models import Namespace
+from workloads.core import policy
+from workloads.models import Run, Volume, Workload
+from workloads.storage import policy as storage_policy
+from workloads.storage.policy import GRACE, StorageFacts, VolumeFacts, VolumeHolder
+
+CLAIM = "PersistentVolumeClaim"
+
+
+@dataclass(frozen=True)
+class VolumeRow:
+    """`state`: bound, pending, lost, missing, refused, unmade or unknown; `said`: what that means, "" where the word
+    says it all. `deletes_at`: None while nobody asked for it.
+    """
+
+    pk: int
+    name: str
+    size_gib: int
+    created_at: datetime
+    state: str
+    said: str
+    holder: VolumeHolder | None
+    deletes_at: datetime | None
+    may_delete: Refusal | None
+    may_keep: Refusal | None
+    may_take: Refusal | None
+
+
+def deletes_at(volume: Volume) -> datetime | None:
+    asked = volume.delete_requested_at
+    return asked + GRACE if asked is not None else None
+
+
+def undeleted(namespace: Namespace) -> QuerySet[Volume]:
+    return Volume.objects.filter(namespace=namespace, gone_at=None).order_by("name")
+
+
+def holders(namespace_id: int, *, name: str = "") -> dict[str, VolumeHolder]:
+    """By the volume's name; of that one, or of all. One query."""
+    alive = Run.objects.filter(workload__namespace_id=namespace_id, ended_at=None).exclude(spec__claim="")
+    if name:
+        alive = alive.filter(spec__claim=name)
+    rows = alive.select_related("workload", "requested_by").order_by("requested_at")
+    found: dict[str, VolumeHolder] = {}
+    for run in rows:
+        holder = VolumeHolder(run.workload.name, run.requested_by.name, run.requested_at)
+        found.setdefault(run.spec["claim"], holder)
+    return found
+
+
+def volume_facts(volume: Volume) -> VolumeFacts:
+    """Of one, without what depends on a person. One query."""
+    holder = holders(volume.namespace_id, name=volume.name).get(volume.name)
+    return VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, holder)
+
+
+def attach_refusal(volume: Volume | None) -> Refusal | None:
+    """For a run that would begin now. No query without a volume, else one."""
+    return None if volume is None else storage_policy.may_mount(volume_facts(volume))
+
+
+def volume_refusal(namespace: Namespace, name: str, size_gib: int, *, instead_of: str = "") -> Refusal | None:
+    """For a run that would begin now, with a volume of that name, or a new one of that size; `instead_of`: the workload
+    whose own run ends before. Two queries, three for a new one.
+    """
+    known = undeleted(namespace).filter(name=name).first()
+    if known is None:
+        return storage_policy.may_create(storage_facts(namespace), size_gib)
+    found = volume_facts(known)
+    is_own = found.holder is not None and found.holder.workload == instead_of
+    return storage_policy.may_mount(replace(found, holder=None) if is_own else found)
+
+
+def with_ownership(rows: QuerySet[Volume], by: Actor) -> QuerySet[Volume]:
+    """With `is_own`: the actor alone ever launched something with it."""
+    uses = Workload.objects.filter(volume=OuterRef("pk"))
+    mine = uses.filter(created_by_id=by.user_id or 0)
+    others = uses.exclude(created_by_id=by.user_id or 0)
+    return rows.annotate(is_own=Exists(mine) & ~Exists(others))
+
+
+def is_own(volume: Volume, by: Actor) -> bool:
+    row: Any = with_ownership(Volume.objects.filter(pk=volume.pk), by).get()
+    return bool(row.is_own)
+
+
+def volume_rows(
+    by: Actor, namespace: Namespace, team: policy.TeamFacts, wanted: QuerySet[Volume] | None = None
+) -> tuple[list[VolumeRow], AsOf]:
+    """By name; all that are there, or those. Five queries, however many."""
+    rows: list[Any] = list(with_ownership(undeleted(namespace) if wanted is None else wanted, by))
+    as_of = mirror.as_of(namespace.cluster_id, CLAIM)
+    seen = {one.name: one for one in mirror.objects(namespace.cluster_id, kind=CLAIM, namespace=namespace.name)}
+    sent = _sent(namespace, rows)
+    users, now = holders(namespace.pk), timezone.now()
+    found = []
+    for row in rows:
+        one = VolumeFacts(row.name, deletes_at(row), False, users.get(row.name), row.is_own)
+        state, said = _state(row, seen.get(row.name), sent.get(owner_label(row)), as_of)
+        found.append(
+            VolumeRow(
+                pk=row.pk,
+                name=row.name,
+                size_gib=row.size_gib,
+                created_at=row.created_at,
+                state=state,
+                said=said,
+                holder=one.holder,
+                deletes_at=one.deletes_at,
+                may_delete=storage_policy.may_delete(by, team, one),
+                may_keep=storage_policy.may_keep(by, team, one, now),
+                may_take=storage_policy.may_mount(one),
+            )
+        )
+    return found, as_of
+
+
+def _sent(namespace: Namespace, rows: Iterable[Volume]) -> dict[str, AppliedObject]:
+    owners = [owner_label(row) for row in rows]
+    found = AppliedObject.objects.filter(cluster_id=namespace.cluster_id, kind=CLAIM, owner__in=owners)
+    return {one.owner: one for one in found}
+
+
+def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | None, as_of: AsOf) -> tuple[str, str]:
+    if sent is not None and sent.result in (AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN):
+        return "refused", f"The cluster refused it: {sent.text}"
+    if as_of.at is None:
+        return "unknown", "The cluster was not read yet."
+    if claim is not None:
+        phase = str(claim.record["phase"]).lower()
+        said = {
+            "pending": "The storage has not provided it yet; some storage waits for the first pod.",
+            "lost": "The storage behind it is gone, and what was on it. Tell the operators.",
+        }
+        return (phase, said.get(phase, "")) if phase in ("bound", "pending", "lost") else ("pending", "")
+    if sent is None:
+        return "unmade", "It is made when the first run with it begins."
+    if sent.sent_at >= as_of.at:
+        return "pending", "It was just asked for."
+    return "missing", (
+        "Its claim was deleted in the cluster, not by the portal, and what was on it with it. What starts with it "
+        "waits in vain; delete it here to use its name again."
+    )
+
+
+def volume_of_run(workload: Workload, claim: str) -> Volume | None:
+    """What the run was started with: the workload may have been declared with another volume since. A query where it
+    was.
+    """
+    if workload.volume is not None and workload.volume.name == claim:
+        return workload.volume
+    rows = Volume.objects.filter(namespace=workload.namespace, name=claim, delete_requested_at=None)
+    return rows.first()
+
+
+def storage_facts(namespace: Namespace) -> StorageFacts | None:
+    """None where the cluster offers no storage class. One query then, else five."""
+    classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id, interface=GpuClass.Interface.STORAGE)
+    # The ResourceQuota counts one that is retired too; of these nothing is granted any more.
+    found = list(classes.exclude(life_cycle=GpuClass.LifeCycle.DRAFT))
+    if not found:
+        return None
+    in_force = units_in_force(namespace.tenant_id, timezone.now())
+    open_one = next((one for one in found if one.life_cycle != GpuClass.LifeCycle.RETIRED), found[0])
+    granted = sum(in_force.get(one.pk, 0) for one in found)
+    return StorageFacts(open_one.slug, open_one.name, granted, _used(namespace))
+
+
+def _used(namespace: Namespace) -> int | None:
+    """Claims in the cluster, whoever made them, and volumes that were asked for and are not there yet."""
+    if not read_queries.is_known(namespace.cluster_id, "PersistentVolumeClaim"):
+        return None
+    claims = read_queries.objects(namespace.cluster_id, kind="PersistentVolumeClaim", namespace=namespace.name)
+    there = {one.name for one in claims}
+    volumes = Volume.objects.filter(namespace=namespace, delete_requested_at=None).values_list("name", "size_gib")
+    coming = sum(size for name, size in volumes if name not in there)
+    return -(-sum(int(one.record["asked_bytes"]) for one in claims) // GIB) + coming
