@@ -19,11 +19,12 @@ from cluster.client.kube import Kube
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from tenants.models import Membership, Namespace, Tenant
-from tests import contract, make
-from tests.economy import economy
 from tests.plugin import SERVICES_VARIABLE, read_services
-from tests.sessions import sign_cookies
-from tests.waiting import wait_until
+from tests.support.economy import economy
+from tests.support.http import contract
+from tests.support.http.sessions import sign_cookies
+from tests.support.rows import make
+from tests.support.waiting import wait_until
 
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"

@@ -33,8 +33,7 @@ from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
 from tenants.onboarding.team_requests import actions as team_request_actions
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
-from tests import make
-from tests.workloads import running
+from tests.support.rows import make, running
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.lifetime.idle import reconcile as idle_reconcile

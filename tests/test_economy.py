@@ -12,10 +12,10 @@ from django.test import TransactionTestCase
 from psycopg.errors import DeadlockDetected
 
 from accounts.models import User
-from tests import make
-from tests.economy import _empty_tables
 from tests.plugin import process_environment
-from tests.waiting import wait_until
+from tests.support.economy import _empty_tables
+from tests.support.rows import make
+from tests.support.waiting import wait_until
 
 WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = %s"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
-from tests import fuzzed
+from tests.load import fuzzed
 
 PARTS = 4
 

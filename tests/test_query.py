@@ -14,7 +14,7 @@ from django.test import Client
 from accounts.models import Event, User
 from accounts.rest.strict.query import OWN_CODES
 from tenants.models import Namespace, Tenant
-from tests import contract
+from tests.support.http import contract
 
 pytestmark = pytest.mark.django_db
 FILLED = {"pk": "1", "number": "1", "slug": "a100", "tenant": "team-a", "name": "one", "prefix": "p", "registry": "r"}

@@ -27,10 +27,10 @@ from catalog.models import GpuClass, Image
 from tenants.models import Grant, Tenant
 from tenants.requests import actions as tenants
 from tenants.requests.types import RequestedLine
-from tests import make, mirrored
-from tests.contract import query_of
+from tests.support.http.contract import query_of
+from tests.support.http.visits import rows_of, signed_in_once, visit
+from tests.support.rows import make, mirrored
 from tests.test_shape import filled
-from tests.visits import rows_of, signed_in_once, visit
 from workloads.launch import actions as workloads
 from workloads.launch.types import LaunchSpec
 

@@ -24,9 +24,8 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
-from tests import make
-from tests.contract import query_of
-from tests.workloads import running
+from tests.support.http.contract import query_of
+from tests.support.rows import make, running
 
 ROOT = Path(__file__).parent.parent
 

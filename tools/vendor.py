@@ -1,7 +1,7 @@
 """Re-create static/vendor from the npm registry: `python3 tools/vendor.py`. Needs npm, here and nowhere else.
 
 What is taken, from which package and version, is the table below; the result and its hashes are written to
-static/vendor/manifest.json, which tests/portal/test_static.py compares with the files. htmx is not here: it comes
+static/vendor/manifest.json, which tests/portal/ui/test_static.py compares with the files. htmx is not here: it comes
 inside the django-htmx package.
 """
 

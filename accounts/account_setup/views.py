@@ -30,4 +30,4 @@ def password_code(request: HttpRequest) -> HttpResponse:
             messages.success(request, "Your password is set. Sign in with it.")
             return redirect("login")
         form.add_error("code", WRONG_PASSWORD_CODE.format(days=account_setup_actions.CODE_DAYS))
-    return render(request, "accounts/password_code.html", {"form": form}, status=form_status(form))
+    return render(request, "accounts/account_setup/password_code.html", {"form": form}, status=form_status(form))

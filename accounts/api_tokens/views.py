@@ -38,7 +38,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
         "api_example": f'curl -H "Authorization: Bearer $TOKEN" {settings.PORTAL_URL}/api/v1/me',
         "sees_all_tokens": api_token_policy.may_see_all_tokens(actor(request)) is None,
     }
-    return render(request, "accounts/tokens.html", context, status=422 if form.is_bound else 200)
+    return render(request, "accounts/api_tokens/tokens.html", context, status=422 if form.is_bound else 200)
 
 
 @login_required
@@ -50,7 +50,7 @@ def all_tokens(request: HttpRequest) -> HttpResponse:
     page = page_of(api_token_queries.all_tokens(owner=owner), cursor=request.GET.get("cursor"))
     tokens = [api_token_queries.token_row(token) for token in page.items]
     context = {"tokens": tokens, "owner": owner, "next_cursor": page.next_cursor}
-    return render(request, "accounts/all_tokens.html", context)
+    return render(request, "accounts/api_tokens/all_tokens.html", context)
 
 
 @login_required

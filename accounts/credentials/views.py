@@ -45,7 +45,7 @@ def _account(request: HttpRequest, *, status: int = 200, **forms: Any) -> HttpRe
         "has_second_factor": queries.holds_second_factor(user),
         "sessions": queries.sessions_of(user, this=request.session.session_key or ""),
     }
-    return render(request, "accounts/account.html", context | forms, status=status)
+    return render(request, "accounts/credentials/account.html", context | forms, status=status)
 
 
 @sensitive_post_parameters()
@@ -86,7 +86,9 @@ def second_factor(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         post_authentication(request, form.factor)
         return redirect(go_on)
-    return render(request, "accounts/code.html", {"form": form, "next": go_on}, status=form_status(form))
+    return render(
+        request, "accounts/credentials/one_time_code.html", {"form": form, "next": go_on}, status=form_status(form)
+    )
 
 
 def _go_on(request: HttpRequest) -> str:
@@ -96,7 +98,7 @@ def _go_on(request: HttpRequest) -> str:
 def _enrol(request: HttpRequest, go_on: str) -> HttpResponse:
     by = actor(request)
     if not credential_actions.has_second_factor_key():
-        return render(request, "accounts/second_factor.html", {"has_key": False})
+        return render(request, "accounts/credentials/second_factor.html", {"has_key": False})
     seed = credential_actions.pending_totp_seed(by.person, request.session.session_key or "")
     form = EnrolForm(
         request.POST or None,
@@ -109,12 +111,14 @@ def _enrol(request: HttpRequest, go_on: str) -> HttpResponse:
         with refusal_in_form(form):
             factor, codes = credential_actions.add_second_factor(seed, step=form.step, by=by)
             post_authentication(request, factor)
-            return render(request, "accounts/recovery_codes.html", {"codes": "\n".join(codes), "next": go_on})
+            return render(
+                request, "accounts/credentials/recovery_codes.html", {"codes": "\n".join(codes), "next": go_on}
+            )
     url = second_factor_adapter().build_totp_url(by.person, seed)
     picture = base64.b64encode(second_factor_adapter().build_totp_svg(url).encode()).decode()
     typed = " ".join(seed[at : at + 4] for at in range(0, len(seed), 4))
     context = {"has_key": True, "form": form, "picture": picture, "seed": typed, "next": go_on}
-    return render(request, "accounts/second_factor.html", context, status=form_status(form))
+    return render(request, "accounts/credentials/second_factor.html", context, status=form_status(form))
 
 
 @login_required
@@ -140,7 +144,9 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
     codes = credential_actions.renew_recovery_codes(by=actor(request))
     if form.factor.type == Authenticator.Type.TOTP:
         post_authentication(request, form.factor)
-    return render(request, "accounts/recovery_codes.html", {"codes": "\n".join(codes), "next": _go_on(request)})
+    return render(
+        request, "accounts/credentials/recovery_codes.html", {"codes": "\n".join(codes), "next": _go_on(request)}
+    )
 
 
 # ---- sessions ----------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class Login(LoginView):
-    template_name = "accounts/login.html"
+    template_name = "accounts/sign_in/login.html"
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
@@ -74,4 +74,4 @@ def sign_in_code(request: HttpRequest) -> HttpResponse:
         post_authentication(request, form.factor)
         done: HttpResponse = stage.exit()
         return done
-    return render(request, "accounts/code.html", {"form": form}, status=form_status(form))
+    return render(request, "accounts/credentials/one_time_code.html", {"form": form}, status=form_status(form))

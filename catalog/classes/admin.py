@@ -108,7 +108,7 @@ def _step_view(step: LifeCycleStep) -> Callable[..., HttpResponse]:
                 return redirect_to_class(pk)
         told = life_cycle.hold_sentence(one, now=timezone.now())
         more = {"title": f"{step.title} {one.name}", "step": step, "form": form, "gpu_class": one, "told": told}
-        return render(request, "admin/catalog/step.html", {**context, **more})
+        return render(request, "admin/catalog/life_cycle_step.html", {**context, **more})
 
     return view
 

@@ -28,7 +28,7 @@ def cluster(request: HttpRequest) -> HttpResponse:
         "may_put": catalog_policy.may_edit(by) is None,
         "days": queries.DAYS,
     }
-    return render(request, "desk/cluster.html", context)
+    return render(request, "desk/capacity/cluster.html", context)
 
 
 @login_required

@@ -17,7 +17,11 @@ from desk.catalog import shown as catalog_shown
 @vary_on_headers("HX-Request")
 def catalog_page(request: HttpRequest) -> HttpResponse:
     context = catalog_shown.catalog(request.GET, by=actor(request))
-    return render(request, "desk/_catalog_answer.html" if _is_fragment(request) else "desk/catalog.html", context)
+    return render(
+        request,
+        "desk/catalog/_catalog_fragment.html" if _is_fragment(request) else "desk/catalog/catalog.html",
+        context,
+    )
 
 
 @login_required
@@ -26,14 +30,20 @@ def catalog_page(request: HttpRequest) -> HttpResponse:
 def choose(request: HttpRequest) -> HttpResponse:
     """Help me choose: all questions, one answer with all its reasons."""
     context = catalog_shown.choose(request.GET, by=actor(request))
-    return render(request, "desk/_advice.html" if _is_fragment(request) else "desk/choose.html", context)
+    return render(
+        request,
+        "desk/catalog/_recommendation_details.html" if _is_fragment(request) else "desk/catalog/choose.html",
+        context,
+    )
 
 
 @login_required
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
     """Classes side by side; those named by `class`, or all."""
-    return render(request, "desk/compare.html", catalog_shown.compare(request.GET.getlist("class"), by=actor(request)))
+    return render(
+        request, "desk/catalog/compare.html", catalog_shown.compare(request.GET.getlist("class"), by=actor(request))
+    )
 
 
 def _is_fragment(request: HttpRequest) -> bool:

@@ -20,7 +20,7 @@ def class_page(request: HttpRequest, slug: str) -> HttpResponse:
     by = actor(request)
     one = class_queries.visible_class(by, slug)
     if one.is_storage:
-        return render(request, "desk/storage.html", {"page": storage_page(by, one)})
+        return render(request, "desk/classes/storage.html", {"page": storage_page(by, one)})
     if request.GET.get("part") == "live":
-        return render(request, "desk/_class_live.html", {"live": class_live(by, one)})
-    return render(request, "desk/class.html", {"page": class_queries.class_page(by, one)})
+        return render(request, "desk/classes/_class_live.html", {"live": class_live(by, one)})
+    return render(request, "desk/classes/class.html", {"page": class_queries.class_page(by, one)})

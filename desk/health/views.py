@@ -24,8 +24,10 @@ def health(request: HttpRequest) -> HttpResponse:
     cluster = read_queries.current_cluster()
     checks = catalog_checks(cluster, is_staff=bool(by.user and by.user.is_staff))
     if request.GET.get("part") != "catalog":
-        return render(request, "desk/health.html", {"health": health_of(cluster, checks), "checks": checks})
+        return render(request, "desk/health/health.html", {"health": health_of(cluster, checks), "checks": checks})
     if request.GET.get("seen") != checks.digest:
         context = {"health": health_of(cluster, checks), "checks": checks, "is_fragment": True}
-        return render(request, "desk/_catalog_checks.html", context)
-    return reswap(render(request, "desk/_catalog_checks_fresh.html", {"checks": checks, "is_alone": True}), "none")
+        return render(request, "desk/health/_catalog_checks.html", context)
+    return reswap(
+        render(request, "desk/health/_catalog_checks_freshness.html", {"checks": checks, "is_alone": True}), "none"
+    )

@@ -53,7 +53,7 @@ def _page(request: HttpRequest, team: Tenant | None) -> HttpResponse:
         "sees_all": by.sees_all,
         "next_cursor": page.next_cursor,
     }
-    return render(request, "desk/history.html", context)
+    return render(request, "desk/history/history.html", context)
 
 
 def _date(text: str) -> date | None:

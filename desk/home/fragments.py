@@ -37,14 +37,14 @@ from workloads.pages.shown import workload_state
 from workloads.status import queries as workloads
 
 # What people wait for comes first.
-HOME = ("desk/_state_summary.html", "desk/_state_attention.html", "desk/_state_holdings.html",
-        "desk/_state_waiting.html", "desk/_state_running.html")  # fmt: skip
-HOME_BESIDE = ("desk/_state_events.html", "desk/_state_month.html", "desk/_state_ends.html")
-WORKLOAD = ("workloads/_state_workload.html", "workloads/_state_progress.html")
+HOME = ("desk/home/_state_summary.html", "desk/home/_state_attention.html", "desk/home/_state_holdings.html",
+        "desk/home/_state_waiting.html", "desk/home/_state_running.html")  # fmt: skip
+HOME_BESIDE = ("desk/home/_state_events.html", "desk/home/_state_month.html", "desk/home/_state_ends.html")
+WORKLOAD = ("workloads/pages/_state_workload.html", "workloads/pages/_state_progress.html")
 
 
 def fragments(channel: str, views: Collection[str]) -> Generator[tuple[str, Fragments | None], None, Hashable]:
-    """Of each view, "" or a workload's name, event name → HTML: `desk/_state_waiting.html` is the event
+    """Of each view, "" or a workload's name, event name → HTML: `desk/home/_state_waiting.html` is the event
     `state_waiting`. None: there is no such thing. All of it is of one moment; returns the version of that.
     """
     with snapshot():

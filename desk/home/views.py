@@ -51,4 +51,4 @@ def tenant_home(request: HttpRequest, tenant: str) -> HttpResponse:
         "starts_now": [] if may_launch else quick_starts(by, namespace, state.holdings),
         "banner": active_banner(namespace.cluster_id),
     }
-    return render(request, "desk/home.html", context)
+    return render(request, "desk/home/home.html", context)

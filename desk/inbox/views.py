@@ -61,8 +61,10 @@ def inbox(request: HttpRequest) -> HttpResponse:
     refuse_if(approver_policy.may_see_inbox(by, mine))
     pks = _ticks(request.GET)
     if request.GET.get("part") == "set":
-        return render(request, "desk/_inbox_set.html", {"set": _set(by, mine, pks)})
-    return render(request, "desk/inbox.html", _context(request, by, mine, pks, reason=request.GET.get("reason", "")))
+        return render(request, "desk/inbox/_selection.html", {"set": _set(by, mine, pks)})
+    return render(
+        request, "desk/inbox/inbox.html", _context(request, by, mine, pks, reason=request.GET.get("reason", ""))
+    )
 
 
 @login_required
@@ -77,7 +79,7 @@ def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
     error = NOTHING_TICKED if not pks else refusal.message if refusal else ""
     if error:
         context = _context(request, by, mine, pks, reason=reason)
-        return render(request, "desk/inbox.html", {**context, "error": error}, status=422)
+        return render(request, "desk/inbox/inbox.html", {**context, "error": error}, status=422)
     answers = bulk_decisions.decide_each(pks, approve=approve, reason=reason, by=by)
     done = "approved" if approve else "denied"
     refused = [one for one in answers if one.refusal]
@@ -85,7 +87,7 @@ def decide(request: HttpRequest, *, approve: bool) -> HttpResponse:
         messages.success(request, f"{_names(answers)} {done}. The people who asked are told.")
         return redirect(f"{reverse('inbox')}?{urlencode(_kept(request.POST))}")
     context = _context(request, by, mine, [one.pk for one in refused], reason=reason)
-    return render(request, "desk/inbox.html", {**context, "answers": answers, "done": done})
+    return render(request, "desk/inbox/inbox.html", {**context, "answers": answers, "done": done})
 
 
 def _context(

@@ -20,11 +20,13 @@ def node_list(request: HttpRequest) -> HttpResponse:
     q, state = request.GET.get("q", "").strip()[:100], request.GET.get("state", "")
     found = node_queries.node_list(read_queries.current_cluster(), q=q, state=state, cursor=request.GET.get("cursor"))
     context = {"found": found, "next_cursor": found.next_cursor, "q": q, "state": state}
-    return render(request, "desk/nodes.html", context)
+    return render(request, "desk/nodes/nodes.html", context)
 
 
 @login_required
 @require_GET
 def node_page(request: HttpRequest, name: str) -> HttpResponse:
     operator(request)
-    return render(request, "desk/node.html", {"page": node_queries.node_page(read_queries.current_cluster(), name)})
+    return render(
+        request, "desk/nodes/node.html", {"page": node_queries.node_page(read_queries.current_cluster(), name)}
+    )

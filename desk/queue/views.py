@@ -40,7 +40,7 @@ def queue(request: HttpRequest) -> HttpResponse:
         "priorities": PRIORITIES,
         "next_cursor": found.next_cursor,
     }
-    return render(request, "desk/queue.html", context)
+    return render(request, "desk/queue/queue.html", context)
 
 
 @login_required

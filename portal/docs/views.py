@@ -29,7 +29,7 @@ def api_docs(request: HttpRequest) -> HttpResponse:
         "themes": list(operations_by_theme(_contract()).items()),
         "begin": f"PORTAL={settings.PORTAL_URL}\nTOKEN=gpt_…\n{curl('GET', f'{V1}/me')}",
     }
-    return render(request, "api_docs.html", parts)
+    return render(request, "portal/docs/api_docs.html", parts)
 
 
 @functools.cache
@@ -44,4 +44,4 @@ def _reference() -> SafeString:
     contract = _contract()
     parts = {"themes": list(operations_by_theme(contract).items()), "things": list(fields_by_schema(contract).items())}
     # A template has escaped it.
-    return mark_safe(render_to_string("_api_reference.html", parts))
+    return mark_safe(render_to_string("portal/docs/_api_reference.html", parts))

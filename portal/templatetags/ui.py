@@ -42,14 +42,14 @@ def _sprite() -> str:
     return static("vendor/tabler/icons.svg")
 
 
-@register.inclusion_tag("components/_status.html")
+@register.inclusion_tag("components/status/_status.html")
 def status(name: Any, label: str = "") -> dict[str, object]:
     """A chip of the fixed vocabulary. `label` may add to the word ("Queued, class held"), never replace its meaning."""
     found = STATUSES[str(name).lower()]
     return {"word": label or found.word, "icon": found.icon, "tone": found.tone}
 
 
-@register.inclusion_tag("components/_quota_bar.html")
+@register.inclusion_tag("components/charts/_quota_bar.html")
 def quota_bar(
     granted: float,
     used: float | None,
@@ -85,7 +85,7 @@ def _cell(one: Any) -> str:
     return f'<rect class="m-{one.look}" x="{one.x:g}%" y="2" width="{one.width:g}%" height="10" rx="1.5"/>'
 
 
-@register.inclusion_tag("components/_promise_curve.html")
+@register.inclusion_tag("components/charts/_promise_curve.html")
 def promise_curve(curve: Any, narrow: bool = False) -> dict[str, PromiseCurve]:
     """`curve` has before, after (steps), limit, start, end and unit; see portal/ui/promise_curve.py. `narrow`: it has half
     the width of a page or less.

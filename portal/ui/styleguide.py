@@ -124,7 +124,7 @@ class SamplePromises:
 def styleguide(request: HttpRequest) -> HttpResponse:
     if not request.user.is_staff:
         raise Http404
-    return render(request, "styleguide.html", sample_context())
+    return render(request, "portal/ui/styleguide.html", sample_context())
 
 
 def sample_context() -> dict[str, Any]:

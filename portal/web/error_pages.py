@@ -64,5 +64,5 @@ def error_response(
     if wants_json(request):
         return json_refusal(refusal)
     if getattr(request, "htmx", False):
-        return render(request, "components/_refusal.html", {"refusal": refusal}, status=refusal.status)
+        return render(request, "components/status/_refusal.html", {"refusal": refusal}, status=refusal.status)
     return render(request, page, context, status=refusal.status)

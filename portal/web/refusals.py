@@ -60,9 +60,9 @@ def page_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
         login = redirect_to_login(request.get_full_path())
         return HttpResponseClientRedirect(login.url) if fragment else login
     if fragment:
-        template = "components/_refusal.html"
+        template = "components/status/_refusal.html"
     else:
-        template = "404.html" if refusal.status == 404 else "refused.html"
+        template = "404.html" if refusal.status == 404 else "portal/web/refusal.html"
     response = render(request, template, {"refusal": refusal}, status=refusal.status)
     if refusal.retry_after_s is not None:
         response["Retry-After"] = str(refusal.retry_after_s)

@@ -16,7 +16,7 @@ from tenants.models import Namespace
 
 
 def lifecycle_context(row: Namespace | None, by: Actor, look_inside: ReadContents | None) -> dict[str, Any]:
-    """For templates/tenants/_life.html. What goes is read for those who may close it, while there is a choice."""
+    """For templates/tenants/lifecycle/_lifecycle.html. What goes is read for those who may close it, while there is a choice."""
     if row is None:
         return {"life": None, "goes": None, "stuck": None}
     now = core_queries.database_now()

@@ -49,7 +49,7 @@ def people(request: HttpRequest) -> HttpResponse:
         "states": ("active", "suspended"),
         "next_cursor": page.next_cursor,
     }
-    return render(request, "tenants/people.html", context)
+    return render(request, "tenants/people/people.html", context)
 
 
 @login_required
@@ -61,7 +61,7 @@ def person_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with refusal_in_form(form):
             return _code(request, *account_setup_actions.add_person(**form.cleaned_data, by=by))
-    return render(request, "tenants/person_new.html", {"form": form}, status=422 if form.is_bound else 200)
+    return render(request, "tenants/people/person_new.html", {"form": form}, status=422 if form.is_bound else 200)
 
 
 @login_required
@@ -74,7 +74,7 @@ def person_password_code(request: HttpRequest, pk: int) -> HttpResponse:
 def _code(request: HttpRequest, target: User, code: str) -> HttpResponse:
     """It stands in this one answer and nowhere else."""
     context = {"person": target, "code": code, "days": account_setup_actions.CODE_DAYS}
-    return render(request, "tenants/password_code.html", context)
+    return render(request, "tenants/people/password_code.html", context)
 
 
 @login_required
@@ -183,4 +183,4 @@ def _page(
         "all": EVERY_CLASS,
         "events": [shown.account_event(one) for one in event_queries.events_of_row(target)[:EVENTS_SHOWN]],
     }
-    return render(request, "tenants/person.html", context, status=422 if roles_form or class_form else 200)
+    return render(request, "tenants/people/person.html", context, status=422 if roles_form or class_form else 200)

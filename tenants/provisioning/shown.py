@@ -16,7 +16,7 @@ def result_of(row: AppliedObject, absent: Collection[int] = ()) -> str:
 
 
 def applied_object(row: AppliedObject, absent: Collection[int] = ()) -> dict[str, Any]:
-    """For components/_objects.html. `absent`: see cluster/apply/queries.py."""
+    """For components/data/_objects.html. `absent`: see cluster/apply/queries.py."""
     result = result_of(row, absent)
     shown: dict[str, Any] = {
         "kind": row.kind,

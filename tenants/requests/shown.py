@@ -52,7 +52,7 @@ def request_row(row: RequestRow) -> dict[str, Any]:
 
 
 def request_event(found: Event) -> dict[str, Any]:
-    """For components/_events.html."""
+    """For components/data/_events.html."""
     return {
         "at": found.at,
         "who": found.actor,

@@ -61,7 +61,7 @@ def request_list(request: HttpRequest, tenant: str) -> HttpResponse:
         "next_cursor": page.next_cursor,
         "may_request": policy.may_file(by, queries.standing_of(by, team)),
     }
-    return render(request, "tenants/requests.html", context)
+    return render(request, "tenants/requests/requests.html", context)
 
 
 @login_required
@@ -96,7 +96,7 @@ def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> Htt
         "boost": BOOST_EXAMPLE,
         "form": form,
     }
-    return render(request, "tenants/request_new.html", context, status=status)
+    return render(request, "tenants/requests/request_new.html", context, status=status)
 
 
 @login_required

@@ -32,11 +32,11 @@ from devcluster.processes.supervisor import Supervisor
 from devcluster.services.portal import NAMES, Portal
 from portal.core import hints
 from tenants.models import ImagePrefix, Namespace, Tenant
-from tests import make
-from tests.calling import bearer
 from tests.canaries.searched import Haystack, Logs, Sniffer, database, kept_in_redis, mails, objects, sniffed
 from tests.plugin import process_environment
-from tests.waiting import wait_until
+from tests.support.http.callers import bearer
+from tests.support.rows import make
+from tests.support.waiting import wait_until
 from tests.workloads.conftest import granted, images, provisioned
 from workloads.credentials.notebook_token import notebook_token
 from workloads.models import Workload

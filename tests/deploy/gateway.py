@@ -18,7 +18,7 @@ import uvicorn
 
 from devcluster.processes.ports import free_port
 from tests.deploy.conftest import DEADLINE_S, until
-from tests.deploy.shipped import DEPLOY
+from tests.support.shipped import DEPLOY
 
 Json = dict[str, Any]
 Message = MutableMapping[str, Any]

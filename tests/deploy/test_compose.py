@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from tests.deploy.shipped import PINNED, ROOT, compose, variables_of_settings
+from tests.support.shipped import PINNED, ROOT, compose, variables_of_settings
 
 COMPOSE = compose()
 SERVICES = COMPOSE["services"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from tests.deploy.shipped import PINNED, ROOT
+from tests.support.shipped import PINNED, ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 # Hashed names as in the build, without its compression: that takes half a minute and cannot fail.

@@ -9,7 +9,7 @@ from pathlib import Path
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
-from tests.deploy.shipped import DEPLOY, compose
+from tests.support.shipped import DEPLOY, compose
 
 
 def run(*arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from devcluster.client.kube import Api, path_of
-from tests.deploy.shipped import DEPLOY, PINNED, ROOT, compose, documents, variables_of_settings
+from tests.support.shipped import DEPLOY, PINNED, ROOT, compose, documents, variables_of_settings
 
 Json = dict[str, Any]
 OBJECTS = list(documents(DEPLOY))

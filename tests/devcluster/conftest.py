@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from devcluster.client.kube import Api
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from cluster.mirror.records.kinds import KINDS
 from cluster.mirror.records.types import ObservedObject
 from cluster.mirror.watch import NoteType, WatchNote
 from cluster.mirror.writer import MirrorWriter
-from tests import mirrored
 from tests.faults.scenes import PATHS, Scene, Stage
+from tests.support.rows import mirrored
 
 
 @dataclass(frozen=True)

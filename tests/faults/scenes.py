@@ -29,7 +29,7 @@ from portal.core import due
 from portal.core.due import owner_label
 from tenants.models import Namespace
 from tenants.provisioning import reconcile
-from tests import make
+from tests.support.rows import make
 
 Json = dict[str, Any]
 Row = Namespace | Pool

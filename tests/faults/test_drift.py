@@ -21,7 +21,7 @@ from tenants.models import Namespace
 from tenants.provisioning.apply import queue_of
 from tests.faults.eyes import Eyes, eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, PATHS, Key, Scene, Stage
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 # Merge patches of what we send; names as in a comparison.
 EDITS: dict[str, dict[Key, dict[str, Any]]] = {

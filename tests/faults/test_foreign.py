@@ -15,7 +15,7 @@ from portal.core.due import owner_label
 from tests.faults.eyes import eyes_on
 from tests.faults.scenes import CLUSTER_WIDE, NAMESPACED, PATHS, Key, Scene, Stage, let_time_pass
 from tests.faults.test_drift import OBJECTS, ids
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 MANAGED = "app.kubernetes.io/managed-by"
 BODIES: dict[str, dict[str, Any]] = {

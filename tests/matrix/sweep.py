@@ -17,12 +17,12 @@ from django.shortcuts import resolve_url
 from django.urls import get_resolver
 
 from accounts.models import Event
-from tests.contract import query_of
 from tests.matrix.bodies import body
 from tests.matrix.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
 from tests.matrix.world import CANARY, World, base
+from tests.support.http.contract import query_of
+from tests.support.http.visits import undone
 from tests.test_shape import routes
-from tests.visits import undone
 
 OURS = ("accounts", "catalog", "cluster", "tenants", "workloads")
 # Events are looked at by themselves; the mirror is the watcher's.

@@ -10,12 +10,12 @@ from django.urls import reverse
 
 from accounts.models import Event
 from cluster.models import Cluster
-from tests import make
-from tests.admin_addresses import addresses
 from tests.matrix.policy import DEAD, ROLES, TOKENS
 from tests.matrix.sweep import state
 from tests.matrix.world import World, build
-from tests.visits import undone
+from tests.support.http.admin_addresses import addresses
+from tests.support.http.visits import undone
+from tests.support.rows import make
 
 pytestmark = pytest.mark.django_db
 COMES_IN = ("operator", "admin", "auditor")

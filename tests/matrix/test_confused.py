@@ -12,14 +12,14 @@ from django.http import HttpResponse
 from django.test import Client
 
 from cluster.models import Cluster
-from tests.contract import query_of
 from tests.matrix.api_table import API
 from tests.matrix.bodies import body
 from tests.matrix.page_table import PAGES
 from tests.matrix.policy import RELATIONS, STAFF, TEAM, Row, expected
 from tests.matrix.sweep import ROUTES, path_of, tuples_written
 from tests.matrix.world import World, build
-from tests.visits import undone
+from tests.support.http.contract import query_of
+from tests.support.http.visits import undone
 
 pytestmark = pytest.mark.django_db
 WRITES = [row for row in (*API, *PAGES) if row.method not in ("GET", "HEAD") and not row.open_because]

@@ -13,14 +13,14 @@ from tests.matrix.world import World, build
 pytestmark = pytest.mark.django_db
 # Beside the table, and where they are looked at.
 ELSEWHERE = {
-    "login": "the way in: tests/accounts/test_views.py",
+    "login": "the way in: tests/accounts/credentials/test_views.py",
     "oidc-begin": "the way in by an issuer, not there without one: tests/identity",
     "oidc-back": "the way back from there: tests/identity",
-    "styleguide": "there while templates are written, and to nobody else: tests/portal/test_styleguide.py",
-    "password-code": "the way in: tests/accounts/test_welcome.py",
+    "styleguide": "there while templates are written, and to nobody else: tests/portal/ui/test_styleguide.py",
+    "password-code": "the way in: tests/accounts/account_setup/test_account_setup.py",
     "mfa_authenticate": "the second step of the way in: tests/accounts",
-    "live": "served by doors: tests/workloads/test_doors_closed.py",
-    "workload-log": "served by doors: tests/workloads/test_logs.py",
+    "live": "served by doors: tests/workloads/streaming/test_streaming_closed.py",
+    "workload-log": "served by doors: tests/workloads/gateway/test_logs.py",
 }
 
 

@@ -35,9 +35,8 @@ from tenants.models import (
     TeamRequest,
     Tenant,
 )
-from tests import make, mirrored
 from tests.matrix.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
-from tests.workloads import running
+from tests.support.rows import make, mirrored, running
 from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import RegistryCredential, Run, Volume, Workload
 

@@ -23,8 +23,7 @@ class Ground:
         from accounts.core.actor import Actor
         from catalog.models import Image
         from cluster.models import Cluster
-        from tests import make
-        from tests.workloads import running
+        from tests.support.rows import make, running
         from workloads.launch import actions
         from workloads.launch.types import LaunchSpec
         from workloads.models import Run

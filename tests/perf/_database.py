@@ -55,7 +55,7 @@ def _open(database_url: str, redis_url: str) -> None:
     from django.db import connections
 
     django.setup()
-    from tests.sessions import sign_cookies
+    from tests.support.http.sessions import sign_cookies
 
     sign_cookies()
     # Settings are read once in a process; a second benchmark has another database, and so have its threads. What was

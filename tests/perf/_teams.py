@@ -35,7 +35,7 @@ def _member(namespace: object, number: int) -> str:
 
     from portal.web.session_cookie import signed_cookie
     from tenants.models import Namespace
-    from tests import make
+    from tests.support.rows import make
 
     assert isinstance(namespace, Namespace)
     person = make.user(f"Viewer-{namespace.name}-{number}")

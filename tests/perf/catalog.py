@@ -68,7 +68,8 @@ def _clusters() -> dict[int, Client]:
 
     from cluster.models import Cluster
     from tenants.models import Membership
-    from tests import crowd, make
+    from tests.load import crowd
+    from tests.support.rows import make
 
     found = {}
     for nodes in (FEW, MANY):

@@ -44,7 +44,7 @@ class _Ground:
     def __init__(self) -> None:
         from accounts.core.actor import Actor
         from cluster.models import Cluster
-        from tests import make
+        from tests.support.rows import make
 
         cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")
         self.dana = Actor(user=make.approver("Dana"), via="page")

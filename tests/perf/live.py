@@ -163,8 +163,8 @@ class _Scene:
 
     def _rows(self) -> None:
         from accounts.models import User
-        from tests import make
-        from tests.long_queue import wait
+        from tests.load.long_queue import wait
+        from tests.support.rows import make
 
         gpu_class, person = make.gpu_class(self.cluster), User.objects.create(email="owner@example.org", name="Owner")
         for name in self.namespaces:

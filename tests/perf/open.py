@@ -91,8 +91,7 @@ def _sessions() -> list[Headers]:
     from django.utils import timezone
 
     from cluster.models import Cluster
-    from tests import make
-    from tests.workloads import running
+    from tests.support.rows import make, running
     from workloads.credentials.notebook_token import digest
     from workloads.models import NotebookSession
 

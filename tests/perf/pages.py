@@ -63,8 +63,8 @@ class _Side:
 
         from accounts.models import User
         from cluster.models import Cluster
-        from tests import make
-        from tests.many_teams import many_teams
+        from tests.load.many_teams import many_teams
+        from tests.support.rows import make
 
         self.connection = connections["default"]
         cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")

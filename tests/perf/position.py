@@ -44,7 +44,7 @@ def position(context: Context) -> Iterator[Figure]:
 class _Asked:
     def __init__(self) -> None:
         from cluster.models import Cluster, MirrorWorkload
-        from tests.long_queue import long_queue
+        from tests.load.long_queue import long_queue
         from workloads.core.policy import WORKLOADS_LIMIT
 
         self.cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")

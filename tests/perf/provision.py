@@ -22,7 +22,7 @@ import aiohttp
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api
 from tests.perf._database import database_of
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from tenants.models import Namespace

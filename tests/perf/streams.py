@@ -54,7 +54,7 @@ def _audience() -> list[Asked]:
     from django.utils import timezone
 
     from cluster.models import Cluster, MirrorEpoch, MirrorKind
-    from tests.long_queue import long_queue
+    from tests.load.long_queue import long_queue
     from tests.perf._teams import audience
     from workloads.models import Workload
 

@@ -22,8 +22,8 @@ from devcluster.faults.api_proxy import ApiProxy
 from devcluster.processes.ports import free_port
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services import postgres, redis
-from tests import make
-from tests.waiting import wait_until
+from tests.support.rows import make
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 FIRST_SYNC_WITHIN_S = 60

@@ -24,7 +24,7 @@ def settle(cohort: str, slug: str) -> None:
     from accounts.models import Role, User
     from catalog.classes.actions import activate
     from cluster.models import Cluster
-    from tests import make
+    from tests.support.rows import make
 
     cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost", cohort=cohort)
     assert User.objects.count() == 0
@@ -40,7 +40,7 @@ def team(name: str, slug: str, units: str) -> None:
     from cluster.models import Cluster
     from portal.core.due import touch
     from tenants.models import Namespace
-    from tests import make
+    from tests.support.rows import make
 
     with transaction.atomic():
         tenant = make.tenant(Cluster.objects.get(), slug=name, namespace=name)
@@ -53,7 +53,7 @@ def viewer(name: str) -> None:
     from accounts.api_tokens.actions import create_token
     from accounts.core.actor import Actor
     from tenants.models import Tenant
-    from tests import make
+    from tests.support.rows import make
 
     person = make.user(f"viewer-of-{name}")
     make.member(Tenant.objects.get(slug=name), person)

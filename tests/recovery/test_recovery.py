@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from devcluster.faults.rules import WRITES
-from tests.onlooker import Onlooker, Versions
 from tests.recovery.conftest import Portal
+from tests.support.processes.onlooker import Onlooker, Versions
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -10,8 +10,8 @@ import pytest
 
 from cluster.models import Cluster
 from devcluster.client.kube import Api
-from tests.capacity_churn import churning
-from tests.cluster.watchers import Watchers, eventually, is_current
+from tests.load.capacity.node_churn import churning
+from tests.support.processes.watchers import Watchers, eventually, is_current
 
 MOMENTS = int(os.environ.get("SOAK_MOMENTS", "200"))
 SEED = int(os.environ.get("SOAK_SEED", "2026"))

@@ -12,7 +12,7 @@ from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.models import Cluster
 from devcluster.client.kube import Api
-from tests import chaos
+from tests.load import chaos
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "300"))
 

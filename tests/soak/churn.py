@@ -21,10 +21,10 @@ from catalog.models import GpuClass
 from devcluster.client.kube import Api
 from devcluster.kubelet.scripted import ScriptedKubelet, runs
 from tenants.models import Namespace
-from tests import churn, churn_ends, churn_processes, moments
-from tests.churn_accounts import Accounts
-from tests.churn_processes import Processes
-from tests.waiting import wait_until
+from tests.load.churn import killed_processes, moments, pod_ends, random_steps
+from tests.load.churn.audit import Accounts
+from tests.load.churn.killed_processes import Processes
+from tests.support.waiting import wait_until
 from tests.workloads.conftest import by_alice, granted, images, job, notebook, provisioned
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
@@ -41,7 +41,7 @@ FREE_WITHIN_S = 5.0
 def processes(
     services: dict[str, Any], namespace_a: Namespace, provisioned: object, tmp_path: Path
 ) -> Iterator[Processes]:
-    with churn_processes.started(services, tmp_path, namespace=namespace_a.name) as found:
+    with killed_processes.started(services, tmp_path, namespace=namespace_a.name) as found:
         yield found
 
 
@@ -50,9 +50,9 @@ def test_nothing_is_left_over(
     processes: Processes, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     wanted = {"job": job, "notebook": notebook}
-    world = churn.Churn(wanted, by_alice, Accounts(admin, namespace_a), processes, seed=SEED)
+    world = random_steps.Churn(wanted, by_alice, Accounts(admin, namespace_a), processes, seed=SEED)
     looks = moments.Moments(admin, namespace_a, a100, alice)
-    told = churn.run(world, steps=STEPS, worker_every=9, watcher_every=25, look=looks.take)
+    told = random_steps.run(world, steps=STEPS, worker_every=9, watcher_every=25, look=looks.take)
     with capsys.disabled():
         print(f"\n{STEPS} steps, seed {SEED}: {dict(told)}")
         print(f"moments: {dict(looks.told)}")
@@ -72,7 +72,7 @@ def test_units_are_free_soon_after_the_pods_end(
     def wait(is_so: Callable[[], object]) -> None:
         wait_until(is_so, within_s=180, every_s=0.02, story=processes.story)
 
-    with kubelet.claim(namespace_a.name, script=runs), churn_ends.heard(accounts) as ends:
+    with kubelet.claim(namespace_a.name, script=runs), pod_ends.heard(accounts) as ends:
         for number in range(ENDS):
             name = f"w{number}"
             actions.launch("team-a", replace(job, name=name, units=2), by=by_alice)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
-from tests import fuzzed
+from tests.load import fuzzed
 
 EXAMPLES = int(os.environ.get("SOAK_EXAMPLES", "100"))
 

@@ -27,10 +27,10 @@ from devcluster.faults.api_proxy import ApiProxy
 from devcluster.faults.rules import WRITES
 from devcluster.processes.supervisor import Command, Supervisor
 from tenants.models import Grant, Namespace, Tenant
-from tests import make
-from tests.cluster.watchers import ROOT, is_current
 from tests.plugin import process_environment
-from tests.waiting import wait_until
+from tests.support.processes.watchers import ROOT, is_current
+from tests.support.rows import make
+from tests.support.waiting import wait_until
 
 NAMESPACES = int(os.environ.get("SOAK_NAMESPACES", "1000"))
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))

@@ -1,5 +1,5 @@
 """The worker's look at team A's queue."""
 
-from tests.queued import look
+from tests.support.cluster.queued import look
 
 __all__ = ["look"]

@@ -23,11 +23,11 @@ from portal.core import due
 from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
-from tests import make
 from tests.plugin import process_environment
-from tests.preloaded import watch
-from tests.waiting import wait_until
-from tests.workloads.doors_process import IN_DATABASE, NOTEBOOKS, Doors
+from tests.support.processes.preloaded import watch
+from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
+from tests.support.rows import make
+from tests.support.waiting import wait_until
 from workloads.core import workload_sql
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload

@@ -24,7 +24,7 @@ def workload_advice(request: HttpRequest, tenant: str, name: str) -> HttpRespons
     [row] = status_queries.workload_rows([queries.visible_workload(by, tenant, name)])
     found = advice_by_workload(by, namespace, team, [row]).get(name)
     context = {"state": shown.workload_state(row), "helps": advice_view(name, found, tenant) if found else None}
-    return render(request, "workloads/_next_steps.html", context)
+    return render(request, "workloads/advice/_advice.html", context)
 
 
 @login_required
@@ -37,4 +37,4 @@ def team_advice(request: HttpRequest, tenant: str) -> HttpResponse:
     rows = status_queries.workload_rows(workload_sql.with_related(alive.order_by("-id"))[:500])
     rows = [row for row in rows if row.is_in_line]
     found = [advice_view(name, one, tenant) for name, one in advice_by_workload(by, namespace, team, rows).items()]
-    return render(request, "workloads/_next_steps_waiting.html", {"waiting": found})
+    return render(request, "workloads/advice/_team_advice.html", {"waiting": found})

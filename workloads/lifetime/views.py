@@ -25,7 +25,7 @@ def limits_fragment(request: HttpRequest, tenant: str, name: str) -> HttpRespons
     found = queries.visible_workload(by, tenant, name)
     [row] = status_queries.workload_rows([found])
     context = {"state": shown.workload_state(row), "giving_back": run_limits(by, team, row)}
-    return render(request, "workloads/_giving_back.html", context)
+    return render(request, "workloads/lifetime/_limits.html", context)
 
 
 @login_required

@@ -71,7 +71,7 @@ def workloads(request: HttpRequest, tenant: str) -> HttpResponse:
         "as_of": as_of.at,
         "is_stale": not as_of.is_current,
     }
-    return render(request, "workloads/workloads.html", context)
+    return render(request, "workloads/pages/workloads.html", context)
 
 
 def _filtered(rows: QuerySet[Workload], kind: str, state: str, text: str) -> QuerySet[Workload]:
@@ -103,7 +103,7 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "events": [shown.event_line(event, tenant=tenant) for event in event_queries.events_of_row(row.workload)[:10]],
         "curl": _curl(row),
     }
-    return render(request, "workloads/workload.html", context)
+    return render(request, "workloads/pages/workload.html", context)
 
 
 @login_required
@@ -114,7 +114,7 @@ def workload_actions(request: HttpRequest, tenant: str, name: str) -> HttpRespon
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
     context = {"state": shown.workload_state(row), "actions": _buttons(by, namespace, team, row)}
-    return render(request, "workloads/_actions.html", context)
+    return render(request, "workloads/pages/_actions.html", context)
 
 
 def _row(by: Actor, tenant: str, name: str) -> WorkloadRow:

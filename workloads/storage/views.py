@@ -32,7 +32,7 @@ def volume_list(request: HttpRequest, tenant: str) -> HttpResponse:
         "as_of": as_of.at,
         "is_stale": not as_of.is_current,
     }
-    return render(request, "workloads/volumes.html", context)
+    return render(request, "workloads/storage/volumes.html", context)
 
 
 @login_required

@@ -55,7 +55,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     except SignInRejected as error:
         return _refused(request, sso, error)
     request.session[PENDING] = pending.as_json()
-    return render(request, "accounts/leaving.html", {"url": there, "name": sso.name})
+    return render(request, "accounts/sign_in/oidc/oidc_redirect.html", {"url": there, "name": sso.name})
 
 
 @require_GET
@@ -126,4 +126,4 @@ def _refused(request: HttpRequest, sso: SingleSignOn, error: SignInRejected) -> 
     """Why is in the log alone: whoever tries things out learns nothing of issuer and accounts."""
     log.warning("oidc_refused", reason=error.reason, address=client_address(request), **error.facts)
     context = {"form": SignInForm(request), "next": "", "issuer_name": sso.name, "is_refused": True}
-    return render(request, "accounts/login.html", context, status=403)
+    return render(request, "accounts/sign_in/login.html", context, status=403)

@@ -32,7 +32,7 @@ def proposals_view(request: HttpRequest, context: dict[str, Any]) -> HttpRespons
         "problems": found.problems if found else (),
         "dismissed": proposal_queries.dismissed_proposals(cluster),
     }
-    return render(request, "admin/catalog/proposed.html", {**context, **more})
+    return render(request, "admin/catalog/proposals.html", {**context, **more})
 
 
 @require_POST

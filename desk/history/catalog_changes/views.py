@@ -20,4 +20,4 @@ def catalog_changes(request: HttpRequest) -> HttpResponse:
     found, known = catalog_change_queries.events(actor(request))
     page = page_of(found, limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
     context = {"changes": catalog_change_queries.catalog_changes(page.items, known), "next_cursor": page.next_cursor}
-    return render(request, "desk/changes.html", context)
+    return render(request, "desk/history/catalog_changes/changes.html", context)

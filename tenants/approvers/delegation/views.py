@@ -46,7 +46,9 @@ def delegation_list(request: HttpRequest) -> HttpResponse:
         "lent": rights.lent,
         "days_max": delegation_policy.DELEGATION_MAX.days,
     }
-    return render(request, "tenants/deputies.html", context, status=422 if form.is_bound else 200)
+    return render(
+        request, "tenants/approvers/delegation/delegations.html", context, status=422 if form.is_bound else 200
+    )
 
 
 @login_required

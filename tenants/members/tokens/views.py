@@ -42,7 +42,7 @@ def team_tokens(request: HttpRequest, tenant: str) -> HttpResponse:
         "new_token": secret,
         "api_example": example,
     }
-    return render(request, "tenants/tokens.html", context, status=422 if form.is_bound else 200)
+    return render(request, "tenants/members/tokens/tokens.html", context, status=422 if form.is_bound else 200)
 
 
 @login_required

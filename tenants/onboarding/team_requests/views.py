@@ -42,7 +42,7 @@ def team_request_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 def team_request(request: HttpRequest, pk: int) -> HttpResponse:
     by = actor(request)
     found = get_or_refuse(TeamRequest.objects.visible_to(by), pk=pk)
-    return render(request, "tenants/team_request.html", _context(found, by))
+    return render(request, "tenants/onboarding/team_requests/team_request.html", _context(found, by))
 
 
 @login_required
@@ -67,7 +67,9 @@ def team_request_decide(request: HttpRequest, pk: int) -> HttpResponse:
             )
             messages.success(request, f"Decided; {row.who} is told.")
             return redirect("team-request", pk)
-    return render(request, "tenants/team_request.html", _context(found, by, form=form), status=422)
+    return render(
+        request, "tenants/onboarding/team_requests/team_request.html", _context(found, by, form=form), status=422
+    )
 
 
 def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = None) -> dict[str, Any]:

@@ -48,4 +48,4 @@ def grant_list(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_request": policy.may_file(by, standing),
         "may_reclaim": reclaim_policy.may_reclaim(by, standing),
     }
-    return render(request, "tenants/grants.html", context)
+    return render(request, "tenants/pages/grants/grants.html", context)

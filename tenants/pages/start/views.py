@@ -96,4 +96,4 @@ def start_page(
         "trial": trial_queries.trial_offer(by, at=core_queries.database_now()),
         "team_form": team_form or TeamForm(bundles=bundles),
     }
-    return render(request, "tenants/start.html", context, status=status)
+    return render(request, "tenants/pages/start/start.html", context, status=status)

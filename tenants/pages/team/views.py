@@ -35,7 +35,9 @@ from tenants.provisioning.queries import missing_objects
 @login_required
 @require_GET
 def team(request: HttpRequest, tenant: str, look_inside: ReadContents | None = None) -> HttpResponse:
-    return render(request, "tenants/team.html", _team_context(tenant, actor(request), MemberForm(), look_inside))
+    return render(
+        request, "tenants/pages/team/team.html", _team_context(tenant, actor(request), MemberForm(), look_inside)
+    )
 
 
 @login_required
@@ -52,7 +54,7 @@ def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
             else:
                 messages.success(request, f"{added.user.name} is {added.role} now.")
             return redirect("team", tenant)
-    return render(request, "tenants/team.html", _team_context(tenant, by, form), status=422)
+    return render(request, "tenants/pages/team/team.html", _team_context(tenant, by, form), status=422)
 
 
 @login_required
@@ -111,7 +113,7 @@ def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     if waiting is None or all(row.pk != pk for row in waiting.joins):
         # Somebody answered meanwhile: it stands in no list any more, beside which its error could.
         messages.error(request, str(next(iter(form.errors.values()))[0]))
-    return render(request, "tenants/team.html", context, status=422)
+    return render(request, "tenants/pages/team/team.html", context, status=422)
 
 
 def _team_context(slug: str, by: Actor, form: MemberForm, look_inside: ReadContents | None = None) -> dict[str, Any]:

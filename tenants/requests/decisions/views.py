@@ -56,7 +56,7 @@ def request_page(request: HttpRequest, pk: int, measure: MeasureUsage) -> HttpRe
     context = _request_context(found, by, measure)
     if context["page"]["to_decide"]:
         presence.mark_request_open(pk, by.person)
-    return render(request, "tenants/request.html", context)
+    return render(request, "tenants/requests/decisions/request.html", context)
 
 
 @login_required
@@ -81,7 +81,9 @@ def request_decide(request: HttpRequest, pk: int, measure: MeasureUsage) -> Http
             )
             messages.success(request, f"Decided; {found.filed_by.name} is told.")
             return redirect("request", pk)
-    return render(request, "tenants/request.html", _request_context(found, by, measure, form=form), status=422)
+    return render(
+        request, "tenants/requests/decisions/request.html", _request_context(found, by, measure, form=form), status=422
+    )
 
 
 @login_required
@@ -95,7 +97,7 @@ def request_comment(request: HttpRequest, pk: int, measure: MeasureUsage) -> Htt
             comment_actions.comment_request(pk, by=by, **form.cleaned_data)
             return redirect(f"{reverse('request', args=[pk])}#thread")
     context = _request_context(found, by, measure, comment_form=form)
-    return render(request, "tenants/request.html", context, status=422)
+    return render(request, "tenants/requests/decisions/request.html", context, status=422)
 
 
 def _decision(line: LineRow, typed: dict[str, Any], measured: Mapping[str, Any]) -> Decision:

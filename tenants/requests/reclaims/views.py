@@ -57,4 +57,4 @@ def grant_reclaim(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
         "error": errors.get(slug, ""),
         "notice_days": reclaim_policy.NOTICE.days,
     }
-    return render(request, "tenants/reclaim.html", context, status=422 if form.is_bound else 200)
+    return render(request, "tenants/requests/reclaims/reclaim.html", context, status=422 if form.is_bound else 200)

@@ -93,5 +93,8 @@ def _page(request: HttpRequest, tenant: str, prefix: PrefixForm, registry: Regis
         "may_change": registry_policy.may_change(by, team),
     }
     return render(
-        request, "workloads/images.html", context, status=422 if prefix.is_bound or registry.is_bound else 200
+        request,
+        "workloads/credentials/registries/images.html",
+        context,
+        status=422 if prefix.is_bound or registry.is_bound else 200,
     )

@@ -40,7 +40,7 @@ def secret_list(request: HttpRequest, tenant: str) -> HttpResponse:
         "may_put": secret_policy.may_put(by, team, can_seal=sealing.can_seal()),
         "may_change": secret_policy.may_change(by, team),
     }
-    return render(request, "workloads/secrets.html", context, status=422 if form.is_bound else 200)
+    return render(request, "workloads/credentials/secrets/secrets.html", context, status=422 if form.is_bound else 200)
 
 
 @login_required

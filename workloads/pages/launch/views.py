@@ -79,7 +79,7 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
         "share": _share(form),
         "may_launch": policy.may_launch_any(by, team, has_class=offer.has_class),
     }
-    return render(request, "workloads/launch.html", context, status=422 if form.is_bound else 200)
+    return render(request, "workloads/pages/launch/launch.html", context, status=422 if form.is_bound else 200)
 
 
 @login_required
@@ -100,7 +100,7 @@ def launch_link(request: HttpRequest) -> HttpResponse:
         return redirect(_form_of(teams[0].slug, query.urlencode()))
     ways = [(one.name, _form_of(one.slug, query.urlencode())) for one in teams]
     context = {"ways": ways, "wishes": sorted(links.read_link(request.GET.dict()).values.items())}
-    return render(request, "workloads/launch_link.html", context)
+    return render(request, "workloads/pages/launch/launch_link.html", context)
 
 
 @login_required
@@ -145,7 +145,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
         "said": [*now.said, *_unavailable(InitialValues(values=chosen), offer, None)],
         "may_change": core_policy.may_delete(by, team, facts) or core_policy.may_launch_in(by, team),
     }
-    return render(request, "workloads/change.html", context, status=422 if form.is_bound else 200)
+    return render(request, "workloads/pages/launch/change.html", context, status=422 if form.is_bound else 200)
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,360 @@
+"""Who gets through the API's door, by token and by session."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from django.conf import LazySettings
+from django.db import connection
+from django.db.models.functions import Now
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from accounts.api_tokens import actions
+from accounts.core.actor import Actor
+from accounts.credentials import login_backoff
+from accounts.models import ApiToken, Event, Scope, User
+from accounts.rest import throttles
+from portal.core import hints
+from tests.support.rows import make
+
+ME = "/api/v1/me"
+
+
+def token_of(user: User, *scopes: Scope) -> str:
+    _, text = actions.create_token(
+        name="ci", scopes=scopes or list(Scope), expires_in_days=7, by=Actor(user=user, via="page")
+    )
+    return text
+
+
+def bearer(text: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {text}"}
+
+
+@pytest.fixture
+def token(alice: User) -> str:
+    return token_of(alice)
+
+
+# ---- tokens --------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_acts_as_its_owner(client: Client, alice: User, token: str) -> None:
+    answer = client.get(ME, headers=bearer(token)).json()
+
+    assert answer == {
+        "email": "alice@example.org",
+        "name": "Alice",
+        "roles": [],
+        "scopes": ["admin", "decide", "launch", "read", "request"],
+        "tenants": [],
+        "via": f"token {token[4:12]}",
+        "confined_to": "",
+    }
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer", "Bearer ", "Bearer gpt_", "Bearer gpt_aaaaaaaa_" + "b" * 43, "Bearer x y", "bearer é", "Bearer \x00"],
+)
+def test_what_is_no_token_is_refused(client: Client, token: str, header: str) -> None:
+    answer = client.get(ME, headers={"Authorization": header})
+
+    assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+    assert answer.json()["code"] == "bad_token"
+
+
+def test_a_secret_of_another_token_is_refused(client: Client, alice: User, bob: User) -> None:
+    of_alice, of_bob = token_of(alice), token_of(bob)
+
+    answer = client.get(ME, headers=bearer(of_alice[:13] + of_bob[13:]))
+
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("header", [None, "Basic YWxpY2U6eA==", "Token abc"])
+def test_nobody_is_asked_to_sign_in(client: Client, db: None, header: str | None) -> None:
+    answer = client.get(ME, headers={"Authorization": header} if header else {})
+
+    assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
+    assert answer.json()["code"] == "not_signed_in"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"expires_at": Now() - timedelta(seconds=1)}, "token_expired"),
+        ({"revoked_at": Now()}, "token_revoked"),
+    ],
+)
+def test_a_token_ends(client: Client, token: str, change: dict[str, Any], code: str) -> None:
+    ApiToken.objects.update(**change)
+
+    answer = client.get(ME, headers=bearer(token))
+
+    assert (answer.status_code, answer.json()["code"]) == (401, code)
+
+
+def test_only_who_knows_the_secret_learns_why(client: Client, token: str) -> None:
+    ApiToken.objects.update(revoked_at=Now())
+
+    answer = client.get(ME, headers=bearer(token[:-1] + ("A" if token[-1] != "A" else "B")))
+
+    assert answer.json()["code"] == "bad_token"
+
+
+def test_a_suspended_person_has_neither_token_nor_session(client: Client, alice: User, token: str) -> None:
+    client.force_login(alice)
+    User.objects.update(is_active=False)
+
+    assert client.get(ME).status_code == 401
+    assert client.get(ME, headers=bearer(token)).json()["code"] == "account_suspended"
+
+
+def test_the_last_use_is_noted_once_a_minute(client: Client, token: str) -> None:
+    def use() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert client.get(ME, headers=bearer(token)).status_code == 200
+        return sum("UPDATE" in query["sql"] for query in queries)
+
+    assert [use(), use()] == [1, 0]
+    ApiToken.objects.update(last_used_at=Now() - timedelta(seconds=61))
+    assert [use(), use()] == [1, 0]
+
+
+def test_a_bad_token_is_not_saved_by_a_good_session(client: Client, alice: User) -> None:
+    client.force_login(alice)
+
+    assert client.get(ME, headers=bearer("gpt_wrong")).status_code == 401
+
+
+# ---- scopes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_does_what_its_scopes_say(client: Client, alice: User) -> None:
+    text = token_of(alice, Scope.READ)
+    asked = {"name": "more", "scopes": ["read"], "expires_in_days": 1}
+
+    assert client.get("/api/v1/tokens", headers=bearer(text)).status_code == 200
+    answer = client.post("/api/v1/tokens", asked, content_type="application/json", headers=bearer(text))
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "missing_scope")
+    assert "'admin'" in answer.json()["message"]
+    assert ApiToken.objects.count() == 1
+
+
+def test_a_session_has_all_scopes(client: Client, alice: User) -> None:
+    client.force_login(alice)
+
+    assert client.get(ME).json()["via"] == "page"
+    assert len(client.get(ME).json()["scopes"]) == 5
+
+
+# ---- CSRF ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_needs_the_csrf_token_to_write(alice: User) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(alice)
+    asked = {"name": "ci", "scopes": ["read"]}
+
+    refused = browser.post("/api/v1/tokens", asked, content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (403, "csrf")
+
+    browser.get("/tokens")
+    csrf = browser.cookies["csrf"].value
+    made = browser.post("/api/v1/tokens", asked, content_type="application/json", headers={"X-CSRFToken": csrf})
+    assert made.status_code == 201
+
+
+def test_a_token_needs_none(alice: User, token: str) -> None:
+    script = Client(enforce_csrf_checks=True)
+
+    made = script.post(
+        "/api/v1/tokens",
+        {"name": "two", "scopes": ["read"], "expires_in_days": 1},
+        content_type="application/json",
+        headers=bearer(token),
+    )
+
+    assert made.status_code == 201
+
+
+# ---- so many a minute ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def no_pause() -> None:
+    """That Redis was away is not the next test's."""
+    throttles.TokenThrottle._away_until = 0.0
+
+
+def test_one_token_is_slowed_down_and_others_are_not(
+    client: Client, alice: User, bob: User, settings: LazySettings
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 3
+    of_alice, of_bob = token_of(alice), token_of(bob)
+
+    statuses = [client.get(ME, headers=bearer(of_alice)).status_code for _ in range(8)]
+    refused = client.get(ME, headers=bearer(of_alice))
+
+    # The minute may end in between; then as many pass again.
+    assert statuses[:3] == [200, 200, 200]
+    assert 429 in statuses
+    if refused.status_code == 429:
+        assert refused.json()["code"] == "too_many_requests"
+        assert 1 <= int(refused["Retry-After"]) <= 61
+    assert client.get(ME, headers=bearer(of_bob)).status_code == 200
+
+
+def test_all_are_counted_though_redis_is_told_in_bundles(
+    client: Client, token: str, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 300
+    now = time.time()
+    monkeypatch.setattr(throttles, "time", SimpleNamespace(time=lambda: now))
+    key = f"throttle:token:{ApiToken.objects.get().pk}:{int(now // 60)}"
+
+    def call(times: int) -> set[int]:
+        return {client.get(ME, headers=bearer(token)).status_code for _ in range(times)}
+
+    known = []
+    for _ in range(7):
+        assert call(1) == {200}
+        known.append(int(hints.redis_connection().get(key) or 0))  # type: ignore[arg-type]
+    assert known == [1, 1, 1, 4, 4, 4, 7]
+
+    another_process = 290
+    hints.redis_connection().incrby(key, another_process)
+    assert call(3) == {200}
+    assert int(hints.redis_connection().get(key) or 0) == 300  # type: ignore[arg-type]
+    assert call(4) == {429}
+    assert 0 < int(hints.redis_connection().ttl(key)) <= 120  # type: ignore[arg-type]
+
+
+def test_without_redis_all_pass_and_only_one_request_waits_for_it(
+    client: Client, token: str, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.API_REQUESTS_PER_MINUTE = 1
+    monkeypatch.setattr(hints, "redis_connection", lambda: redis.Redis.from_url("redis://127.0.0.1:1/0"))
+
+    statuses = [client.get(ME, headers=bearer(token)).status_code for _ in range(3)]
+
+    assert statuses == [200, 200, 200]
+    assert throttles.TokenThrottle._away_until > 0
+
+
+# ---- signing in ----------------------------------------------------------------------------------------------------
+
+
+def sign_in(client: Client, *, email: str = "alice@example.org", password: str = make.PASSWORD, **extra: Any) -> Any:
+    return client.post("/login", {"username": email, "password": password, "next": "/tokens"}, **extra)
+
+
+def test_signing_in_and_out_is_recorded(client: Client, alice: User, settings: LazySettings) -> None:
+    settings.LOGIN_REDIRECT_URL = "tokens"
+    assert client.get("/login").status_code == 200
+
+    answer = sign_in(client, email="ALICE@example.org")
+    assert (answer.status_code, answer["Location"]) == (302, "/tokens")
+    assert client.get("/login").status_code == 302, "who is signed in is sent on"
+    assert client.post("/logout")["Location"] == "/login"
+    assert client.get("/tokens").status_code == 302
+
+    events = list(Event.objects.order_by("id"))
+    assert [event.verb for event in events] == ["account.signed_in", "account.signed_out"]
+    assert (events[0].actor_id, events[0].after) == (alice.pk, {"address": "127.0.0.1"})
+    assert events[0].request_id == answer["X-Request-ID"]
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/tokens", "//evil.example", "javascript:alert(1)"])
+def test_another_site_is_no_place_to_go_on(client: Client, alice: User, settings: LazySettings, elsewhere: str) -> None:
+    settings.LOGIN_REDIRECT_URL = "tokens"
+
+    answer = client.post("/login", {"username": "alice@example.org", "password": make.PASSWORD, "next": elsewhere})
+
+    assert answer["Location"] == "/tokens"
+
+
+@pytest.mark.parametrize(
+    ("email", "password"),
+    [("alice@example.org", "wrong"), ("nobody@example.org", make.PASSWORD), ("", ""), ("\0", "x"), ("a" * 400, "x")],
+)
+def test_a_wrong_password_and_an_unknown_address_look_the_same(
+    client: Client, alice: User, email: str, password: str
+) -> None:
+    answer = sign_in(client, email=email, password=password)
+
+    assert answer.status_code == 422
+    if len(email) > 1 and len(email) < 254:
+        assert "do not match" in answer.text
+    assert Event.objects.count() == 0
+
+
+def test_a_suspended_person_cannot_sign_in(client: Client, alice: User) -> None:
+    User.objects.update(is_active=False)
+
+    assert sign_in(client).status_code == 422
+
+
+def test_signing_out_needs_a_post(client: Client, alice: User) -> None:
+    client.force_login(alice)
+
+    assert client.get("/logout").status_code == 405
+
+
+def test_guessing_gets_slower_for_the_guesser_only(
+    client: Client, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one address at one account; the owner elsewhere and others at the same address are not held up."""
+    monkeypatch.setattr(login_backoff, "FIRST_WAIT_S", 30)
+    guesser, owner = {"HTTP_X_FORWARDED_FOR": "198.51.100.7"}, {"HTTP_X_FORWARDED_FOR": "198.51.100.8"}
+    statuses = [sign_in(client, password=f"guess {n}", **guesser).status_code for n in range(6)]
+    refused = sign_in(client, **guesser)
+
+    assert statuses == [422] * 5 + [429]
+    assert refused.status_code == 429, "the right password waits as well"
+    assert "Try again in " in refused.text
+    assert sign_in(Client(), **owner).status_code == 302
+    assert sign_in(Client(), email="bob@example.org", **guesser).status_code == 302
+
+
+def test_guesses_in_parallel_gain_nothing(alice: User) -> None:
+    waits: list[int] = []
+    start = threading.Barrier(20)
+
+    def guess() -> None:
+        start.wait()
+        waits.append(login_backoff.wait_before_attempt("alice@example.org", "198.51.100.9"))
+
+    threads = [threading.Thread(target=guess) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert waits.count(0) <= login_backoff.FREE_ATTEMPTS
+    assert max(waits) <= login_backoff.WAIT_MAX_S
+
+
+def test_without_redis_people_sign_in(client: Client, alice: User, settings: LazySettings) -> None:
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}
+    }
+
+    assert sign_in(client).status_code == 302
+
+
+def test_an_address_is_believed_from_the_gateway_only(client: Client, alice: User) -> None:
+    """Whoever reaches the web process directly cannot choose the address that is slowed down and recorded."""
+    sign_in(client, HTTP_X_FORWARDED_FOR="203.0.113.1, 198.51.100.7", REMOTE_ADDR="8.8.8.8")
+    sign_in(Client(), HTTP_X_FORWARDED_FOR="203.0.113.1, 198.51.100.7", REMOTE_ADDR="10.0.0.3")
+
+    assert [event.after["address"] for event in Event.objects.order_by("id")] == ["8.8.8.8", "198.51.100.7"]

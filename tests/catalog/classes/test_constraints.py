@@ -1,0 +1,200 @@
+"""What cannot be: refused by the database, and before it in words, beside the field, at every door."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+from django.db.models import CheckConstraint
+from django.test import Client
+
+from accounts.core.actor import system_actor
+from accounts.models import User
+from catalog.classes import actions
+from catalog.classes.validation import field_checks
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from portal.core.errors import CONSTRAINT_SENTENCES, Refused, from_database_error
+from tests.support.rows import make
+
+pytestmark = pytest.mark.django_db
+BY = system_actor("test")
+DRA = {"interface": "dra", "resource": "dra.portal/gpu", "device_class": "gpu.nvidia.com", "device_selector": "true"}
+STORAGE = {"interface": "storage", "resource": "", "node_labels": {}}
+SHARED = {"sharing": "time-slicing", "replicas": 4, "units_per_workload": 1}
+
+# (what is typed, the constraint behind it, the field, words of the sentence)
+CASES: list[tuple[dict[str, Any], str, str, str]] = [
+    ({**SHARED, "sharing": "mps", "partition": "1g.10gb"}, "no_mps_on_mig", "sharing", "cannot share a MIG slice"),
+    ({**SHARED, "units_per_workload": 2}, "one_share_each", "units_per_workload", "1 unit per workload, not 2"),
+    ({**SHARED, "replicas": 1}, "replicas", "replicas", "at least 2 replicas, not 1"),
+    ({"replicas": 4}, "replicas", "replicas", "exactly 1 replica, not 4"),
+    ({"resource": "gpu"}, "interface", "resource", "'gpu' has no slash"),
+    ({"resource": ""}, "interface", "resource", "has no slash"),
+    ({"interface": "none"}, "interface", "resource", "A class without GPUs counts none"),
+    ({"interface": "storage", "node_labels": {}}, "interface", "resource", "A class without GPUs counts none"),
+    ({**STORAGE, "partition": "1g.10gb"}, "interface", "partition", "Storage has no partition"),
+    ({**STORAGE, "borrowing_limit": 1}, "storage", "borrowing_limit", "Storage has no borrowing limit"),
+    ({**STORAGE, "starter": True}, "storage", "starter", "Storage has no starter"),
+    ({"device_class": "gpu.nvidia.com"}, "interface", "device_class", "Only a DRA class has a device class"),
+    ({**DRA, "device_selector": ""}, "interface", "device_selector", "The CEL selector is empty"),
+    ({**DRA, "device_class": ""}, "interface", "device_class", "names the DeviceClass"),
+    ({**DRA, "resource": "gpu"}, "interface", "resource", "has no slash"),
+    ({"price_per_unit_hour": Decimal("-0.01")}, "not_negative", "price_per_unit_hour", "cannot be negative"),
+    ({"weight": Decimal(-1)}, "not_negative", "weight", "cannot be negative; this is -1"),
+    ({"units_per_workload": 0}, "sizes", "units_per_workload", "at least 1 unit"),
+    ({"cpu_per_unit": 0}, "sizes", "cpu_per_unit", "at least 1 core"),
+    ({"memory_gib_per_unit": 0}, "sizes", "memory_gib_per_unit", "at least 1 GiB"),
+    ({"run_hours_limit": 0}, "run_hours", "run_hours_limit", " to "),
+    ({"idle_stop_minutes": 1}, "idle_stop", "idle_stop_minutes", " to "),
+    ({"terms_version": 2}, "terms", "terms", "Version 2 of the terms has no text"),
+    ({"terms": "Be kind."}, "terms", "terms_version", "have a version from 1"),
+]
+# Only the cluster would refuse these: the database takes them.
+SHAPES: list[tuple[dict[str, Any], str, str]] = [
+    ({**DRA, "device_selector": "device.driver =="}, "device_selector", "line 1, column 17"),
+    ({**DRA, "device_selector": "devise.driver == 'x'"}, "device_selector", "knows only `device`"),
+    ({"resource": "NVIDIA.com/gpu"}, "resource", "not a resource's name"),
+    ({"resource": "nvidia.com/"}, "resource", "not a resource's name"),
+    ({"node_labels": {"gpu": "a b"}}, "node_labels", "cannot have the value 'a b'"),
+    ({"node_labels": {"a/b/c": "x"}}, "node_labels", "cannot be the name of a node label"),
+    ({"tolerations": [{"key": "x", "operator": "exists"}]}, "tolerations", "one of Exists, Equal, not 'exists'"),
+    ({"tolerations": [{"key": "x", "effect": "Never"}]}, "tolerations", "one of NoSchedule, PreferNoSchedule"),
+    ({"tolerations": [{"operator": "Exists", "value": "x"}]}, "tolerations", "takes no value"),
+]
+BOTH = [(values, field, said) for values, _, field, said in CASES] + SHAPES
+
+
+def name_of(value: object) -> str:
+    return "-".join(f"{name}" for name in value) if isinstance(value, dict) else ""
+
+
+def base(**values: Any) -> dict[str, Any]:
+    return {"name": "X", "resource": "nvidia.com/gpu", "node_labels": {"gpu": "x"}, **values}
+
+
+# ---- the database ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("values", "constraint", "field", "said"), CASES, ids=name_of)
+def test_the_database_refuses_it_with_a_sentence(
+    cluster: Cluster, values: dict[str, Any], constraint: str, field: str, said: str
+) -> None:
+    with pytest.raises(IntegrityError, match=f"gpu_class_{constraint}") as error:
+        GpuClass.objects.create(cluster=cluster, slug="x", **base(**values))
+    refusal = from_database_error(error.value)
+    assert refusal is not None
+    assert refusal.code != "conflict"
+
+
+def test_every_constraint_of_the_table_has_a_sentence_and_a_case() -> None:
+    ours = {one.name for one in GpuClass._meta.constraints if isinstance(one, CheckConstraint)}
+    assert ours - CONSTRAINT_SENTENCES.keys() == set()
+    # A hold is no field that somebody types: see test_holding.py.
+    assert ours - {f"gpu_class_{name}" for _, name, _, _ in CASES} == {"gpu_class_held"}
+
+
+def test_a_hold_without_a_moment_or_a_reason_is_refused(cluster: Cluster) -> None:
+    for values in ({"held_reason": "repair"}, {"held_since": "2027-01-01T00:00Z"}, {"held_until": "2027-01-01T00:00Z"}):
+        with transaction.atomic(), pytest.raises(IntegrityError, match="gpu_class_held"):
+            make.gpu_class(cluster, slug="x", **values)
+
+
+def test_what_is_let_through_is_taken_by_the_database(cluster: Cluster) -> None:
+    """The rules in words are no wider than the constraints, in every combination of what may be typed."""
+    axes: dict[str, list[Any]] = {
+        "interface": ["device-plugin", "dra", "none"],
+        "resource": ["", "nvidia.com/gpu"],
+        "device_class": ["", "gpu.nvidia.com"],
+        "device_selector": ["", "true"],
+        "sharing": ["none", "mps", "time-slicing"],
+        "partition": ["none", "1g.10gb"],
+        "replicas": [1, 2],
+        "units_per_workload": [0, 1, 2],
+        "terms": ["", "Be kind."],
+        "terms_version": [0, 1],
+    }
+    typed = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    fine = [values for values in typed if not field_checks.class_problems({**vars(GpuClass()), **base(), **values})]
+    assert 20 < len(fine) < 100 < len(typed)
+    rows = [GpuClass(cluster=cluster, slug=f"x{n}", **{**base(), **values}) for n, values in enumerate(fine)]
+    GpuClass.objects.bulk_create(rows)
+    refused = 0
+    for values in (one for one in typed[::97] if one not in fine):
+        refused += 1
+        with pytest.raises(IntegrityError, match="gpu_class_"), transaction.atomic():
+            GpuClass.objects.create(cluster=cluster, slug="y", **{**base(), **values})
+    assert refused > 10
+
+
+# ---- the doors ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("values", "field", "said"), BOTH, ids=name_of)
+def test_making_it_is_refused_beside_its_field(cluster: Cluster, values: dict[str, Any], field: str, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        actions.create_class(slug="x", by=BY, **base(**values))
+    assert (refused.value.refusal.field, said in str(refused.value)) == (field, True), str(refused.value)
+    assert not GpuClass.objects.exists()
+
+
+@pytest.mark.parametrize(("values", "field", "said"), BOTH, ids=name_of)
+def test_changing_it_is_refused_beside_its_field(
+    cluster: Cluster, values: dict[str, Any], field: str, said: str
+) -> None:
+    made = actions.create_class(slug="x", by=BY, **base())
+    with pytest.raises(Refused) as refused:
+        actions.edit_class(made.pk, by=BY, **values)
+    assert (refused.value.refusal.field, said in str(refused.value)) == (field, True), str(refused.value)
+    assert GpuClass.objects.filter(pk=made.pk, **base()).exists()
+
+
+@pytest.mark.parametrize(("values", "field", "said"), BOTH, ids=name_of)
+def test_the_admin_says_it_beside_the_field(
+    cluster: Cluster, olga: User, values: dict[str, Any], field: str, said: str
+) -> None:
+    answer = add_in_admin(olga, GpuClass(**base(**values)))
+    assert answer.status_code == 200, "the form is shown again"
+    assert said in " ".join(answer.context["adminform"].form.errors[field])
+    assert not GpuClass.objects.exists()
+
+
+@pytest.mark.parametrize(("values", "field", "said"), BOTH, ids=name_of)
+def test_the_file_says_it_with_its_path(
+    cluster: Cluster, tmp_path: Any, values: dict[str, Any], field: str, said: str
+) -> None:
+    typed = {name: float(value) if isinstance(value, Decimal) else value for name, value in base(**values).items()}
+    path = tmp_path / "catalog.yaml"
+    path.write_text(json.dumps({"version": 1, "classes": {"x": typed}}, indent=1).replace('"version": 1', "version: 1"))
+    with pytest.raises(CommandError) as error:
+        call_command("catalog", "apply", str(path), stdout=io.StringIO())
+    assert f"classes.x.{field}: " in str(error.value)
+    assert said in str(error.value)
+    assert not GpuClass.objects.exists()
+
+
+def test_a_slug_that_is_taken_is_said_beside_it(cluster: Cluster, olga: User) -> None:
+    made = actions.create_class(slug="x", by=BY, **base())
+    with pytest.raises(IntegrityError) as error, transaction.atomic():
+        actions.create_class(slug="x", by=BY, **base())
+    refusal = from_database_error(error.value)
+    assert refusal is not None
+    assert (refusal.field, refusal.message) == ("slug", "A class of this name already exists in this cluster.")
+    answer = add_in_admin(olga, made)
+    assert answer.context["adminform"].form.errors["slug"] == [refusal.message]
+    assert GpuClass.objects.count() == 1
+
+
+def add_in_admin(by: User, model: GpuClass) -> Any:
+    shown = {name: getattr(model, name) for name in actions.EDITABLE_FIELDS}
+    typed = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in shown.items()}
+    client = Client()
+    make.administrator(client, by)
+    values = {"slug": "x", **{name: "" if value is None else value for name, value in typed.items()}}
+    return client.post("/admin/catalog/gpuclass/add/", values)

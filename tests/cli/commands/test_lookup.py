@@ -1,0 +1,124 @@
+"""What people and programs see: tables, sentences, the API's own body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from accounts.models import User
+from catalog.models import GpuClass
+from tenants.models import Namespace, Tenant
+from tests.cli.command import Gpu, answered
+from tests.support.rows import make, running
+from workloads.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+def test_classes_capacity_and_quota_are_tables(gpu: Gpu, granted: Tenant, a100: GpuClass) -> None:
+    for command, heading in (("classes", "CLASS"), ("capacity", "PROMISED"), ("quota", "GRANTED")):
+        done = gpu(command)
+        assert (done.code, done.err) == (0, "")
+        assert heading in done.out.splitlines()[0]
+        assert a100.slug in done.out
+
+
+def test_json_is_the_apis_own_body_and_nothing_else(gpu: Gpu, granted: Tenant, a100: GpuClass) -> None:
+    assert [one["slug"] for one in gpu("classes", "--json").json["items"]] == [a100.slug]
+    assert gpu("capacity", "--json").json["items"][0]["promised"] == 2
+    assert gpu("quota", "--json").json["holdings"][0]["granted"] == 2
+
+
+def test_status_and_why_of_a_notebook_that_is_ready(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    running.make_ready(running.workload(namespace_a, a100, name="one", by=bob))
+
+    listed, one, why = gpu("status"), gpu("status", "one"), gpu("why", "one")
+
+    assert [line.split()[:2] for line in listed.out.splitlines()] == [["NAME", "KIND"], ["one", "notebook"]]
+    assert one.out.startswith("one: ready. ")
+    assert "/teams/team-a/workloads/one" in one.out
+    assert why.out.startswith("one: ready (")
+    assert gpu("status", "one", "--json").json["run"]["number"] == 1
+
+
+def test_why_tells_facts_estimate_and_what_helps(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    found = running.workload(namespace_a, a100, name="one", kind="job", by=bob)
+    Run.objects.filter(workload=found).update(
+        ended_at="2026-11-01T10:00:00Z", outcome="failed", reason="exit_code", message="It ended with 3.", exit_code=3
+    )
+    body = gpu("why", "one", "--json").json
+    why = gpu("why", "one").out
+    assert why.startswith("one: failed (exit_code). It ended with 3.")
+    assert "exit_code: 3" in " ".join(why.split())
+    assert all(step["title"] in why and step["url"] in why for step in body["status"]["next_steps"])
+
+
+def test_all_pages_of_a_list_are_one(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    for number in range(5):
+        running.workload(namespace_a, a100, name=f"w{number}", by=bob)
+    first = gpu("status", "--json").json["items"][:2]
+    # Its address names another host, where the token must not go.
+    gpu.between.faults = [
+        answered(200, body={"items": first, "next": "https://elsewhere.example.org/x?cursor=y&limit=2"})
+    ]
+    gpu.between.faults += [answered(200, body={"items": [], "next": None})]
+
+    listed = gpu("status", "--json").json
+
+    assert [one["name"] for one in listed["items"]] == ["w4", "w3"]
+    assert listed["next"] is None
+    assert {request.url.host for request in gpu.between.asked} == {"testserver"}
+    assert gpu.between.asked[-1].url.params["cursor"] == "y"
+
+
+def test_others_words_cannot_move_the_cursor(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    found = running.workload(namespace_a, a100, name="one", kind="job", by=bob)
+    said = "\x1b[2Jgone\u202e [red]not markup[/red]"
+    Run.objects.filter(workload=found).update(ended_at="2026-11-01T10:00:00Z", outcome="failed", message=said)
+
+    for done in (gpu("status", "one"), gpu("status"), gpu("why", "one")):
+        assert not {"\x1b", "\u202e"} & set(done.out)
+        assert "gone" in done.out
+        assert "[red]not markup[/red]" in done.out
+
+
+def test_open_prints_the_page_and_bothers_no_browser_in_a_pipe(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User
+) -> None:
+    running.workload(namespace_a, a100, name="one", by=bob)
+    assert gpu("open", "one").out.endswith("/teams/team-a/workloads/one\n")
+    assert gpu.browsed == []
+
+
+def test_a_stranger_meets_nothing(
+    gpu_of: Callable[..., Gpu], granted: Tenant, namespace_a: Namespace, a100: GpuClass, bob: User, charlie: User
+) -> None:
+    running.workload(namespace_a, a100, name="one", by=bob)
+    stranger = gpu_of(charlie, "read")
+    for arguments in (("status", "one"), ("why", "one"), ("quota",)):
+        done = stranger(*arguments, "--tenant", "team-a")
+        assert (done.code, done.out) == (2, "")
+        assert "There is nothing here" in done.err
+
+
+def test_who_is_in_several_teams_says_which(
+    gpu: Gpu, granted: Tenant, namespace_a: Namespace, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make.tenant(namespace_a.cluster, slug="team-b", namespace=f"{namespace_a.name}-b")
+    make.member(other, bob)
+    for command in ("status", "quota"):
+        refused = gpu(command)
+        assert refused.code == 2
+        assert "--tenant" in refused.err
+    assert gpu("status", "--tenant", "team-a").code == 0
+    monkeypatch.setenv("GPU_TENANT", "team-a")
+    assert gpu("quota").code == 0

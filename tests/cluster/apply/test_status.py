@@ -1,0 +1,111 @@
+"""One word for each object that rows want: what was sent, what was seen, and what no row stands behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from cluster.apply import queries as apply_queries
+from cluster.apply import status
+from cluster.models import AppliedObject, Cluster, MirrorEpoch
+from portal.core.due import owner_label
+from tenants.models import Namespace
+from tests.support.rows import mirrored
+
+DRIFT = {"fields": ["spec.hard.pods"], "manager": "kubectl-edit", "since": "2026-11-21T21:58:03Z"}
+
+
+def quota(namespace: str, owner: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/managed-by": "gpu-portal", "gpu-portal/owner": owner}
+    return mirrored.with_metadata(
+        {"metadata": {"name": "gpu-portal", "namespace": namespace, "labels": labels}, "spec": {"hard": {}}}
+    )
+
+
+def sent(namespace: Namespace, **values: Any) -> AppliedObject:
+    """An applied quota, an hour ago."""
+    usual = {"result": "applied", "uid": f"{namespace.name}-gpu-portal"[:36], "kind": "ResourceQuota"}
+    return AppliedObject.objects.create(
+        cluster=namespace.cluster,
+        owner=owner_label(namespace),
+        namespace=namespace.name,
+        name="gpu-portal",
+        sent_at=timezone.now() - timedelta(hours=1),
+        **{**usual, **values},
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "word", "sentence"),
+    [
+        ({}, "applied", ""),
+        ({"code": "repaired", "text": "Set back; it was changed."}, "repaired", "Set back; it was changed."),
+        (
+            {"difference": DRIFT},
+            "drifted",
+            "Changed outside of the portal by kubectl-edit since 21 Nov 21:58 UTC: spec.hard.pods. It is set back.",
+        ),
+        ({"difference": {"gone": True}}, "missing", "Deleted outside of the portal. It is made again."),
+        (
+            {"result": "refused", "code": "Forbidden", "text": "Computer says no."},
+            "refused",
+            "The cluster refused it. It is forbidden.",
+        ),
+        ({"result": "foreign", "text": "Remove or rename it.", "difference": DRIFT}, "foreign", "Remove or rename it."),
+        ({"result": "terminating"}, "terminating", "Somebody deleted it; it is made again."),
+    ],
+)
+def test_a_word_and_a_sentence(namespace_a: Namespace, values: dict[str, Any], word: str, sentence: str) -> None:
+    row = sent(namespace_a, **values)
+    assert (status.object_status(row), status.status_sentence(row)) == (word, sentence)
+
+
+def test_what_was_sent_and_is_not_in_the_cluster_is_missing(namespace_a: Namespace, cluster: Cluster) -> None:
+    row = sent(namespace_a)
+    mirrored.seen(cluster, ResourceQuota=[quota(namespace_a.name, row.owner)])
+    assert apply_queries.missing_objects(cluster.pk) == set()
+    mirrored.seen(cluster)
+    absent = apply_queries.missing_objects(cluster.pk)
+    assert absent == apply_queries.missing_objects(cluster.pk, owner=row.owner) == {row.pk}
+    assert status.object_status(row, absent) == "missing"
+    assert "the cluster does not have it" in status.status_sentence(row, absent)
+    assert apply_queries.missing_objects(cluster.pk, owner="somebody.else.1") == set()
+
+
+def test_another_object_of_that_name_is_not_the_one_that_was_sent(namespace_a: Namespace, cluster: Cluster) -> None:
+    row = sent(namespace_a, uid="another")
+    mirrored.seen(cluster, ResourceQuota=[quota(namespace_a.name, row.owner)])
+    assert apply_queries.missing_objects(cluster.pk) == {row.pk}
+
+
+def test_what_is_not_known_is_not_missing(namespace_a: Namespace, cluster: Cluster) -> None:
+    sent(namespace_a)
+    assert apply_queries.missing_objects(cluster.pk) == set(), "there is no mirror"
+    mirrored.seen(cluster)
+    MirrorEpoch.objects.update(beat_at=timezone.now() - timedelta(minutes=5))
+    assert apply_queries.missing_objects(cluster.pk) == set(), "the watcher is dead"
+
+
+def test_what_was_sent_this_moment_is_not_missing_yet(namespace_a: Namespace, cluster: Cluster) -> None:
+    row = sent(namespace_a)
+    AppliedObject.objects.filter(pk=row.pk).update(sent_at=timezone.now())
+    mirrored.seen(cluster)
+    assert apply_queries.missing_objects(cluster.pk) == set()
+
+
+def test_orphans_name_no_live_row(namespace_a: Namespace, cluster: Cluster) -> None:
+    mirrored.seen(
+        cluster,
+        ResourceQuota=[
+            quota(namespace_a.name, owner_label(namespace_a)),
+            quota("gone", "tenants.namespace.987654321"),
+            quota("odd", "nobody"),
+            quota("old", "removed.model.1"),
+        ],
+    )
+    found = apply_queries.orphaned_objects(cluster.pk, limit=10)
+    assert found == [("ResourceQuota", name, "gpu-portal") for name in ("gone", "odd", "old")]
+    assert len(apply_queries.orphaned_objects(cluster.pk, limit=2)) == 2

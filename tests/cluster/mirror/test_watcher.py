@@ -1,0 +1,109 @@
+"""Parts of the watcher that need neither a cluster nor a process of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from django.db import connection
+
+from cluster.mirror import tables
+from cluster.mirror.records.kinds import KINDS
+from cluster.mirror.watch import NoteType, WatchNote
+from cluster.mirror.watcher import PageHints, Watcher, _item
+from cluster.models import Cluster
+from portal.core import hints
+from tests.cluster.mirror.scripted_api import pod
+from tests.plugin import process_environment
+from tests.support.threads import in_threads
+
+
+def test_an_object_that_cannot_be_read_is_left_out_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    good = _item(WatchNote(KINDS["Pod"], NoteType.SEEN, "3", pod("a", 3)))
+    assert good is not None
+    note, seen = good
+    assert seen is not None
+    assert (note.raw, seen.name) == (None, "a")
+
+    odd: dict[str, Any] = pod("odd", 4)
+    odd["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "a few"}}
+    assert _item(WatchNote(KINDS["Pod"], NoteType.SEEN, "4", odd)) is None
+    assert "record_failed" in caplog.text
+
+
+def test_what_carries_no_object_is_passed_on() -> None:
+    note = WatchNote(KINDS["Pod"], NoteType.HEARD, "7")
+    assert _item(note) == (note, None)
+
+
+class Silent:
+    """A source of which nothing is heard."""
+
+    def __getattr__(self, _name: str) -> Any:
+        raise OSError("nobody there")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_broke_while_news_were_told_is_not_replaced_unseen(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lock is gone with it: whoever goes on writes beside another watcher."""
+    watcher = Watcher(cluster, Silent())
+
+    def breaks(_cluster_id: int) -> None:
+        watcher.stop()
+        with connection.cursor() as cursor, psycopg.connect(process_environment()["DATABASE_URL"]) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
+            cursor.execute("SELECT 1")
+
+    monkeypatch.setattr(tables, "take_news", breaks)
+    in_threads(1, watcher.run)
+    assert "news_delayed" in caplog.text
+    assert "database_lost" in caplog.text
+
+
+def test_pages_are_hinted_once_a_batch_however_many_rows_changed() -> None:
+    with hints.redis_connection().pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(hints.channel_name("team-a"), hints.channel_name("cluster"))
+        pages = PageHints()
+        pages.send({"team-a"})
+        pages.send({"team-a", "cluster"})
+        pages.start()
+        heard = []
+        deadline = time.monotonic() + 10
+        while len(heard) < 2 and time.monotonic() < deadline:
+            message = listener.get_message(timeout=0.5)
+            if message:
+                heard.append(message["channel"].decode())
+        pages.stop()
+    assert sorted(heard) == [hints.channel_name("cluster"), hints.channel_name("team-a")]
+
+
+def test_a_redis_that_was_gone_costs_one_hint_and_not_the_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    working = hints.redis_connection()
+    tried = threading.Event()
+
+    def nobody() -> redis.Redis:
+        tried.set()
+        monkeypatch.setattr(hints, "redis_connection", lambda: working)
+        raise redis.ConnectionError("nobody there")
+
+    with working.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe(hints.channel_name("team-b"))
+        monkeypatch.setattr(hints, "redis_connection", nobody)
+        pages = PageHints()
+        pages.start()
+        pages.send({"team-a"})
+        assert tried.wait(10)
+        pages.send({"team-b"})
+        deadline = time.monotonic() + 10
+        heard = None
+        while heard is None and time.monotonic() < deadline:
+            heard = listener.get_message(timeout=0.5)
+        pages.stop()
+    assert heard is not None
+    assert heard["channel"].decode() == hints.channel_name("team-b")

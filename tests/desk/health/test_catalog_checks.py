@@ -1,0 +1,168 @@
+"""The section "Catalog" of the health page: what is found, its way out, and nothing well that nobody knows."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.core.actor import system_actor
+from accounts.models import User
+from catalog.classes.proposals import actions
+from catalog.discovery import queries
+from catalog.models import GpuClass
+from cluster.models import Cluster, MirrorEpoch, MirrorNode
+from desk.health import catalog_checks as shown
+from tests.support.rows import make, mirrored
+
+
+def signed_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def section(client: Client, query: str = "part=catalog") -> str:
+    response = client.get(f"/health?{query}")
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+@pytest.fixture
+def gone(cluster: Cluster) -> GpuClass:
+    """A class of a card that nobody has, beside the simulated hardware."""
+    mirrored.hardware_seen(cluster)
+    return make.gpu_class(cluster, slug="gone", name="Gone", node_labels={"nvidia.com/gpu.product": "GONE"})
+
+
+def test_a_finding_has_word_sentence_remedy_and_link(gone: GpuClass, olga: User) -> None:
+    page = signed_in(olga).get("/health").content.decode()
+    entry = next(one for one in page.split("<li ") if 'data-check="class_without_nodes"' in one)
+    assert "Error" in entry
+    assert "No node provides class Gone: none of" in entry
+    assert "nodes has nvidia.com/gpu.product=GONE." in entry
+    assert "Correct the labels of the class, or retire it." in entry
+    link = reverse("admin:catalog_gpuclass_change", args=[gone.pk])
+    assert f'href="{link}"' in entry
+    assert make.administrator(Client(), olga).get(link).status_code == 200
+
+
+def test_the_verdict_on_everything_counts_faults_of_the_catalog(cluster: Cluster, olga: User) -> None:
+    """And goes with the section, so that the page does not contradict itself; hints make nothing unwell."""
+    client = signed_in(olga)
+    mirrored.seen(cluster)
+    make.gpu_class(cluster, slug="gone", name="Gone", node_labels={"nvidia.com/gpu.product": "GONE"})
+    for page in (client.get("/health").content.decode(), section(client)):
+        assert "note-wait" in page
+        assert "Not well: 1 fault in the catalog." in page
+    GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
+    mended = section(client)
+    assert 'id="verdict" hx-swap-oob="true"' in mended
+    assert "note-good" in mended
+    assert "Not well" not in mended
+
+
+def test_hints_make_nothing_unwell(cluster: Cluster, olga: User) -> None:
+    mirrored.hardware_seen(cluster)
+    found = queries.discover_cluster(cluster)
+    assert found is not None
+    actions.accept_proposals(list(found.proposals), by=system_actor("test"), cluster=cluster)
+    page = section(signed_in(olga))
+    assert "1 hint" in page
+    assert "note-good" in page
+
+
+def test_the_part_alone_is_for_operators_too(gone: GpuClass, alice: User) -> None:
+    assert signed_in(alice).get("/health?part=catalog").status_code == 404
+
+
+def test_while_nothing_changes_only_the_freshness_is_sent(gone: GpuClass, olga: User) -> None:
+    client = signed_in(olga)
+    first = section(client)
+    query = poll_of(first)
+    response = client.get(f"/health?{query}")
+    assert response["HX-Reswap"] == "none"
+    assert 'hx-swap-oob="true"' in response.content.decode()
+    assert "Gone" not in response.content.decode()
+    GpuClass.objects.filter(pk=gone.pk).update(life_cycle=GpuClass.LifeCycle.RETIRED)
+    changed = client.get(f"/health?{query}")
+    assert "HX-Reswap" not in changed
+    assert 'id="catalog-checks"' in changed.content.decode()
+
+
+def test_without_a_mirror_the_section_says_unknown(gone: GpuClass, olga: User) -> None:
+    MirrorEpoch.objects.all().delete()
+    page = section(signed_in(olga))
+    assert "Unknown" in page
+    assert "catalog not checked." in page
+    assert "Nobody knows at the moment whether the catalog fits the nodes: The cluster has not been listed yet." in page
+    assert "Nothing found" not in page
+
+
+def test_old_data_are_called_old(cluster: Cluster, olga: User) -> None:
+    mirrored.seen(cluster)
+    assert "Nothing found: every class has its nodes" in section(signed_in(olga))
+    MirrorEpoch.objects.update(beat_at=timezone.now() - timedelta(minutes=5))
+    page = section(signed_in(olga))
+    assert "Old data, as of" in page
+    assert "The watcher is not running. What stands here is as old as that." in page
+
+
+def test_since_when_is_shown_where_it_is_known(cluster: Cluster, olga: User) -> None:
+    mirrored.hardware_seen(cluster)
+    node = MirrorNode.objects.get(name="a100-1")
+    node.record["labels"]["nvidia.com/mig.config.state"] = "pending"
+    node.record["writers"] = {"nvidia.com/mig.config.state": {"manager": "mig", "at": "2026-11-21T08:15:00Z"}}
+    node.save()
+    entry = next(one for one in section(signed_in(olga)).split("<li ") if 'data-check="mig_state"' in one)
+    assert "since at least" in entry
+    assert 'datetime="2026-11-21T08:15:00+00:00"' in entry
+    assert "Node a100-1 is being cut to layout “all-disabled”: the MIG manager says pending." in entry
+
+
+def test_a_long_list_is_cut_and_hides_no_other_check(
+    gone: GpuClass, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown, "SHOWN", 2)
+    page = section(signed_in(olga))
+    codes = re.findall(r'data-check="(\w+)"', page)
+    assert codes.count("resource_not_offered") == 2
+    assert {"class_without_nodes", "slices_not_offered", "too_many_profiles"} <= set(codes)
+    assert re.search(r"and \d+ findings more", page)
+
+
+def test_the_number_of_queries_does_not_grow_with_the_nodes(cluster: Cluster, olga: User) -> None:
+    """Asked every 3 s by each open page: few while nothing changed."""
+    client = signed_in(olga)
+    changed, same = [], []
+    for nodes in (10, 100):
+        mirrored.seen(cluster, Node=[a_node(f"n{number}") for number in range(nodes)])
+        section(client)
+        with CaptureQueriesContext(connection) as taken:
+            page = section(client)
+        assert f" and {nodes - 3} more." in page
+        changed.append(len(taken))
+        with CaptureQueriesContext(connection) as taken:
+            assert "more." not in section(client, poll_of(page))
+        same.append(len(taken))
+    assert same[0] == same[1] <= 12
+    assert changed[0] == changed[1] <= 60
+
+
+def poll_of(page: str) -> str:
+    """What the section asks for next, by the address in it."""
+    found = re.search(r'hx-get="/health\?(part=catalog&amp;seen=[0-9a-f]+)"', page)
+    assert found
+    return found[1].replace("&amp;", "&")
+
+
+def a_node(name: str) -> dict[str, Any]:
+    one = mirrored.hardware.read("mixed").nodes[0]
+    return mirrored.ready({**one, "metadata": {**one["metadata"], "name": name}})

@@ -1,0 +1,91 @@
+"""Each state of an object where people meet it: the team's page, Health, and the metrics."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.core import CollectorRegistry
+
+from accounts.models import User
+from cluster.models import AppliedObject, Cluster
+from portal.core.due import owner_label
+from portal.ops.metrics import RowsCollector
+from tenants.models import Namespace, Tenant
+from tests.support.rows import mirrored
+
+WORDS = ("applied", "repaired", "refused", "foreign", "missing", "drifted", "terminating", "orphan")
+
+
+@pytest.fixture
+def objects(namespace_a: Namespace, cluster: Cluster) -> None:
+    """One in each state; an orphan is in the cluster alone, and what counts as missing is not there."""
+    states: dict[str, dict[str, Any]] = {
+        "LimitRange": {"result": "applied"},
+        "NetworkPolicy": {"result": "applied", "code": "repaired", "text": "Set back; it was changed."},
+        "RoleBinding": {"result": "refused", "code": "Invalid", "text": "Words of the API server."},
+        "ServiceAccount": {"result": "foreign", "text": "Remove or rename it."},
+        "LocalQueue": {"result": "applied"},
+        "ResourceQuota": {"result": "applied", "difference": {"fields": ["spec.hard"], "manager": "kubectl-edit"}},
+        "ClusterQueue": {"result": "terminating"},
+    }
+    found: dict[str, list[Any]] = {}
+    for kind, values in states.items():
+        metadata: dict[str, Any] = {"name": "gpu-portal", "namespace": namespace_a.name}
+        raw = mirrored.with_metadata({"metadata": metadata, "spec": {}})
+        if kind in ("LimitRange", "NetworkPolicy", "ResourceQuota"):
+            found[kind] = [raw]
+        AppliedObject.objects.create(
+            cluster=cluster,
+            owner=owner_label(namespace_a),
+            kind=kind,
+            uid=raw["metadata"]["uid"],
+            sent_at=timezone.now() - timedelta(hours=1),
+            **metadata,
+            **values,
+        )
+    lost = {"name": "lost", "namespace": namespace_a.name, "labels": {"gpu-portal/owner": "tenants.namespace.98765"}}
+    found["NetworkPolicy"].append(mirrored.with_metadata({"metadata": lost, "spec": {}}))
+    mirrored.seen(cluster, **found)
+
+
+def page(who: User, path: str) -> str:
+    client = Client()
+    client.force_login(who)
+    return " ".join(client.get(path).content.decode().split())
+
+
+@pytest.mark.usefixtures("objects")
+def test_the_team_sees_its_own(team_a: Tenant, bob: User) -> None:
+    text = page(bob, "/teams/team-a/members")
+    assert "1 applied, 1 repaired, 1 refused, 1 foreign, 1 missing, 1 drifted, 1 terminating, 6 not sent" in text
+    for sentence in (
+        "Set back; it was changed.",
+        "The cluster refused it. It takes a value for wrong.",
+        "Words of the API server.",
+        "Remove or rename it.",
+        "It was sent, and the cluster does not have it.",
+        "Changed outside of the portal by kubectl-edit: spec.hard.",
+        "It was not sent yet",
+    ):
+        assert sentence in text
+
+
+@pytest.mark.usefixtures("objects")
+def test_staff_see_what_is_not_as_wanted(olga: User) -> None:
+    text = page(olga, "/health")
+    assert "4 objects not as wanted" in text
+    for sentence in ("Missing", "Drifted", "Foreign", "The cluster refused it.", "Words of the API server.", "lost"):
+        assert sentence in text
+    assert "Set back; it was changed." not in text, "what is repaired is as wanted"
+
+
+@pytest.mark.usefixtures("objects")
+def test_each_state_is_counted() -> None:
+    registry = CollectorRegistry()
+    registry.register(RowsCollector())
+    found = {word: registry.get_sample_value("portal_objects", {"state": word}) for word in WORDS}
+    assert found == dict.fromkeys(WORDS, 1)

@@ -1,0 +1,68 @@
+"""/api/v1/inbox: the groups of the page for scripts of approvers."""
+
+from __future__ import annotations
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import User
+from catalog.models import GpuClass
+from cluster.models import Cluster
+from tenants.models import Tenant
+from tests.desk.classes.test_api_catalog import Caller
+from tests.desk.inbox.test_inbox import limited, many, team, waits
+from tests.support.rows import make
+
+__all__ = ["limited"]
+
+
+def test_an_approver_reads_group_and_reasons(
+    team_a: Tenant, cluster: Cluster, limited: GpuClass, alice: User, charlie: User, dana: User
+) -> None:
+    make.grant(team_a, limited, units=4)
+    clear = waits(team_a, limited, alice, units=2)
+    too_much = waits(team(cluster, "one"), limited, charlie, units=9)
+    calls = Caller(dana)
+    items = calls.items("/inbox")
+    assert [(one["id"], one["group"]) for one in items] == [(clear.pk, "one_click"), (too_much.pk, "conflict")]
+    assert items[0]["reasons"] == [
+        f"{limited.name}: less than now, 2 instead of 4.",
+        "Fits at all times.",
+        "Plan clean: 1 object would change.",
+    ]
+    assert "5 more than the 8" in items[1]["reasons"][0]
+    assert "no running total" in items[1]["reasons"][1]
+    assert (items[0]["tenant"], items[0]["lines"][0]["asked_units"]) == ("team-a", 2)
+    assert [one["id"] for one in calls.items("/inbox?group=conflict")] == [too_much.pk]
+    assert [one["id"] for one in calls.items("/inbox?tenant=team-a")] == [clear.pk]
+    assert calls.items("/inbox?gpu_class=other") == []
+
+
+def test_it_is_for_approvers_and_of_their_classes(cluster: Cluster, limited: GpuClass, alice: User, bob: User) -> None:
+    other = make.gpu_class(cluster, slug="other", promise_limit=9)
+    erin = make.approver("Erin", gpu_class=other)
+    waits(team(cluster, "one"), limited, alice, units=1)
+    assert Caller(bob)("/inbox").status_code == 403
+    calls = Caller(erin)
+    assert calls.items("/inbox") == []
+    refused = calls("/inbox?group=two_clicks")
+    assert (refused.status_code, refused.json()["code"]) == (422, "unknown_group")
+
+
+def test_it_costs_the_same_for_many_and_goes_on_by_a_cursor(
+    cluster: Cluster, limited: GpuClass, charlie: User, dana: User
+) -> None:
+    calls = Caller(dana)
+
+    def cost(number: int) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            assert len(calls.items("/inbox?limit=20")) == number
+        return len(queries)
+
+    many(cluster, limited, charlie, 3)
+    cost(3)  # the first call notes when the token was used
+    with_three = cost(3)
+    many(cluster, limited, charlie, 19, first=3)
+    assert cost(20) == with_three
+    following = calls("/inbox?limit=20").json()["next"].partition("/api/v1")[2]
+    assert len(calls.items(following)) == 2

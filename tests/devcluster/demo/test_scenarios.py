@@ -1,0 +1,76 @@
+"""What a demo may begin with: names, what may stand beside one, and that its numbers are those of its hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from devcluster.__main__ import _parser
+from devcluster.controlplane import hardware
+from devcluster.demo import command, contention, environment, scenarios
+from devcluster.demo.scenarios import EVERYDAY, MORNING, Scenario
+from devcluster.processes.console import UserError
+from tests.devcluster.controlplane.test_hardware import Json
+
+
+def test_an_unknown_one_is_told_which_there_are() -> None:
+    with pytest.raises(UserError, match=r"There is no scenario evening\.") as raised:
+        command.demo(_parser().parse_args(["demo", "--scenario", "evening"]))
+    assert raised.value.way_on == "Known: morning. Without --scenario it is the everyday demo."
+
+
+@pytest.mark.parametrize("beside", [["--hardware", "mixed"], ["--kubeconfig", "x"], ["--check"]], ids=lambda b: b[0])
+def test_nothing_stands_beside_one_that_it_would_contradict(beside: list[str]) -> None:
+    with pytest.raises(UserError, match="brings its own") as raised:
+        command.demo(_parser().parse_args(["demo", "--scenario", "morning", *beside]))
+    assert raised.value.way_on == f"Leave out {beside[0]}, or leave out --scenario."
+
+
+def test_each_has_its_own_state_and_known_hardware() -> None:
+    both = (EVERYDAY, MORNING)
+    assert len({one.folder for one in both}) == 2
+    assert {one.hardware for one in both} <= set(hardware.names())
+    assert scenarios.scenario_named("") is EVERYDAY
+    assert scenarios.scenario_named("morning") is MORNING
+
+
+@pytest.mark.parametrize("one", [EVERYDAY, MORNING], ids=lambda one: one.name or "everyday")
+def test_members_have_an_owner_and_storage_an_owners_team(one: Scenario) -> None:
+    owned = {team: name.lower() for name, role, team in one.cast if role == "owner"}
+    assert {team for _name, role, team in one.cast if role == "member"} <= owned.keys()
+    assert all(owned[team] == name for name, team, _gib in one.storage)
+
+
+def test_the_morning_asks_for_36_of_32_cards_and_has_room_for_who_moves() -> None:
+    there = _units(hardware.read("morning").nodes)
+    held: dict[str, int] = {}
+    for _owner, _team, units, _why in contention.HELD:
+        for resource, number in units:
+            held[resource] = held.get(resource, 0) + number
+    assert held[contention.CARD] == there[contention.CARD] == 32
+    asked = 4 * len(contention.TRAININGS) + len(contention.MODELS) + len(contention.NOTEBOOKS)
+    begun = asked - len(contention.NOTEBOOKS) + contention.HAVE_ONE
+    assert (len(contention.TRAININGS), len(contention.MODELS), len(contention.NOTEBOOKS)) == (4, 12, 8)
+    assert (asked, begun) == (36, 32)
+    assert len(contention.MODELS) <= held[contention.SLICE] <= there[contention.SLICE]
+    assert len(contention.NOTEBOOKS) <= held[contention.SHARE] <= there[contention.SHARE]
+    assert len(contention.NOTEBOOKS) <= MORNING.notebooks, "all of them run on this machine in the end"
+
+
+def test_descriptions_of_two_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "STATES", tmp_path)
+    found = {path for one in (EVERYDAY, MORNING) for path in environment.description_files(tmp_path / one.folder)}
+    names = ("demo.json", "demo/demo.json", "demo-morning.json", "demo-morning/demo.json")
+    assert found == {tmp_path / name for name in names}
+    assert environment.description_files(tmp_path / "elsewhere" / "x") == [tmp_path / "elsewhere" / "x" / "demo.json"]
+
+
+def _units(nodes: tuple[Json, ...]) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for node in nodes:
+        for resource, amount in node["status"]["allocatable"].items():
+            if "/" in resource:
+                found[resource] = found.get(resource, 0) + int(amount)
+    return found

@@ -1,0 +1,79 @@
+"""The demo's people and catalog: made once, true of the hardware, and left alone by the next start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from accounts.core.actor import Actor
+from accounts.models import Event, User
+from catalog.classes import actions
+from catalog.classes.queries import promise_limits
+from catalog.images.compatibility import compatibility
+from catalog.images.queries import hardware_facts
+from catalog.models import GpuClass, Image
+from cluster.models import Cluster
+from devcluster.demo import contention, seed
+from devcluster.demo.scenarios import MORNING
+from tenants.models import Grant
+from tenants.onboarding.bundles.queries import open_bundles
+from tests.support.rows import mirrored
+from workloads.models import Run
+
+
+@pytest.mark.django_db
+def test_a_second_start_finds_everything_as_it_is(tmp_path: Path) -> None:
+    accounts = tmp_path / "accounts.json"
+    seed.main("people", accounts)
+    cluster = Cluster.objects.get()
+    mirrored.hardware_seen(cluster, "mixed")
+    seed.main("catalog", accounts)
+    events = Event.objects.count()
+    seed.main("people", accounts)
+    seed.main("catalog", accounts)
+    assert Event.objects.count() == events
+
+    with_terms = GpuClass.objects.exclude(terms_version=0)
+    assert [one.sharing for one in with_terms] == ["mps"]
+    facts = hardware_facts(cluster, GpuClass.objects.exclude(vendor="")).values()
+    for image in Image.objects.all():
+        fitting = {one.vendor for one in facts if not compatibility(image, one)}
+        assert image.vendor in fitting or not image.vendor
+
+    offered = {bundle.name: list(bundle.lines.select_related("gpu_class")) for bundle in open_bundles()}
+    assert {name: [(line.gpu_class.slug, line.units) for line in lines] for name, lines in offered.items()} == {
+        "Research": [("a100-sxm4-80gb-1g-10gb-time-sliced", 2), ("a100-sxm4-80gb-1g-10gb", 1), ("storage", 200)],
+        "Training": [("h100-80gb-hbm3", 2), ("storage", 500)],
+        "Inference": [("a100-sxm4-80gb-1g-10gb", 2), ("storage", 50)],
+    }
+    limits = promise_limits([line.gpu_class for lines in offered.values() for line in lines])
+    assert all(line.units <= (limits[line.gpu_class_id] or 0) for lines in offered.values() for line in lines)
+    held = Grant.objects.filter(gpu_class__slug="storage").values_list("tenant__slug", "units")
+    assert dict(held) == {"team-a": 100, "team-c": 200}
+    [starter] = GpuClass.objects.filter(starter=True)
+    assert starter.slug == "a100-sxm4-80gb-1g-10gb-time-sliced"
+    assert (starter.run_hours_limit, starter.idle_stop_minutes) == (8, 60), "what is tried gives its units back"
+
+
+@pytest.mark.django_db
+def test_the_morning_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cluster nothing is admitted, and nobody waits for it."""
+    monkeypatch.setattr(contention, "_until", lambda what, is_so: None)
+    accounts = tmp_path / "accounts.json"
+    seed.main("people", accounts, MORNING.name)
+    mirrored.hardware_seen(Cluster.objects.get(), MORNING.hardware)
+    seed.main("catalog", accounts, MORNING.name)
+    events = Event.objects.count()
+    card = GpuClass.objects.get(resource="nvidia.com/gpu")
+    assert sum(grant.units for grant in Grant.objects.filter(gpu_class=card)) == 32
+    assert sum(run.total_units for run in Run.objects.filter(workload__gpu_class=card)) == 36
+    launchers = {(run.workload.tenant.slug, run.requested_by.name) for run in Run.objects.all()}
+    assert launchers == {("vision", "Alice"), ("serving", "Charlie"), ("lab", "Bob"), ("lab", "Erin")}
+
+    actions.edit_class(card.pk, by=Actor(User.objects.get(name="Olga"), via="page"), borrowing_limit=0)
+    seed.main("people", accounts, MORNING.name)
+    seed.main("catalog", accounts, MORNING.name)
+    assert Event.objects.count() == events + 1
+    card.refresh_from_db()
+    assert card.borrowing_limit == 0, "what somebody took back stays so"

@@ -1,0 +1,269 @@
+"""Every page in both themes, on a desk and on a phone: accessible, nothing blocked by the policy, nothing cut off."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.utils import timezone
+from playwright.sync_api import ConsoleMessage, Page, expect
+
+from accounts.core.actor import Actor
+from accounts.models import User
+from catalog.models import GpuClass, Image
+from tenants.models import Tenant
+from tenants.requests import actions as tenants
+from tenants.requests.types import RequestedLine
+from tests.support.rows import make, mirrored
+from workloads.launch import actions as workloads
+from workloads.launch.types import LaunchSpec
+
+pytestmark = pytest.mark.browser
+OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
+SIZES = [("light", 1280), ("light", 390), ("dark", 1280), ("dark", 390)]
+
+
+def problems_of(page: Page) -> list[str]:
+    """What axe finds, as readable lines: which rule, where."""
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']} ({one['impact']}): {node['html'][:120]}" for one in found for node in one["nodes"]]
+
+
+def look_at(page: Page, *, prepare: str = OPEN_ALL) -> None:
+    """In both themes and widths the page is accessible, fits its window, and nothing of it was blocked."""
+    messages: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            messages.append(message.text)
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    root = "document.documentElement"
+    # For the whole site, as the page's own: a cookie for a longer path would be sent beside it, and lose.
+    site = urlsplit(page.url)._replace(path="/", query="", fragment="").geturl()
+    for theme, width in SIZES:
+        page.context.add_cookies([{"name": "theme", "value": theme, "url": site}])
+        page.set_viewport_size({"width": width, "height": 900})
+        response = page.reload(wait_until="load")
+        assert response is not None
+        assert response.status == 200
+        expect(page.locator("html")).to_have_attribute("data-bs-theme", theme)
+        page.evaluate(prepare)
+        assert (theme, width, problems_of(page)) == (theme, width, [])
+        assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
+    assert messages == []
+
+
+@pytest.fixture
+def house(team_a: Tenant, a100: GpuClass, alice: User) -> Tenant:
+    """Team A with a grant, a notebook that waits, a request to decide; the hardware as the watcher saw it."""
+    mirrored.hardware_seen(a100.cluster)
+    shared = make.gpu_class(
+        a100.cluster,
+        slug=f"{a100.slug}-shared",
+        name="A100, shared by 4 in turns",
+        sharing="time-slicing",
+        replicas=4,
+        units_per_workload=1,
+        resource="nvidia.com/gpu.shared",
+        node_labels={"nvidia.com/gpu.sharing-strategy": "time-slicing"},
+    )
+    Image.objects.create(name="JupyterLab", reference="quay.io/jupyter/scipy-notebook:2025-11-10", kind="notebook")
+    make.grant(team_a, a100, units=4)
+    by = Actor(user=alice, via="page")
+    workloads.launch(
+        team_a.slug, LaunchSpec("retina-seg", "notebook", a100.slug, 1, "JupyterLab", volume="data"), by=by
+    )
+    now = timezone.now()
+    asked = RequestedLine(gpu_class=shared.slug, units=99, starts=now, ends=now + timedelta(days=30))
+    tenants.file_request(team_a.slug, lines=[asked], justification="A course of 12 students.", by=by)
+    return team_a
+
+
+def test_styleguide(open_page: Callable[..., Page], olga: User) -> None:
+    look_at(open_page("/styleguide", as_user=olga))
+
+
+def test_the_api_for_people(open_page: Callable[..., Page]) -> None:
+    """Some of its 200 tables, which are all of one template: axe takes minutes for all."""
+    some = "document.querySelectorAll('.call').forEach((one, at) => { if (at % 12) one.remove(); })"
+    look_at(open_page("/api/"), prepare=f"{OPEN_ALL}; {some}")
+
+
+def test_a_call_is_found_by_its_address_and_by_the_keyboard(open_page: Callable[..., Page]) -> None:
+    page = open_page("/api/#workloads_launch")
+    expect(page.get_by_role("heading", name="POST /api/v1/workloads", exact=True)).to_be_in_viewport()
+    link = page.get_by_role("navigation", name="Calls").get_by_role("link", name="POST /requests", exact=True)
+    link.press("Enter")
+    page.wait_for_url("**/api/#requests_file")
+    expect(page.get_by_role("heading", name="POST /api/v1/requests", exact=True)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("path", ["/login", "/login/password"])
+def test_sign_in(open_page: Callable[..., Page], path: str) -> None:
+    look_at(open_page(path))
+
+
+def test_start_of_a_person_without_team(open_page: Callable[..., Page], charlie: User) -> None:
+    look_at(open_page("/start", as_user=charlie))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/teams/team-a",
+        "/catalog",
+        "/catalog/choose?mem=10&iso=shared&how=several",
+        "/catalog/compare",
+        "/teams/team-a/workloads",
+        "/teams/team-a/workloads/retina-seg",
+        "/teams/team-a/launch",
+        "/teams/team-a/requests",
+        "/teams/team-a/requests/new",
+        "/teams/team-a/members",
+        "/teams/team-a/secrets",
+        "/teams/team-a/tokens",
+        "/account",
+        "/account/second-factor",
+        "/tokens",
+    ],
+)
+def test_pages_of_a_member(open_page: Callable[..., Page], house: Tenant, alice: User, path: str) -> None:
+    look_at(open_page(path, as_user=alice))
+
+
+def test_the_catalog_of_a_person_without_team(open_page: Callable[..., Page], house: Tenant, charlie: User) -> None:
+    look_at(open_page("/catalog", as_user=charlie))
+
+
+def test_the_catalog_answers_at_once(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/catalog", as_user=alice)
+    answer = page.get_by_role("region", name="Answer")
+    expect(page.get_by_role("button", name="Answer")).to_be_hidden()
+    page.get_by_label("up to 80 GB").check()
+    expect(answer).to_contain_text("your peak of 76,294 MiB (80 GB) fits, with 5,626 MiB to spare")
+    page.get_by_label("more", exact=True).check()
+    expect(answer.get_by_role("heading", name="Change the workload")).to_be_visible()
+    expect(page.get_by_text("Answer above")).to_have_count(0)
+    expect(page.get_by_label("more", exact=True)).to_be_focused()
+    page.wait_for_url("**/catalog?mem=more&iso=own&how=interactive")
+    page.get_by_label("up to 80 GB").check()
+    expect(page.get_by_text("Answer above")).to_have_count(1)
+    answer.get_by_role("link", name="All reasons").click()
+    expect(page.get_by_label("up to 80 GB")).to_be_checked()
+    page.get_by_label("in GiB on one card").fill("200")
+    page.get_by_label("in GiB on one card").press("Enter")
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("No class has 204,800 MiB (200 GiB) on one card")
+
+
+def test_the_catalog_answers_without_script(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/catalog?only=exclusive", as_user=alice, java_script_enabled=False)
+    page.get_by_label("up to 80 GB").check()
+    page.get_by_role("button", name="Answer").click()
+    expect(page.get_by_role("region", name="Answer")).to_contain_text("A100 80GB whole card, one card")
+    expect(page.get_by_role("link", name=re.compile("^Exclusive"))).to_have_attribute("aria-current", "true")
+
+
+def test_inbox_and_request_of_an_approver(open_page: Callable[..., Page], house: Tenant, dana: User) -> None:
+    page = open_page("/inbox", as_user=dana)
+    look_at(page)
+    page.get_by_role("link", name=re.compile("^Look")).click()
+    expect(page.get_by_role("heading", name=re.compile("^Promised of"))).to_be_visible()
+    look_at(page)
+
+
+def test_accounts_for_administrators(open_page: Callable[..., Page], house: Tenant, olga: User, bob: User) -> None:
+    page = open_page("/people", as_user=olga)
+    look_at(page)
+    page.get_by_role("link", name="New account").click()
+    look_at(page)
+    page.goto(page.url.replace("/new", f"/{bob.pk}"))
+    look_at(page)
+    page.get_by_role("button", name="Make a code").click()
+    expect(page.get_by_role("heading", name="Code for Bob")).to_be_visible()
+    look_at(page)
+
+
+def test_health_for_operators(open_page: Callable[..., Page], house: Tenant, olga: User) -> None:
+    look_at(open_page("/health", as_user=olga))
+
+
+def test_keys_open_help_and_escape_closes_it(open_page: Callable[..., Page], olga: User) -> None:
+    page = open_page("/styleguide", as_user=olga)
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_a_menu_closes_by_escape_and_gives_the_focus_back(open_page: Callable[..., Page], olga: User) -> None:
+    page = open_page("/styleguide", as_user=olga)
+    summary = page.locator("details.menu summary", has_text="Olga")
+    summary.click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Sign out")).to_be_hidden()
+    expect(summary).to_be_focused()
+
+
+def test_destroying_waits_for_the_name(open_page: Callable[..., Page], olga: User) -> None:
+    page = open_page("/styleguide", as_user=olga)
+    page.get_by_role("link", name="Delete…").click()
+    dialog = page.get_by_role("dialog", name="Delete retina-seg")
+    button = dialog.get_by_role("button", name="Delete")
+    expect(button).to_be_disabled()
+    dialog.get_by_label("Type retina-seg to confirm").fill("retina-seg")
+    expect(button).to_be_enabled()
+
+
+def test_the_system_theme_is_there_before_the_first_paint(open_page: Callable[..., Page]) -> None:
+    page = open_page("/login", color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 18, 24)"
+
+
+def test_times_are_in_the_persons_zone(open_page: Callable[..., Page], olga: User) -> None:
+    page = open_page("/styleguide", as_user=olga, timezone_id="Asia/Tokyo")
+    expect(page.locator("time[data-when=clock]").first).to_have_attribute("title", re.compile(r"GMT\+9"))
+
+
+def test_pages_work_without_script(open_page: Callable[..., Page], olga: User) -> None:
+    page = open_page("/styleguide", as_user=olga, java_script_enabled=False)
+    page.get_by_role("link", name="Delete…").click()
+    expect(page.get_by_role("dialog", name="Delete retina-seg")).to_be_visible()
+    page.locator("details.menu summary", has_text="Olga").click()
+    page.locator(".menu-list").get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+
+
+def test_a_token_is_made_and_revoked_without_script(open_page: Callable[..., Page], alice: User) -> None:
+    page = open_page("/tokens", as_user=alice, java_script_enabled=False)
+    page.get_by_label("Name").fill("nightly CI")
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_role("heading", name="Your new token, shown this once")).to_be_visible()
+    page.get_by_role("button", name="Revoke nightly CI").click()
+    expect(page.get_by_text("was revoked")).to_be_visible()
+
+
+def test_a_page_holds_one_stream_and_none_while_nobody_looks(
+    open_page: Callable[..., Page], house: Tenant, alice: User
+) -> None:
+    page = open_page("/teams/team-a", as_user=alice)
+    assert page.evaluate("window.openStreams") == 1
+    for hidden, streams in (("true", 0), ("false", 1)):
+        page.evaluate(f"Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        assert page.evaluate("window.openStreams") == streams
+
+
+def test_slash_finds_workloads(open_page: Callable[..., Page], house: Tenant, alice: User) -> None:
+    page = open_page("/teams/team-a", as_user=alice)
+    page.keyboard.press("/")
+    page.keyboard.type("retina")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/teams/team-a/workloads?q=retina")
+    expect(page.get_by_role("link", name="retina-seg")).to_be_visible()

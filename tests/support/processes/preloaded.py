@@ -1,0 +1,135 @@
+"""Watchers without their start: one process imports the portal once, and every watcher is a fork of it.
+
+A new interpreter takes 1.3 s of processor time until it does what it is for, in each of some sixty tests. A fork has
+its own connections, threads, signals and end, as if started by `manage.py`; tests/e2e and tests/recovery start it so.
+
+    python -m tests.support.processes.preloaded    reads requests from standard input, a line of JSON each, and answers with a number
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+NOT_YET = -1000  # the answer to "how did it end" while it runs
+
+
+def watch(*arguments: str, kubeconfig: str, log: Path) -> Child:
+    """`manage.py watch_cluster …`, with that identity, on this process's database; what it says is in the log."""
+    parent = _parent()
+    log.touch()
+    return Child(parent, parent.ask(start=["watch_cluster", *arguments], kubeconfig=kubeconfig, log=str(log)))
+
+
+class Parent:
+    """The process that is forked. It ends with its standard input, and its children with it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        argv = [sys.executable, "-m", "tests.support.processes.preloaded"]
+        self._process = subprocess.Popen(
+            argv, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **request: Any) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+class Child:
+    """Some of what `subprocess.Popen` has."""
+
+    def __init__(self, parent: Parent, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._parent = parent
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            code = self._parent.ask(ended=self.pid)
+            self.returncode = None if code == NOT_YET else code
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+            time.sleep(0.01)
+        return code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+@cache
+def _parent() -> Parent:
+    """Started by who asks first."""
+    from tests.plugin import process_environment
+
+    return Parent({**process_environment(), "LOG_LEVEL": "INFO"})
+
+
+def _serve() -> dict[str, Any]:
+    """Returns in children alone: what they are to do."""
+    children: set[int] = set()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "start" in request:
+            answer = os.fork()
+            if not answer:
+                return dict(request)
+            children.add(answer)
+        else:
+            answer = _ended(request["ended"])
+            if answer != NOT_YET:
+                children.discard(request["ended"])
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+    for pid in children:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    sys.exit()
+
+
+def _ended(pid: int) -> int:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else NOT_YET
+
+
+def _main() -> None:
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.core.management import execute_from_command_line
+
+    import cluster.management.commands.watch_cluster  # noqa: F401 - what every child would import
+
+    request = _serve()
+    settings.PORTAL_KUBECONFIG = request["kubeconfig"]
+    # The parent's standard streams carry requests and answers.
+    with open(request["log"], "ab") as log, open(os.devnull, "rb") as nothing:
+        for number, stream in enumerate((nothing, log, log)):
+            os.dup2(stream.fileno(), number)
+    execute_from_command_line(["manage.py", *request["start"]])
+
+
+if __name__ == "__main__":
+    _main()

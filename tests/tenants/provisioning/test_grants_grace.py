@@ -1,0 +1,225 @@
+"""A grant ends while its jobs run and neighbours wait for the same cards, with the real Kueue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.utils import timezone
+
+from catalog.classes import queries
+from catalog.models import GpuClass, Pool
+from cluster.client.kube import Kube
+from cluster.models import Cluster
+from devcluster.client.kube import Api
+from devcluster.controlplane import hardware
+from portal.core.due import Deadline, Outcome
+from tenants.models import Grant, Namespace, Tenant
+from tenants.provisioning import reconcile
+from tests.support.cluster.queued import WORKLOADS, admitted, launch
+from tests.support.rows import make, mirrored
+from tests.support.waiting import wait_until
+
+COHORTS = "kueue.x-k8s.io/v1beta2/cohorts"
+OWN = "test.example/own-node"
+QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
+pytestmark = pytest.mark.usefixtures("clean_cluster")
+
+
+@pytest.fixture
+def namespace_b(cluster: Cluster, unique: str) -> Namespace:
+    return make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}").namespaces.get()
+
+
+def end(grant: Grant, *, ago: timedelta = timedelta(0)) -> None:
+    start = grant.period.lower - timedelta(days=3)
+    Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(start, timezone.now() - ago))
+
+
+def kept(admin: Api, namespace: Namespace) -> str | None:
+    """What the namespace's own cohort keeps from being reclaimed; None without one."""
+    found = admin.find(COHORTS, namespace.name)
+    if found is None:
+        return None
+    [group] = found["spec"]["resourceGroups"]
+    return str(group["flavors"][0]["resources"][0]["nominalQuota"])
+
+
+def waits_for(admin: Api, namespace: Namespace, job: str) -> str:
+    """What Kueue says of a job that has no quota."""
+    for workload in admin.list(WORKLOADS, namespace=namespace.name):
+        if workload["metadata"]["ownerReferences"][0]["name"] == job:
+            conditions = workload.get("status", {}).get("conditions", [])
+            return " ".join(one["message"] for one in conditions if one["status"] == "False")
+    return ""
+
+
+@pytest.fixture
+def xe(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
+    """The four cards of a node of the test's own: nobody else's pods come there, or are still leaving it."""
+    labels = {OWN: unique}
+    taint = {"key": "gpu.intel.com/xe", "value": "present", "effect": "NoSchedule"}
+    node = hardware.node(f"xe-{unique}", devices={"gpu.intel.com/xe": 4}, labels=labels, taints=[taint])
+    hardware.add(admin, node)
+    yield make.gpu_class(
+        cluster,
+        slug=f"xe-{unique}",
+        name="Intel Xe",
+        vendor="intel",
+        product="",
+        resource="gpu.intel.com/xe",
+        node_labels=labels,
+        tolerations=[{"key": "gpu.intel.com/xe", "operator": "Exists"}],
+    )
+    admin.delete("v1/nodes", f"xe-{unique}")
+
+
+def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothing_new_starts(
+    look: Callable[[], Outcome],
+    team_a: Tenant,
+    xe: GpuClass,
+    namespace_a: Namespace,
+    namespace_b: Namespace,
+    kube_worker: Kube,
+    admin: Api,
+) -> None:
+    """All four cards of the node are team A's; from the end of its grant on they are team B's."""
+    grant = make.grant(team_a, xe, units=4)
+    look()
+    for name in ("one", "two", "three", "four", "waits"):
+        launch(kube_worker, xe, namespace_a, name=name)
+    wait_until(lambda: look() and len(admitted(admin, namespace_a)) == 4)
+    running = set(admitted(admin, namespace_a))
+
+    end(grant)
+    make.grant(namespace_b.tenant, xe, units=4)
+    wait_until(lambda: look().again_in_s == reconcile.FLAVOR_RETRY_S)
+    reconcile.reconcile_namespace(namespace_b, Deadline(), kube=kube_worker)
+    launch(kube_worker, xe, namespace_b, name="first")
+    wait_until(lambda: "topology" in waits_for(admin, namespace_b, "first-1"))
+    assert set(admitted(admin, namespace_a)) == running, "the neighbour waits and takes nothing"
+    assert kept(admin, namespace_a) == "4"
+
+    gone, *left = sorted(running)
+    admin.delete("batch/v1/jobs", gone, namespace=namespace_a.name)
+    wait_until(lambda: set(admitted(admin, namespace_b)) == {"first-1"})
+    assert set(admitted(admin, namespace_a)) == set(left), "what ended made room for the neighbour, not for what waits"
+    wait_until(lambda: look() and kept(admin, namespace_a) == "3")
+
+    launch(kube_worker, xe, namespace_b, name="second")
+    wait_until(lambda: "topology" in waits_for(admin, namespace_b, "second-1"))
+    assert set(admitted(admin, namespace_a)) == set(left)
+    end(grant, ago=grant.grace)
+    wait_until(lambda: look() and kept(admin, namespace_a) is None)
+    wait_until(lambda: set(admitted(admin, namespace_b)) == {"first-1", "second-1"})
+    assert set(admitted(admin, namespace_a)) < set(left)
+
+
+def test_who_takes_units_back_takes_them_from_who_borrowed_and_not_from_a_grace(
+    look: Callable[[], Outcome],
+    team_a: Tenant,
+    a100: GpuClass,
+    namespace_a: Namespace,
+    namespace_b: Namespace,
+    unique: str,
+    kube_worker: Kube,
+    admin: Api,
+) -> None:
+    """Team C borrowed what team B had not used, before team A's job began: of two borrowers the later would go."""
+    GpuClass.objects.filter(pk=a100.pk).update(borrowing_limit=1)
+    namespace_c = make.tenant(a100.cluster, slug="team-c", namespace=f"team-c-{unique}").namespaces.get()
+    grant = make.grant(team_a, a100, units=1)
+    make.grant(namespace_b.tenant, a100, units=1)
+    look()
+    for neighbour in (namespace_b, namespace_c):
+        reconcile.reconcile_namespace(neighbour, Deadline(), kube=kube_worker)
+    launch(kube_worker, a100, namespace_c, name="lent", units=1)
+    wait_until(lambda: look() and "lent-1" in admitted(admin, namespace_c))
+    launch(kube_worker, a100, namespace_a, name="train", units=1)
+    wait_until(lambda: look() and "train-1" in admitted(admin, namespace_a))
+    end(grant)
+    wait_until(lambda: look() and kept(admin, namespace_a) == "1")
+    launch(kube_worker, a100, namespace_b, name="own", units=1)
+    wait_until(lambda: "own-1" in admitted(admin, namespace_b), story=lambda: waits_for(admin, namespace_b, "own-1"))
+    assert admitted(admin, namespace_c) == {}
+    assert "train-1" in admitted(admin, namespace_a)
+
+
+def test_the_end_of_the_grace_is_the_next_look(look: Callable[[], Outcome], team_a: Tenant, a100: GpuClass) -> None:
+    grant = make.grant(team_a, a100, units=2)
+    assert look().clock == grant.period.upper
+    end(grant, ago=timedelta(hours=1))
+    grant.refresh_from_db()
+    assert look().clock == grant.period.upper + timedelta(hours=24)
+    end(grant, ago=timedelta(hours=25))
+    assert look().clock is None
+
+
+def test_other_classes_of_the_team_start_as_before_during_a_grace(
+    look: Callable[[], Outcome],
+    team_a: Tenant,
+    a100: GpuClass,
+    namespace_a: Namespace,
+    unique: str,
+    kube_worker: Kube,
+    admin: Api,
+) -> None:
+    """Its queue is in a cohort of its own then; what it has there, and may borrow, is the same."""
+    mirrored.hardware_seen(a100.cluster)
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-SHARED", "nvidia.com/gpu.sharing-strategy": "mps"}
+    mps = make.gpu_class(
+        a100.cluster,
+        slug=f"mps-{unique}",
+        product=labels["nvidia.com/gpu.product"],
+        node_labels=labels,
+        borrowing_limit=1,
+    )
+    grant = make.grant(team_a, a100, units=2)
+    make.grant(team_a, mps, units=1)
+    look()
+    launch(kube_worker, a100, namespace_a, name="train")
+    wait_until(
+        lambda: look() and "train-1" in admitted(admin, namespace_a),
+        story=lambda: waits_for(admin, namespace_a, "train-1"),
+    )
+    end(grant)
+    wait_until(lambda: look() and kept(admin, namespace_a) == "1")
+    for name in ("own", "borrowed", "beyond"):
+        launch(kube_worker, mps, namespace_a, name=name)
+    wait_until(lambda: len(admitted(admin, namespace_a)) == 3)
+    assert {"train-1", "own-1", "borrowed-1"} == set(admitted(admin, namespace_a))
+
+
+def test_what_is_kept_in_a_grace_is_not_lent_as_well(
+    team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube, admin: Api
+) -> None:
+    """Unknown use counts as all of it; known use as what it is, up to what was granted."""
+    cluster = a100.cluster
+    pool = Pool.objects.create(cluster=cluster)
+    grant = make.grant(team_a, a100, units=6)
+    end(grant)
+    assert reconcile.grants.taken_units(cluster, timezone.now()) == {a100.pk: 6}
+    mirrored.hardware_seen(cluster)
+
+    def lent() -> str:
+        reconcile.reconcile_pool(pool, Deadline(), kube=kube_worker)
+        [group] = admin.get(COHORTS, cluster.cohort)["spec"]["resourceGroups"]
+        [flavor] = group["flavors"]
+        assert flavor["name"] == queries.flavor_name(a100)
+        return str(flavor["resources"][0]["nominalQuota"])
+
+    assert lent() == "16"
+    pods = [
+        mirrored.pod(
+            f"train-{node}", node=node, namespace=namespace_a.name, gpu_class=a100.slug, **{"nvidia.com/gpu": 4}
+        )
+        for node in ("a100-1", "a100-2")
+    ]
+    mirrored.hardware_seen(cluster, Pod=pods[:1])
+    assert lent() == "12"
+    mirrored.hardware_seen(cluster, Pod=pods)
+    assert lent() == "10", "two of the eight were borrowed"
+    end(grant, ago=timedelta(hours=25))
+    assert lent() == "16"

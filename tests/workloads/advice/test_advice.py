@@ -1,0 +1,115 @@
+"""What helps, and what is never offered: each case of the table, and rules that hold for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from tests.workloads.cases.advice import A100, CASES, FULL, NOTHING, QUOTA, SLICE, Case
+from tests.workloads.cases.problems import PROBLEMS
+from tests.workloads.situations.test_problems import told as told_of
+from workloads.advice.advice import Advice, advice
+from workloads.advice.facts import units_that_fit_now
+from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence
+from workloads.status.types import Phase, Status
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+def given(case: Case) -> Advice:
+    found = advice(case.told, case.facts)
+    assert found is not None
+    return found
+
+
+def first_of(case: Case) -> tuple[str, str, str]:
+    found = given(case)
+    assert found.first is not None
+    return found.verdict, found.first.verb, found.first.way.href("team-a") if found.first.way else ""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_verdict_and_the_first_step(case: Case) -> None:
+    assert first_of(case) == (case.verdict, case.verb, case.to)
+    step = given(case).steps[0]
+    assert case.why in step.why
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_its_neighbour_is_answered_otherwise(case: Case) -> None:
+    neighbour = BY_NAME[case.neighbour]
+    assert (first_of(case), given(case).steps[0].why) != (first_of(neighbour), given(neighbour).steps[0].why)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_can_never_start_is_never_told_to_wait_and_every_step_is_whole(case: Case) -> None:
+    found = given(case)
+    verbs = [step.verb for step in found.steps]
+    assert not (found.verdict in ("never", "over") and "wait" in verbs)
+    assert len({step.label for step in found.steps}) == len(verbs)
+    for step in found.steps:
+        assert step.label[0].isupper()
+        assert step.why.endswith((".", "!"))
+        assert "  " not in step.why
+
+
+@pytest.mark.parametrize(
+    ("unit", "label"),
+    [
+        ("share", "Take a share: A100 3g slice"),
+        ("slice", "Take a smaller slice: A100 3g slice"),
+        ("card", "Take a smaller card: A100 3g slice"),
+    ],
+)
+def test_what_is_smaller_is_called_what_it_is(unit: str, label: str) -> None:
+    smaller = replace(SLICE, figures=replace(SLICE.figures, unit=unit))
+    found = advice(QUOTA, replace(FULL, options=(smaller,)))
+    assert found is not None
+    assert found.steps[0].label == label
+
+
+def test_names_are_names() -> None:
+    assert len(BY_NAME) == len(CASES) > 45
+
+
+@pytest.mark.parametrize("told", NOTHING, ids=lambda told: told.reason)
+def test_what_is_on_its_way_needs_no_advice(told: Status) -> None:
+    assert advice(told, FULL) is None
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_every_problem_that_has_a_text_of_the_cluster_has_a_step(problem: object) -> None:
+    told = told_of(problem)  # type: ignore[arg-type]
+    if told.explained is None or told.reason in ("pulling", "cloning"):
+        return
+    found = advice(told, FULL)
+    assert found is not None
+    assert found.steps, told.reason
+    assert (found.verdict == "over") == (told.phase is Phase.FAILED)
+
+
+def test_who_may_not_change_it_is_offered_no_form() -> None:
+    facts = replace(FULL, own=replace(A100, figures=replace(A100.figures, used=3, on_one_node=3)), may_change=False)
+    found = advice(QUOTA, facts)
+    assert found is not None
+    assert [step.verb for step in found.steps] == ["wait", "request_quota"]
+
+
+def test_quota_is_asked_for_only_where_the_nodes_have_so_much() -> None:
+    assert any(step.verb == "request_quota" for step in advice(QUOTA, FULL).steps)  # type: ignore[union-attr]
+    for allocatable in (None, 5):
+        found = advice(QUOTA, replace(FULL, own=replace(A100, allocatable=allocatable)))
+        assert found is not None
+        assert all(step.verb != "request_quota" for step in found.steps), allocatable
+
+
+@pytest.mark.parametrize("waiting", [(), (1,), (4,), (1, 2)])
+@pytest.mark.parametrize("held", ["", "A100 is held."])
+def test_what_fits_now_is_what_the_outlook_says_starts_at_once(waiting: tuple[int, ...], held: str) -> None:
+    for granted, used, free, borrowing in product(range(6), range(6), (None, 0, 1, 2, 5), (0, 2)):
+        figures = AvailabilityFigures("card", granted, used, borrowing, free, held=held, waiting=waiting)
+        starts = [units for units in range(1, 8) if availability_sentence(figures, None, units)[1] == GOOD]
+        assert units_that_fit_now(figures) == max(starts, default=0), figures
+        assert starts == list(range(1, len(starts) + 1))

@@ -1,0 +1,298 @@
+"""What helps a run that waits or is stuck, written down before the code that works it out.
+
+Each case: the cause as the cluster tells it, the numbers around it, the verdict and the first action that are expected,
+and a neighbour with almost the same facts whose answer must differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tests.workloads.cases.problems import PROBLEMS
+from tests.workloads.situations.test_problems import told
+from tests.workloads.status.test_phase import ADMITTED, AGO, NEEDED, NOW, OVER, SUSPENDED, WISH, job, pending
+from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
+from workloads.core.observation import Observation
+from workloads.forecast.availability import AvailabilityFigures
+from workloads.status.phase import DesiredRun, status_of
+from workloads.status.types import Status
+
+NOT_YET, NEVER, STUCK, OVER_ALREADY = "not_yet", "never", "stuck", "over"
+
+# Four cards granted and all in use, one node with eight of them, none free; nothing else that the team could use.
+FIGURES = AvailabilityFigures(unit="card", granted=4, used=4, borrowing_limit=0, on_one_node=0)
+A100 = ClassOption("a100", "A100", FIGURES, most_units=8, allocatable=16)
+SLICE = ClassOption("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
+H100 = ClassOption("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
+BUSY = OtherRun("train", "Bob", {"n1": 2}, AGO, may_stop=True)
+IDLE = OtherRun("notes", "Alice", {"n1": 2}, AGO, may_stop=True, idle_since=AGO)
+FULL = AdviceFacts(name="one", kind="notebook", each=2, own=A100, may_change=True, may_request=True)
+
+
+def problem(name: str) -> Status:
+    return told(next(one for one in PROBLEMS if one.name == name))
+
+
+def in_queue(message: str, wish: DesiredRun = WISH) -> Status:
+    return status_of(wish, Observation(SUSPENDED, pending(message)), now=NOW)
+
+
+def with_own(facts: AdviceFacts, **figures: object) -> AdviceFacts:
+    assert facts.own is not None
+    return replace(facts, own=replace(facts.own, figures=replace(facts.own.figures, **figures)))  # type: ignore[arg-type]
+
+
+TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
+HELD_UNTIL = "A100 is held: new cooling."
+QUOTA, MAXIMUM, SPREAD = in_queue(NEEDED), in_queue(OVER), in_queue(TOPOLOGY)
+HELD = in_queue(NEEDED, replace(WISH, hold=HELD_UNTIL))
+NOBODY = in_queue("ClusterQueue team-a is inactive")
+NO_QUEUE = in_queue("LocalQueue gpu-portal doesn't exist")
+UNHEARD = in_queue("couldn't assign flavors to pod set main: something new")
+IGNORED = status_of(WISH, Observation(replace(SUSPENDED, created_at=AGO)), now=NOW)
+NO_MIRROR = status_of(WISH, None, now=NOW)
+GANG_QUEUED = in_queue('topology "gpu-portal" allows to fit only 2 out of 4 pod(s)')
+GANG = replace(FULL, kind="job", each=2, workers=4)
+POD_REFUSED = problem("no card free")
+
+
+@dataclass(frozen=True)
+class Case:
+    """`to`: the address of the first action, "" for none; `why` is a part of its reason."""
+
+    name: str
+    neighbour: str
+    told: Status
+    facts: AdviceFacts
+    verdict: str
+    verb: str
+    to: str
+    why: str
+
+
+CHANGE = "/teams/team-a/workloads/one/change"
+REQUEST = "/teams/team-a/requests/new"
+TELL = "tell_operators"
+
+CASES = [
+    # ---- it waits for quota ----
+    Case(
+        "quota in use, a smaller slice is free", "quota in use, the slice's node is full", QUOTA,
+        replace(FULL, options=(SLICE, H100)), NOT_YET,
+        "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", "4 free now on one node; starts at once",
+    ),
+    Case(
+        "quota in use, the slice's node is full", "quota in use, a smaller slice is free", QUOTA,
+        replace(FULL, options=(replace(SLICE, figures=replace(SLICE.figures, on_one_node=1)), H100)), NOT_YET,
+        "other_class", f"{CHANGE}?class=h100&units=2#choices", "2 free now on one node",
+    ),
+    Case(
+        "quota in use, the other class does not take its image", "quota in use, the slice's node is full", QUOTA,
+        replace(FULL, options=(replace(H100, takes=False),)), NOT_YET,
+        "wait", "", "",
+    ),
+    Case(
+        "one of two cards is left", "one of two cards is left, and somebody before it takes that", QUOTA,
+        with_own(FULL, used=3, on_one_node=3), NOT_YET,
+        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "Uses 4 of 4 cards",
+    ),
+    Case(
+        "one of two cards is left, and somebody before it takes that", "one of two cards is left", QUOTA,
+        replace(with_own(FULL, used=3, on_one_node=3, waiting=(1,), ahead=1), ahead=(1,)), NOT_YET,
+        "wait", "", "1 of your team's goes first",
+    ),
+    Case(
+        "an idle notebook holds enough", "only busy work holds enough", QUOTA,
+        replace(FULL, others=(BUSY, IDLE)), NOT_YET,
+        "stop_other", "/teams/team-a/workloads/notes", "Alice's, 2 cards, not used since",
+    ),
+    Case(
+        "only busy work holds enough", "an idle notebook holds enough", QUOTA,
+        replace(FULL, others=(BUSY,)), NOT_YET,
+        "wait", "", "starts when running work of your team ends",
+    ),
+    Case(
+        "an idle notebook holds too little", "an idle notebook holds enough", QUOTA,
+        replace(FULL, others=(replace(IDLE, on={"n1": 1}),)), NOT_YET, "wait", "", "",
+    ),
+    Case(
+        "an idle notebook of somebody else", "an idle notebook holds enough", QUOTA,
+        replace(FULL, others=(replace(IDLE, may_stop=False),)), NOT_YET, "wait", "", "",
+    ),
+    Case(
+        "two idle notebooks of one card on one node", "two idle notebooks of one card on two nodes", QUOTA,
+        replace(FULL, others=(replace(IDLE, on={"n1": 1}), replace(IDLE, name="more", on={"n1": 1}))), NOT_YET,
+        "stop_other", "/teams/team-a/workloads/notes", "together with more",
+    ),
+    Case(
+        "two idle notebooks of one card on two nodes", "two idle notebooks of one card on one node", QUOTA,
+        replace(FULL, others=(replace(IDLE, on={"n1": 1}), replace(IDLE, name="more", on={"n2": 1}))), NOT_YET,
+        "wait", "", "",
+    ),
+    Case(
+        "waits for what others leave idle", "quota in use, nothing else", QUOTA,
+        with_own(replace(FULL, each=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
+        "wait", "", "cards that other teams leave idle",
+    ),
+    Case(
+        "quota in use, nothing else", "waits for what others leave idle", QUOTA,
+        with_own(replace(FULL, each=4, ahead=(1,)), borrowing_limit=4), NOT_YET,
+        "wait", "", "1 of your team's goes first",
+    ),
+    # ---- several workers ----
+    Case(
+        "two of four workers fit, on two nodes", "two of four workers fit, and the team has cards for one", GANG_QUEUED,
+        with_own(GANG, granted=8, used=4, on_one_node=3, free_on=(3, 2)), NOT_YET,
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=2#id_workers", "2 workers of 2 cards: uses 8 of 8 cards",
+    ),
+    Case(
+        "two of four workers fit, and the team has cards for one", "two of four workers fit, on two nodes", GANG_QUEUED,
+        with_own(GANG, granted=8, used=6, on_one_node=3, free_on=(3, 2)), NOT_YET,
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=1#id_workers", "1 worker of 2 cards",
+    ),
+    Case(
+        "no node has room for a worker", "two of four workers fit, on two nodes", GANG_QUEUED,
+        with_own(GANG, granted=8, used=4, on_one_node=1, free_on=(1, 1, 1, 1)), NOT_YET, "wait", "", "",
+    ),
+    Case(
+        "an idle notebook is where the last worker would be", "two of four workers fit, on two nodes", GANG_QUEUED,
+        replace(
+            with_own(GANG, granted=8, used=2, on_one_node=4, free_on=(4, 2, 0)), may_change=False,
+            free_on={"n0": 4, "n2": 2, "n1": 0}, others=(IDLE,),
+        ), NOT_YET,
+        "stop_other", "/teams/team-a/workloads/notes", "It frees enough",
+    ),
+    Case(
+        "two idle cards on two nodes are no place for a worker", "an idle notebook is where the last worker would be",
+        GANG_QUEUED,
+        replace(
+            with_own(GANG, granted=8, used=2, on_one_node=4, free_on=(4, 2, 0)), may_change=False,
+            free_on={"n0": 4, "n2": 2}, others=(replace(IDLE, on={"n1": 1, "n3": 1}),),
+        ), NOT_YET,
+        "wait", "", "",
+    ),
+    Case(
+        "more workers than the team may have", "two of four workers fit, on two nodes", MAXIMUM,
+        replace(with_own(GANG, granted=6, used=6), may_request=False, workers=4), NEVER,
+        "request_quota", "", "2 cards more than the 6",
+    ),
+    Case(
+        "more workers than the nodes have cards", "more workers than the team may have", MAXIMUM,
+        replace(with_own(GANG, granted=6, used=6), workers=9), NEVER,
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=3#id_workers", "it waits until so many are free",
+    ),
+    Case(
+        "workers larger than any node", "more workers than the nodes have cards", MAXIMUM,
+        replace(with_own(GANG, granted=40, used=0), each=9), NEVER,
+        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 cards can start",
+    ),
+    # ---- never ----
+    Case(
+        "more than the team may have, fewer fit now", "more than the team may have, nothing is free", MAXIMUM,
+        with_own(replace(FULL, each=6), used=0, on_one_node=8), NEVER,
+        "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "starts at once",
+    ),
+    Case(
+        "more than the team may have, nothing is free", "more than the team may have, fewer fit now", MAXIMUM,
+        replace(FULL, each=6), NEVER,
+        "request_quota", f"{REQUEST}?units-a100=2&kind-a100=boost#units-a100", "2 cards more than the 4",
+    ),
+    Case(
+        "more than the team may have, for a member", "more than the team may have, nothing is free", MAXIMUM,
+        replace(FULL, each=6, may_request=False), NEVER, "request_quota", "", "An owner or manager of your team",
+    ),
+    Case(
+        "more than any node has", "more than the team may have, nothing is free", MAXIMUM,
+        with_own(replace(FULL, each=9), used=4, granted=8), NEVER,
+        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "can start",
+    ),
+    Case(
+        "quota can never take the pod", "quota full", problem("quota too small"),
+        with_own(replace(FULL, each=8), used=0, on_one_node=8), NEVER,
+        "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "",
+    ),
+    # ---- the nodes ----
+    Case(
+        "no node has two cards together", "no node has one card", SPREAD,
+        with_own(FULL, used=0, on_one_node=1), NOT_YET,
+        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "1 free now on one node",
+    ),
+    Case(
+        "no node has one card", "no node has two cards together", SPREAD,
+        with_own(FULL, used=0, on_one_node=0), NOT_YET, "wait", "", "one node has enough",
+    ),
+    Case(
+        "no node ever had so many", "no node has one card", SPREAD,
+        replace(with_own(FULL, used=0), own=replace(A100, figures=replace(FIGURES, used=0), most_units=1)), NEVER,
+        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "",
+    ),
+    Case(
+        "assigned, no card free", "assigned, the one before is still ending", POD_REFUSED,
+        with_own(FULL, used=0, on_one_node=1), NOT_YET,
+        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "",
+    ),
+    Case(
+        "assigned, the one before is still ending", "assigned, no card free", POD_REFUSED,
+        replace(with_own(FULL, used=0, on_one_node=1), ending=2), NOT_YET,
+        "wait", "", "2 cards of A100 are still held by work that is ending",
+    ),
+    Case(
+        "nodes closed, a slice is open", "nodes closed", problem("nodes closed"),
+        replace(FULL, options=(SLICE,)), NOT_YET, "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", "",
+    ),
+    Case("nodes closed", "wrong selector", problem("nodes closed"), FULL, NOT_YET, "wait", "", "opened again"),
+    Case("wrong selector", "nodes closed", problem("no node of its kind"), FULL, STUCK, TELL, "", "no_node_matches"),
+    Case("cpu and memory short", "wrong selector", problem("no cpu and memory free"), FULL, NOT_YET, "wait", "", ""),
+    Case("devices short", "wrong selector", problem("devices claimed"), with_own(FULL, used=0, on_one_node=1), NOT_YET,
+         "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", ""),
+    Case("volume not bound", "volume not there", problem("volume not bound"), FULL, STUCK, TELL, "", "volume_unbound"),
+    Case("volume not there", "volume not bound", problem("volume not there"), FULL, STUCK, "change",
+         f"{CHANGE}#id_volume", "or none"),
+    # ---- the queue itself ----
+    Case("class held, a slice is open", "class held", HELD, replace(FULL, options=(SLICE,)), NOT_YET,
+         "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", ""),
+    Case("class held", "queue inactive", HELD, with_own(FULL, held=HELD_UNTIL), NOT_YET, "wait", "", "released"),
+    Case("queue inactive", "class held", NOBODY, FULL, STUCK, TELL, "", "queue_held"),
+    Case("local queue missing", "queue inactive", NO_QUEUE, FULL, NOT_YET, "wait", "", "The portal makes it"),
+    Case("suspended without a place in the queue", "local queue missing", IGNORED, FULL, STUCK, TELL, "",
+         "not_in_queue"),
+    Case("text that nobody knows", "local queue missing", UNHEARD, FULL, STUCK, TELL, "", "queued"),
+    Case("taken back", "taken by the own team", problem("preempted in the queue"), FULL, NOT_YET, "wait", "",
+         "starts again by itself"),
+    Case("taken by the own team", "taken back", problem("preempted by the team"), replace(FULL, others=(IDLE,)),
+         NOT_YET, "stop_other", "/teams/team-a/workloads/notes", "Alice's"),
+    # ---- the API server refuses its pod ----
+    Case("quota full", "quota can never take the pod", problem("quota full"), FULL, NOT_YET, "wait", "",
+         "ending has gone"),
+    Case("limits", "Pod Security", problem("cpu over the limits"), FULL, NEVER, "change", f"{CHANGE}#id_cpu", "4"),
+    Case("Pod Security", "limits", problem("Pod Security"), FULL, NEVER, TELL, "", "pod_security"),
+    Case("webhook down", "Pod Security", problem("webhook does not answer"), FULL, NOT_YET, "wait", "", "by itself"),
+    Case("namespace goes", "webhook down", problem("namespace goes"), FULL, NEVER, TELL, "", "namespace_ending"),
+    # ---- on the node ----
+    Case("image not there", "registry silent", problem("image not found"), FULL, STUCK, "change",
+         f"{CHANGE}#id_image", "name and tag"),
+    Case("registry silent", "image not there", problem("registry does not answer"), FULL, NOT_YET, "wait", "", ""),
+    Case("image not there, for a stranger to it", "image not there", problem("image not found"),
+         replace(FULL, may_change=False), STUCK, "change", "", "Who launched it"),
+    Case("sealed for another key", "configuration missing", problem("worker with another key"), FULL, STUCK,
+         "put_secrets", "/teams/team-a/secrets", ""),
+    Case("configuration missing", "sealed for another key", problem("key missing"), FULL, NOT_YET, "wait", "",
+         "The portal puts it back"),
+    Case("container not set up", "configuration missing", problem("container not set up"), FULL, STUCK, TELL, "",
+         "container_config"),
+    Case("kubelet refuses", "topology of the node", problem("device gone"), FULL, NOT_YET, "wait", "", ""),
+    Case("topology of the node", "kubelet refuses", problem("topology"), with_own(FULL, used=0, on_one_node=8),
+         NOT_YET, "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", ""),
+    Case("node silent", "no mirror", problem("node silent"), FULL, NOT_YET, "wait", "", "After 5 minutes"),
+    Case("no mirror", "node silent", NO_MIRROR, FULL, STUCK, TELL, "", "cluster_not_read"),
+    # ---- over ----
+    Case("crash", "host memory", problem("crash"), FULL, OVER_ALREADY, "read_log", "/live/logs/team-a/one", ""),
+    Case("host memory", "crash", problem("host memory"), FULL, OVER_ALREADY, "change", f"{CHANGE}#id_memory_gib",
+         "16 GiB"),
+]  # fmt: skip
+
+# Nothing stands in its way: no words are needed.
+NOTHING = [
+    status_of(WISH, Observation(job(), ADMITTED), now=NOW),
+    status_of(replace(WISH, sent=""), Observation(), now=NOW),
+]

@@ -1,0 +1,132 @@
+"""What quota, admission and the queue hold up: see situations.py."""
+
+from __future__ import annotations
+
+from tests.workloads.cases.situations import NEVER, NOT_YET, STUCK, Situation
+
+REFUSED = "test_problems_live::test_what_the_cluster_refuses"
+QUEUE = "test_queue_live::test_a_queue_that_holds_back_what_could_start"
+TELL = "tell_operators"
+QUEUED, BLOCKED, PREPARING = "queued", "blocked", "preparing"
+DATE = r"\d+ \w+ \d{4}, \d\d:\d\d"
+
+IN_QUEUE: dict[str, Situation] = {
+    # ---- the API server, its quotas and its policies ----
+    "over quota at ResourceQuota": Situation(
+        REFUSED, PREPARING, "quota_full",
+        r"Its units are assigned, but the namespace's quota tight is full: cpu: 4 cores asked, [5-8] of 8 used\.",
+        NOT_YET, "wait", "or when other work of the namespace ends", "more than the quota ever has",
+        facts={"quota": "tight", "resource": "cpu", "asked": 4, "limit": 8},
+    ),
+    "LimitRange": Situation(
+        REFUSED, BLOCKED, "limit_range",
+        r"The namespace's limits refuse its pod: cpu per container: 12 cores asked, 10 at most\.",
+        NEVER, "change", "10 is the limit", "over quota at ResourceQuota",
+        facts={"resource": "cpu", "asked": 12, "limit": 10},
+    ),
+    "Pod Security": Situation(
+        "test_problems_shared_live::test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod",
+        BLOCKED, "pod_security",
+        r"The cluster's Pod Security rules \(restricted\) refuse its pod: host namespaces\.",
+        NEVER, TELL, "the reason pod_security", "the same pod without what the policy adds",
+        then="runs when the operators have taken the policy away",
+    ),
+    "webhook down": Situation(
+        REFUSED, PREPARING, "admission_unavailable",
+        r"The cluster's admission check images\.example\.org does not answer, and no pod is made without it\.",
+        NOT_YET, "wait", "It is tried again by itself", "admitted but pod refused",
+    ),
+    "admitted but pod refused": Situation(
+        REFUSED, BLOCKED, "admission_denied",
+        r"The cluster's policy refuse-\w+ refuses its pod: this image is not allowed here\.",
+        NEVER, TELL, "this image is not allowed here", "webhook down",
+        then="runs when the operators have taken the policy away",
+    ),
+    # ---- the queue itself ----
+    "local queue held": Situation(
+        QUEUE, QUEUED, "queue_held",
+        r"Your team's queue is held: nothing new starts, what runs goes on\.",
+        STUCK, TELL, "the reason queue_held", "local queue missing",
+        then="runs when the operators have opened the queue",
+    ),
+    "local queue missing": Situation(
+        QUEUE, QUEUED, "queue_missing",
+        r"Your team's queue is not in the cluster yet\.",
+        NOT_YET, "wait", "The portal makes it", "local queue held",
+    ),
+    "cluster queue inactive": Situation(
+        QUEUE, QUEUED, "queue_inactive",
+        r"Your team's queue cannot admit anything: it references missing AdmissionCheck\(s\): check-\w+\.",
+        STUCK, TELL, "the reason queue_inactive", "local queue held",
+        then="runs when the operators have made the check",
+    ),
+    "requeued with back-off": Situation(
+        QUEUE, QUEUED, "put_back",
+        rf"Put back: the cluster's admission check check-\w+ asked for a later try\. The next try is at {DATE}:\d\d\.",
+        NOT_YET, "wait", "Kueue tries again by itself at", "reserved, and the check has not answered",
+    ),
+    "suspended without a Workload": Situation(
+        QUEUE, BLOCKED, "not_in_queue",
+        r"The queue system has not noticed it\. Tell the operators: their queue manager may be down\.",
+        STUCK, TELL, "the reason not_in_queue", "local queue missing",
+        then="runs when the operators have let Kueue make its Workload",
+    ),
+    "flavor mismatch": Situation(
+        QUEUE, BLOCKED, "flavor_mismatch",
+        r"It asks for nodes as Own described them when it was launched; that has changed since\.",
+        NEVER, "start_again", "Started again, it asks for nodes as its class describes them now", "local queue held",
+    ),
+    # ---- units ----
+    "waiting for quota": Situation(
+        "test_next_steps_live::test_fewer_units_another_class_and_stopping_an_idle_notebook",
+        QUEUED, "waiting_for_quota",
+        r"Waits for 1 unit of Own: it needs 2, more than your team's quota has left, and nothing more can be borrowed.",
+        NOT_YET, "fewer_units", "Uses 4 of 4 cards; 1 free now on one node; starts at once", "exceeds the maximum",
+        facts={"position": 1, "units": 2, "missing_units": 1},
+    ),
+    "exceeds the maximum": Situation(
+        "test_next_steps_live::test_what_can_never_start_any_more_is_asked_for_smaller",
+        BLOCKED, "exceeds_maximum",
+        r"3 units of Own cannot start with what your team may use now: 2 at most\.",
+        NEVER, "fewer_units", "Uses 2 of 2 cards; 4 free now on one node; starts at once", "waiting for quota",
+        facts={"units": 3, "most_units": 2},
+    ),
+    "borrowed then reclaimed": Situation(
+        "test_problems_shared_live::"
+        "test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_own",
+        QUEUED, "preempted",
+        r"Interrupted: its units were borrowed, and the team that they belong to needed them\. .+",
+        NOT_YET, "fewer_units", "Uses 1 of 1 card; 1 free now on one node", "lower priority preempted",
+        then="runs as it is when the other team's work has ended; a card of its own starts at once",
+        facts={"position": None},
+    ),
+    "lower priority preempted": Situation(
+        "test_problems_shared_live::"
+        "test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_own",
+        QUEUED, "preempted_in_team",
+        r"Interrupted: more important work of your team needed its units\. .+",
+        NOT_YET, "wait", "starts again by itself", "borrowed then reclaimed",
+        facts={"position": 1},
+    ),
+    "gang that fits only in part": Situation(
+        "test_gangs_live::test_a_gang_that_fits_in_part_waits_and_starts_whole",
+        QUEUED, "gang_fits_in_part",
+        r"Only 3 of 4 workers with 1 unit of Own each fit on nodes right now.*",
+        NOT_YET, "fewer_workers", "3 workers of 1 card", "a gang that fits",
+        facts={"workers": 4, "fit": 3},
+    ),
+    # ---- the cluster, and the portal's view of it ----
+    "namespace terminating": Situation(
+        "test_queue_live::test_a_namespace_that_goes_and_comes_again",
+        QUEUED, "namespace_going",
+        r"Its namespace is being removed from the cluster\. Your job is saved and starts by itself when it can\.",
+        NOT_YET, "wait", "when that namespace is gone and the portal has made it again", "its namespace is not there",
+    ),
+    "stale mirror": Situation(
+        "test_stale_mirror::test_a_run_that_the_watcher_never_saw_is_not_called_gone",
+        "unknown", "mirror_stale",
+        rf"The portal has not heard of the cluster since {DATE}, so it cannot say how this is doing\.",
+        STUCK, TELL, "the reason mirror_stale", "what runs since the watcher was there",
+        then="runs, and is seen when the operators have started the watcher",
+    ),
+}  # fmt: skip

@@ -1,0 +1,60 @@
+"""A job that is taken away while it runs leaves with 137: whether it failed or was stopped is told by the order."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import User
+from catalog.models import GpuClass
+from cluster.client.kube import Kube
+from cluster.models import MirrorJob, MirrorPod
+from portal.core.due import Deadline
+from tenants.models import Namespace
+from tests.support.rows import running
+from workloads.models import Run, Workload
+from workloads.runs.reconcile import reconcile
+
+STOP = timezone.now().replace(microsecond=600_000)
+
+
+@pytest.fixture
+def asked_to_stop(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
+    """Runs, and was asked to stop; no worker has looked since."""
+    found = running.workload(namespace_a, a100, by=alice, kind="job")
+    running.make_ready(found)
+    Run.objects.update(stop_requested_at=STOP)
+    return found
+
+
+def fail(at: datetime) -> None:
+    """As the cluster tells of it: its times are whole seconds."""
+    told = at.replace(microsecond=0).isoformat()
+    job, pod = MirrorJob.objects.get(), MirrorPod.objects.get()
+    job.record["conditions"] = [
+        {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "", "since": told}
+    ]
+    job.save()
+    pod.phase = "Failed"
+    pod.record["containers"][0] |= {"state": "terminated", "reason": "Error", "exit_code": 137, "ended_at": told}
+    pod.save()
+
+
+@pytest.mark.parametrize(
+    ("since_stop", "outcome", "message"),
+    [
+        (timedelta(seconds=-3), "failed", "It was killed (signal 9, exit code 137); by whom the cluster does not say."),
+        (timedelta(seconds=0.1), "stopped", "Stopped."),
+        (timedelta(seconds=3), "stopped", "Stopped."),
+    ],
+)
+def test_what_ends_after_the_stop_was_stopped(
+    asked_to_stop: Workload, kube_worker: Kube, since_stop: timedelta, outcome: str, message: str
+) -> None:
+    fail(STOP + since_stop)
+    reconcile(asked_to_stop, Deadline(), kube=kube_worker)
+    run = Run.objects.get()
+    assert (run.outcome, run.message) == (outcome, message)
+    assert run.ended_at is not None

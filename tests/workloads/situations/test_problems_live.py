@@ -1,0 +1,377 @@
+"""Problems on the real control plane, each beside a neighbour: what the portal makes of the cluster's own texts.
+
+API server, quota, scheduler, Job controller, node controller and Kueue are real; what a kubelet would say is scripted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pytest
+from django.test import Client
+
+from accounts.core.actor import Actor
+from catalog.models import GpuClass
+from cluster.client.kube import Kube
+from cluster.models import Cluster
+from devcluster.client.kube import Api
+from devcluster.client.types import Json
+from devcluster.controlplane import hardware
+from devcluster.kubelet.scripted import ScriptedKubelet
+from tenants.models import Namespace, Tenant
+from tests.support.rows import make
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_nodes import ON_NODES
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.staged import until_as_written
+from tests.workloads.cases.steps_followed import by_hand, follow, help_of
+from tests.workloads.conftest import Worker, provision
+from tests.workloads.control_plane.test_runs import shown
+from workloads.core import workload_sql
+from workloads.launch import actions
+from workloads.launch.options import Options
+from workloads.launch.types import LaunchSpec
+from workloads.models import Workload
+from workloads.status import queries, workload_row
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
+
+# The fixture of others, by its name.
+__all__ = ["by_hand"]
+
+Play = Callable[[ScriptedKubelet, Json], object]
+# By workload: phase and reason.
+Told = dict[str, tuple[str, str]]
+
+
+@pytest.fixture
+def cpu(cluster: Cluster, unique: str) -> GpuClass:
+    """Without a GPU: the few cards of the simulated hardware are for others. One core and 1 GiB a unit."""
+    return make.gpu_class(
+        cluster, slug=f"cpu-{unique}", name="CPU", interface="none", resource="", node_labels={}, tolerations=[],
+        vendor="", product="", cpu_per_unit=1, memory_gib_per_unit=1, units_per_workload=1000,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def absent(cluster: Cluster, unique: str) -> GpuClass:
+    """A class of nodes that the cluster does not have."""
+    return make.gpu_class(
+        cluster, slug=f"absent-{unique}", name="Absent", interface="none", resource="", tolerations=[], vendor="",
+        product="", cpu_per_unit=1, memory_gib_per_unit=1, node_labels={"example.org/kind": f"none-{unique}"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def team(
+    cpu: GpuClass, absent: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None
+) -> Tenant:
+    make.grant(team_a, cpu, units=2000)
+    make.grant(team_a, absent, units=2)
+    provision(namespace_a, kube_worker)
+    return team_a
+
+
+@pytest.fixture
+def wanted(cpu: GpuClass, job: LaunchSpec) -> LaunchSpec:
+    return replace(job, gpu_class=cpu.slug)
+
+
+def told() -> Told:
+    rows = queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
+    return {row.workload.name: (str(row.status.phase), row.status.reason) for row in rows}
+
+
+# ---- what scheduler and kubelet say ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Staged:
+    """`words` of the sentence; with several `attempts` (pods that its Job has made) of the end of the one before.
+
+    `play` None: no node ever has it. `stuck`: the step that stands still with the text behind it, "" none.
+    """
+
+    play: Play | None
+    phase: str
+    reason: str
+    words: str
+    stuck: str = ""
+    volume: str = ""
+    repository: str = ""
+    attempts: int = 1
+    units: int = 1
+    is_absent: bool = False
+
+
+ALREADY = 'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) other-1-x'
+NOT_MOUNTED = 'MountVolume.MountDevice failed for volume "pvc-1" : rpc error: code = Internal desc = bad'
+NO_FILE = 'unable to start container process: exec: "trian.py": executable file not found in $PATH: unknown'
+FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"
+COURSE = "https://git.example.org/course.git"
+NO_COURSE = f"fatal: repository '{COURSE}/' not found"
+MISSING = 'failed to resolve reference "docker.io/library/python:3": docker.io/library/python:3: not found'
+
+UNPROVIDED = "unprovided"
+# Its Job makes another pod at once; the step of the node says why the one before ended.
+AGAIN = ("preparing", "preparing")
+STAGED: dict[str, Staged] = {
+    "absent": Staged(
+        lambda k, p: k.pull_error(p, MISSING), "blocked", "image_not_found", "There is no image", "Image"
+    ),
+    "locked": Staged(ScriptedKubelet.pull_error, "blocked", "image_not_allowed", "wants a sign-in", "Image"),
+    "pulling": Staged(ScriptedKubelet.pulling, "preparing", "pulling", "fetching its image"),
+    "elsewhere": Staged(
+        lambda k, p: k.attach_error(p, ALREADY), "blocked", "volume_in_use", "by other-1-x", "Storage", volume="one"
+    ),
+    "unmounted": Staged(
+        lambda k, p: k.mount_error(p, NOT_MOUNTED), "blocked", "volume_not_mounted", "cannot mount", "Storage", "two"
+    ),
+    "crashed": Staged(lambda k, p: k.exited(p, 3), "failed", "crashed", "exit code 3", "Ended"),
+    "hungry": Staged(ScriptedKubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"),
+    "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "by whom the cluster does not say", "Ended"),
+    "full": Staged(
+        lambda k, p: k.exited(p, 1, message=FULL), "failed", "out_of_gpu_memory", "Tried to allocate 20.00 GiB", "Ended"
+    ),
+    "mistyped": Staged(
+        lambda k, p: k.exited(p, 128, reason="StartError", message=NO_FILE),
+        "failed", "command_not_found", "trian.py was not found", "Ended",
+    ),
+    "nowhere": Staged(
+        lambda k, p: k.init_failed(p, 128, NO_COURSE), "failed", "repository_not_found", COURSE, "Repository",
+        repository=COURSE,
+    ),
+    "cloning": Staged(ScriptedKubelet.initializing, "preparing", "cloning", "cloning its repository", repository=COURSE),
+    "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 asked, 0 there", attempts=2),
+    "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
+    "overbooked": Staged(
+        lambda k, p: k.out_of(p, "cpu", asked=2000, capacity=64000), *AGAIN, "cpu: 2 cores asked, 64 of 64 used",
+        attempts=2,
+    ),
+    "evicted": Staged(ScriptedKubelet.evicted, *AGAIN, "ran low on memory (52 MiB left)", attempts=2),
+    "unknown": Staged(None, "blocked", "no_node_matches", "are of another kind", "Node assigned", is_absent=True),
+    "wide": Staged(None, "blocked", "no_cpu_or_memory", "too little cpu free", "Node assigned", units=900),
+    "stored": Staged(
+        None, "blocked", "volume_unbound", "has not provided it yet", "Node assigned", volume=UNPROVIDED
+    ),
+    "fine": Staged(ScriptedKubelet.running, "running", "running", "Runs on"),
+}  # fmt: skip
+
+
+def test_what_scheduler_and_kubelets_say(
+    team: Tenant, absent: GpuClass, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api,
+    unique: str,
+) -> None:  # fmt: skip
+    kubelet = ScriptedKubelet(admin)
+    details: dict[str, workload_row.WorkloadRow] = {}
+    played = {name: staged.play for name, staged in STAGED.items() if staged.play}
+    admin.create(never_provided(namespace_a.name, unique))
+
+    def all_heard() -> bool:
+        for row in queries.workload_rows(workload_sql.with_related(Workload.objects.all())):
+            staged, status = STAGED[row.workload.name], row.status
+            found = (str(status.phase), status.reason, status.facts.get("attempts", 1))
+            if found == (staged.phase, staged.reason, staged.attempts):
+                details[row.workload.name] = row
+        return len(details) == len(STAGED)
+
+    with kubelet.claim(namespace_a.name):
+        for name, staged in STAGED.items():
+            options = Options(repository=staged.repository)
+            asked = replace(wanted, name=name, units=staged.units, volume=staged.volume, options=options)
+            asked = replace(asked, gpu_class=absent.slug) if staged.is_absent else asked
+            actions.launch("team-a", asked, by=by_alice)
+        worker(lambda: played.keys() <= set(on_nodes(admin, namespace_a.name)))
+        for name, play in played.items():
+            play(kubelet, kubelet.bound(namespace_a.name, labels=f"gpu-portal/workload={name}"))
+        worker(all_heard)
+
+    for name, staged in STAGED.items():
+        row = details[name]
+        node = next(step.note for step in row.steps if step.title == "Node assigned")
+        assert staged.words in (row.status.sentence if staged.attempts == 1 else node), name
+        stuck = [step.title for step in row.steps if step.state == "stuck"]
+        assert stuck == ([staged.stuck] if staged.stuck else []), name
+        assert bool(staged.stuck) == any(step.problem and step.raw for step in row.steps), name
+    raw = {name: next((step.raw for step in row.steps if step.raw), "") for name, row in details.items()}
+    assert (MISSING in raw["absent"], ALREADY in raw["elsewhere"], NO_COURSE in raw["nowhere"]) == (True, True, True)
+
+
+def never_provided(namespace: str, unique: str) -> Json:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": UNPROVIDED, "namespace": namespace},
+        "spec": {**spec, "storageClassName": f"none-{unique}"},
+    }  # fmt: skip
+
+
+def on_nodes(admin: Api, namespace: str) -> list[str]:
+    return [
+        pod["metadata"]["labels"]["gpu-portal/workload"]
+        for pod in admin.list("v1/pods", namespace=namespace)
+        if pod["spec"].get("nodeName")
+    ]
+
+
+# ---- what the API server, its quotas and its policies say ------------------------------------------------------------
+
+
+@contextmanager
+def admission(admin: Api, namespace: str, name: str) -> Iterator[None]:
+    """In this namespace, a policy refuses the pods of `denied`, and a webhook for those of `silent` does not answer."""
+    made = [policy(name), binding(name, namespace), webhook(name, namespace)]
+    for one in made:
+        admin.create(one)
+    try:
+        yield
+    finally:
+        for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+            admin.delete(f"admissionregistration.k8s.io/v1/{kind}", name)
+        admin.delete("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", name)
+
+
+RUNNING = ("running", "running")
+STOOD_IN_THE_WAY = {
+    "over quota at ResourceQuota": "second",
+    "LimitRange": "larger",
+    "admitted but pod refused": "denied",
+    "webhook down": "silent",
+}
+PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+
+
+def policy(name: str) -> Json:
+    expression = "!('gpu-portal/workload' in object.metadata.labels) || "
+    expression += "object.metadata.labels['gpu-portal/workload'] != 'denied'"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": PODS},
+            "validations": [{"expression": expression, "message": "this image is not allowed here"}],
+        },
+    }  # fmt: skip
+
+
+def binding(name: str, namespace: str) -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": only(namespace)},
+    }  # fmt: skip
+
+
+def webhook(name: str, namespace: str) -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name},
+        "webhooks": [
+            {
+                "name": "images.example.org", "rules": PODS, "failurePolicy": "Fail", "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "timeoutSeconds": 1, **only(namespace),
+                "objectSelector": {"matchLabels": {"gpu-portal/workload": "silent"}},
+                "clientConfig": {"url": "https://127.0.0.1:9/check"},
+            }
+        ],
+    }  # fmt: skip
+
+
+def only(namespace: str) -> Json:
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+
+
+def quota(namespace: str, **hard: str) -> Json:
+    return {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tight", "namespace": namespace},
+        "spec": {"hard": {f"requests.{name}": most for name, most in hard.items()}},
+    }  # fmt: skip
+
+
+def limits(namespace: str, **most: str) -> Json:
+    return {
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small", "namespace": namespace},
+        "spec": {"limits": [{"type": "Container", "max": most}]},
+    }  # fmt: skip
+
+
+def test_what_the_cluster_refuses(
+    team: Tenant, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api,
+    unique: str,
+) -> None:  # fmt: skip
+    """A quota of 8 cores, of which two jobs have 5; containers of at most 10; a policy, and a webhook that is away."""
+    admin.create(quota(namespace_a.name, cpu="8"))
+    admin.create(limits(namespace_a.name, cpu="10", memory="100Gi"))
+    with admission(admin, namespace_a.name, f"refuse-{unique}"):
+        for name, units in {"first": 4, "fits": 1}.items():
+            actions.launch("team-a", replace(wanted, name=name, units=units), by=by_alice)
+        worker(lambda: told() == dict.fromkeys(("first", "fits"), RUNNING))
+        for name, units in {"second": 4, "large": 9, "larger": 12, "denied": 1, "silent": 1}.items():
+            actions.launch("team-a", replace(wanted, name=name, units=units), by=by_alice)
+        expected = {
+            "first": ("running", "running"),
+            "second": ("preparing", "quota_full"),
+            "large": ("blocked", "quota_too_small"),
+            "larger": ("blocked", "limit_range"),
+            "fits": ("running", "running"),
+            "denied": ("blocked", "admission_denied"),
+            "silent": ("preparing", "admission_unavailable"),
+        }
+        worker(lambda: told() == expected)
+
+        said = {name: (shown(name).status, help_of(by_alice, name)) for name in expected.keys() - {"first", "fits"}}
+        for written, name in STOOD_IN_THE_WAY.items():
+            as_written(IN_QUEUE[written], *said[name])
+        too_large, helps = said["large"]
+        assert too_large.sentence == "The namespace's quota tight can never take it: cpu: 9 cores asked, 8 at most."
+        assert (helps.steps[0].verb, helps.steps[0].href) == ("change", "/teams/team-a/workloads/large/change#id_cpu")
+        follow(by_hand, said["larger"][1].steps[0].href, cpu="1")
+        worker(lambda: told()["larger"] == RUNNING)
+    # The operators have taken the policy away, and the webhook is not asked any more; then other work ends.
+    worker(lambda: (told()["denied"], told()["silent"]) == (RUNNING, RUNNING))
+    actions.stop("team-a", "first", by=by_alice)
+    worker(lambda: told()["second"] == RUNNING)
+
+
+# ---- what becomes of a node ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_node(admin: Api, unique: str) -> Iterator[str]:
+    """With four cards of a product of its own, which nobody else's pods ask for; python is there already."""
+    name, product = f"own-{unique}", f"OWN-{unique}"
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    labels = {"nvidia.com/gpu": {"product": product, "present": True}}
+    node = hardware.node(name, devices={"nvidia.com/gpu": 4}, labels=labels, taints=[taint])
+    node["status"]["images"] = [{"names": ["docker.io/library/python:3.14-slim"], "sizeBytes": 3 * 2**30}]
+    hardware.add(admin, node)
+    yield name
+    admin.delete("v1/nodes", name)
+
+
+def test_a_node_that_is_lost_and_comes_back(
+    cluster: Cluster, own_node: str, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    job: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api, unique: str,
+) -> None:  # fmt: skip
+    """And, before its container runs, what the node has of its image."""
+    own = make.gpu_class(cluster, slug=f"own-{unique}", node_labels={"nvidia.com/gpu.product": f"OWN-{unique}"})
+    make.grant(team_a, own, units=2)
+    provision(namespace_a, kube_worker)
+    kubelet = ScriptedKubelet(admin)
+    with kubelet.claim(namespace_a.name):
+        actions.launch("team-a", replace(job, gpu_class=own.slug), by=by_alice)
+        worker(lambda: on_nodes(admin, namespace_a.name))
+        kubelet.pulling(pod := kubelet.bound(namespace_a.name))
+        worker(lambda: told() == {"train": ("preparing", "pulling")})
+        image = next(step for step in shown("train").steps if step.title == "Image")
+        assert (image.state, image.note) == (
+            "busy", f"On {own_node}: fetching its image. 3.0 GiB, already on {own_node}.",
+        )  # fmt: skip
+        kubelet.running(pod)
+        worker(lambda: told() == {"train": ("running", "running")})
+
+        kubelet.node_lost(own_node)
+        until_as_written(worker, by_alice, {"train": ON_NODES["node lost"]})
+        kubelet.node_back(own_node)
+        worker(lambda: told() == {"train": ("running", "running")})

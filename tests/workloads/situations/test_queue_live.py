@@ -1,0 +1,235 @@
+"""A queue that is held, away or broken, checks that send work back, and a namespace that goes: on real Kueue.
+
+What operators do about it is done to the cluster directly; what the portal does about it, as its workers do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+
+from accounts.core.actor import Actor
+from catalog.models import GpuClass, Pool
+from cluster.client.kube import Kube
+from devcluster.client.kube import Api, ApiError
+from devcluster.client.types import Json
+from portal.core.due import Deadline
+from tenants.models import Namespace, Tenant
+from tenants.provisioning import reconcile as tenants
+from tests.support.rows import make
+from tests.support.waiting import wait_until
+from tests.workloads.cases.situations import as_written
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from tests.workloads.cases.steps_followed import by_hand, follow, help_of
+from tests.workloads.conftest import Worker, provision
+from tests.workloads.control_plane.test_runs import shown
+from tests.workloads.situations.test_problems_live import RUNNING, cpu, only, told
+from tests.workloads.situations.test_problems_shared_live import is_open, own
+from workloads.launch import actions
+from workloads.launch.types import LaunchSpec
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
+
+# The fixtures of others, by their names.
+__all__ = ["by_hand", "cpu", "own"]
+
+KUEUE = "kueue.x-k8s.io/v1beta2"
+ADMISSION = "admissionregistration.k8s.io/v1"
+QUEUE = (f"{KUEUE}/localqueues", "gpu-portal")
+Stand = Callable[[str, str], None]
+
+
+@pytest.fixture
+def stand(by_alice: Actor, worker: Worker) -> Stand:
+    """Until the run is told as the situation of that name was written down."""
+
+    def stand(situation: str, name: str) -> None:
+        reason = IN_QUEUE[situation].reason
+        worker(lambda: told()[name][1] == reason)
+        as_written(IN_QUEUE[situation], shown(name).status, help_of(by_alice, name))
+
+    return stand
+
+
+def until_open(namespace: Namespace, kube: Kube) -> None:
+    """What the worker of namespaces does."""
+    wait_until(lambda: is_open(namespace, kube))
+
+
+# ---- the queue -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unnoticed(admin: Api, namespace: str, name: str) -> Iterator[None]:
+    """A policy of somebody's keeps Kueue from making Workloads for what is called `ignored`."""
+    rules = [{"apiGroups": [KUEUE.partition("/")[0]], "apiVersions": ["*"], "operations": ["CREATE"]}]
+    expression = "!object.metadata.name.startsWith('job-ignored-')"
+    policy = {
+        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{**rules[0], "resources": ["workloads"]}]},
+            "validations": [{"expression": expression, "message": "not here"}],
+        },
+    }  # fmt: skip
+    binding = {
+        "apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": only(namespace)},
+    }  # fmt: skip
+    admin.create(policy)
+    admin.create(binding)
+    try:
+        wait_until(lambda: "not here" in refusal(admin, namespace), what="the policy is in force")
+        yield
+    finally:
+        admin.delete(f"{ADMISSION}/validatingadmissionpolicybindings", name)
+        admin.delete(f"{ADMISSION}/validatingadmissionpolicies", name)
+
+
+def refusal(admin: Api, namespace: str) -> str:
+    container = {"name": "one", "image": "none"}
+    trial: Json = {
+        "apiVersion": KUEUE, "kind": "Workload", "metadata": {"name": "job-ignored-trial", "namespace": namespace},
+        "spec": {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}]},
+    }  # fmt: skip
+    try:
+        admin.request("POST", f"/apis/{KUEUE}/namespaces/{namespace}/workloads", trial, params={"dryRun": "All"})
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+class Check:
+    """An admission check that the test answers for, as its controller."""
+
+    def __init__(self, admin: Api, namespace: str, name: str) -> None:
+        self._admin, self._namespace, self._name = admin, namespace, name
+
+    def ask(self) -> None:
+        """The team's queue wants it from now on."""
+        checks = {"admissionChecks": [{"name": self._name}]}
+        body = {"spec": {"admissionChecksStrategy": checks}}
+        self._admin.patch(f"{KUEUE}/clusterqueues", self._namespace, body)
+
+    def make(self) -> None:
+        spec = {"controllerName": "example.org/tests"}
+        made = {"apiVersion": KUEUE, "kind": "AdmissionCheck", "metadata": {"name": self._name}, "spec": spec}
+        self._admin.create(made)
+        active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": now()}
+        status = {"status": {"conditions": [active]}}
+        self._admin.patch(f"{KUEUE}/admissionchecks", self._name, status, subresource="status")
+
+    def say(self, job: str, state: str, **more: int) -> bool:
+        """Of the job's Workload; False while it has no quota yet, or changed meanwhile."""
+        for one in self._admin.list(f"{KUEUE}/workloads", namespace=self._namespace):
+            status = one.get("status", {})
+            if one["metadata"]["ownerReferences"][0]["name"] != job or "admission" not in status:
+                continue
+            entry = {"name": self._name, "state": state, "message": "", "lastTransitionTime": now(), **more}
+            one["status"]["admissionChecks"] = [entry]
+            path = f"/apis/{KUEUE}/namespaces/{self._namespace}/workloads/{one['metadata']['name']}/status"
+            try:
+                self._admin.request("PUT", path, one)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                return False
+            return True
+        return False
+
+    def remove(self) -> None:
+        self._admin.patch(f"{KUEUE}/clusterqueues", self._namespace, {"spec": {"admissionChecksStrategy": None}})
+        self._admin.delete(f"{KUEUE}/admissionchecks", self._name)
+
+
+def now() -> str:
+    return f"{datetime.now(UTC):%FT%TZ}"
+
+
+def test_a_queue_that_holds_back_what_could_start(
+    own: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    by_alice: Actor, by_hand: Client, worker: Worker, admin: Api, stand: Stand, unique: str,
+) -> None:  # fmt: skip
+    """Six cards are granted and there; one thing after the other stands in the way, never a lack of them."""
+    GpuClass.objects.filter(pk=own.pk).update(borrowing_limit=0)
+    make.grant(team_a, own, units=6)
+    provision(namespace_a, kube_worker)
+    wanted = replace(job, gpu_class=own.slug)
+
+    def launch(name: str) -> None:
+        actions.launch("team-a", replace(wanted, name=name), by=by_alice)
+
+    check = Check(admin, namespace_a.name, f"check-{unique}")
+    with unnoticed(admin, namespace_a.name, f"unnoticed-{unique}"):
+        # The operators hold the queue.
+        admin.patch(*QUEUE, {"spec": {"stopPolicy": "Hold"}}, namespace=namespace_a.name)
+        launch("old")
+        stand("local queue held", "old")
+
+        # Its nodes are relabelled meanwhile, and the class with them.
+        relabel(admin, own, f"NEW-{unique}")
+        tenants.reconcile_pool(Pool.objects.get(), Deadline(), kube=kube_worker)
+        until_open(namespace_a, kube_worker)
+        admin.patch(*QUEUE, {"spec": {"stopPolicy": "None"}}, namespace=namespace_a.name)
+        launch("ignored")
+        stand("flavor mismatch", "old")
+        follow(by_hand, help_of(by_alice, "old").steps[0].href)
+        worker(lambda: told()["old"] == RUNNING)
+
+        # Somebody removed it; the portal makes it again.
+        admin.delete(*QUEUE, namespace=namespace_a.name)
+        launch("orphan")
+        stand("local queue missing", "orphan")
+        until_open(namespace_a, kube_worker)
+        worker(lambda: told()["orphan"] == RUNNING)
+
+        # It asks for a check that nobody has made.
+        check.ask()
+        launch("checked")
+        stand("cluster queue inactive", "checked")
+        check.make()
+        worker(lambda: told()["checked"] == ("queued", "checked"))
+        wait_until(lambda: check.say("checked-1", "Retry", requeueAfterSeconds=4))
+        stand("requeued with back-off", "checked")
+        worker(lambda: told()["checked"] == ("queued", "checked"))
+        wait_until(lambda: check.say("checked-1", "Ready"))
+        worker(lambda: told()["checked"] == RUNNING)
+        check.remove()
+
+        stand("suspended without a Workload", "ignored")
+    worker(lambda: told() == dict.fromkeys(("old", "orphan", "checked", "ignored"), RUNNING))
+
+
+def relabel(admin: Api, own: GpuClass, product: str) -> None:
+    key = "nvidia.com/gpu.product"
+    for node in admin.list("v1/nodes", labels=f"{key}={own.node_labels[key]}"):
+        admin.patch("v1/nodes", node["metadata"]["name"], {"metadata": {"labels": {key: product}}})
+    GpuClass.objects.filter(pk=own.pk).update(node_labels={key: product})
+
+
+# ---- the namespace ---------------------------------------------------------------------------------------------------
+
+
+def test_a_namespace_that_goes_and_comes_again(
+    cpu: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
+    by_alice: Actor, worker: Worker, admin: Api, stand: Stand,
+) -> None:  # fmt: skip
+    """Something in it does not go; then it is not there at all."""
+    make.grant(team_a, cpu, units=2)
+    provision(namespace_a, kube_worker)
+    name = namespace_a.name
+    stays = {"name": "stays", "namespace": name, "finalizers": ["example.org/stays"]}
+    admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": stays})
+    admin.delete("v1/namespaces", name)
+    actions.launch("team-a", replace(job, gpu_class=cpu.slug), by=by_alice)
+    stand("namespace terminating", "train")
+
+    admin.patch("v1/configmaps", "stays", {"metadata": {"finalizers": None}}, namespace=name)
+    worker(lambda: told()["train"] == ("queued", "namespace_missing"))
+    until_open(namespace_a, kube_worker)
+    worker(lambda: told()["train"] == RUNNING)

@@ -1,0 +1,51 @@
+"""Every situation that the product promises to explain is written down, and staged by a test that is there."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.workloads.cases.situations_nodes import ON_NODES
+from tests.workloads.cases.situations_queue import IN_QUEUE
+from workloads.status.explain.types import FACTS
+
+HERE = Path(__file__).parent
+SITUATIONS = {**IN_QUEUE, **ON_NODES}
+# Of the queue, and of nodes, pods and storage.
+NAMES = """
+    over quota at ResourceQuota; LimitRange; Pod Security; webhook down; local queue missing; local queue held;
+    cluster queue inactive; flavor mismatch; waiting for quota; exceeds the maximum; borrowed then reclaimed;
+    lower priority preempted; requeued with back-off; gang that fits only in part; suspended without a Workload;
+    admitted but pod refused; namespace terminating; stale mirror;
+    untolerated taint; wrong selector; contiguity; cordoned; cpu short; memory short; PVC unbound; PVC missing;
+    DRA class missing; DRA devices short; predecessor still ending; image pull; configuration missing; crash; OOM;
+    kubelet admission; topology; node lost
+"""
+
+
+def names() -> set[str]:
+    return {" ".join(name.split()) for name in NAMES.split(";")}
+
+
+def test_all_of_them_are_written_down_and_no_others() -> None:
+    assert SITUATIONS.keys() == names()
+    assert not IN_QUEUE.keys() & ON_NODES.keys()
+
+
+@pytest.mark.parametrize("name", sorted(SITUATIONS))
+def test_it_is_staged(name: str) -> None:
+    module, _, test = SITUATIONS[name].live.partition("::")
+    text = (HERE / f"{module}.py").read_text()
+    assert test in [one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)]
+    assert "as_written(" in text
+
+
+@pytest.mark.parametrize("name", sorted(SITUATIONS))
+def test_its_neighbour_differs(name: str) -> None:
+    found = SITUATIONS[name]
+    other = SITUATIONS.get(found.neighbour)
+    assert found.neighbour
+    assert found.facts.keys() <= FACTS.keys()
+    assert other is None or other.reason != found.reason

@@ -1,0 +1,283 @@
+"""Why no node of its class takes a run: by what each of them has, and what of that is read from the mirror."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import User
+from catalog.models import GpuClass
+from cluster.models import Cluster, MirrorNode, MirrorPod
+from tenants.models import Namespace, Tenant
+from tests.support.rows import running
+from tests.workloads.advice.test_advice_facts import NODE, house, runs, waits
+from tests.workloads.status.test_phase import NOW, SUSPENDED, WISH, pending
+from workloads.advice.class_context import ClassContext, context_sentences
+from workloads.core import workload_sql
+from workloads.core.class_nodes import ClassNode, ClassNodes
+from workloads.core.observation import Observation
+from workloads.models import Workload
+from workloads.status import queries
+from workloads.status.estimates.estimate import WaitReason
+from workloads.status.estimates.queries import wait_reason
+from workloads.status.explain import nodes as explain_nodes
+from workloads.status.explain.types import Explanation
+from workloads.status.observations.node_capacity import PodDemand, nodes_of
+from workloads.status.phase import status_of
+
+# A fixture of others, by its name.
+__all__ = ["house"]
+
+PREFIX = "couldn't assign flavors to pod set main: "
+TAINTED = "untolerated taint {gpu-portal/class h100 NoSchedule <nil>} in flavor h100-1"
+OTHERS = f"{PREFIX}{TAINTED}, {TAINTED}"
+DOMAINS = f"{PREFIX}no topology domains at level: kubernetes.io/hostname"
+TOPOLOGY = f'{PREFIX}topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s). Total nodes: 1; excluded: x: 1'
+# Two cards, both free, on a node with room.
+ROOMY = ClassNode("n1", capacity=2, allocatable=2, cpu_free=8, memory_free_gib=32)
+
+
+def told(*nodes: ClassNode, message: str = OTHERS, workers: int = 1, **asked: int) -> Explanation | None:
+    seen = ClassNodes(nodes, **{"units": 2, "cpu": 4, "memory_gib": 16, "resource": "nvidia.com/gpu", **asked})
+    return explain_nodes.by_nodes(seen, message, class_name="A100", workers=workers)
+
+
+def node(**changes: Any) -> ClassNode:
+    return replace(ROOMY, **changes)
+
+
+ONE_CARD = node(capacity=1, allocatable=1)
+CASES: list[tuple[tuple[ClassNode, ...], str, str, dict[str, Any]]] = [
+    ((), "no_node_matches", "No node of the cluster has the labels of A100.", {"nodes": 0}),
+    (
+        (node(kept=True),), "no_node_matches",
+        "None of the nodes of A100 takes it now: 1 is kept for other work.", {"nodes": 1},
+    ),
+    (
+        (node(schedulable=False), node(kept=True), node(kept=True)), "nodes_closed",
+        "None of the nodes of A100 takes it now: 1 is closed for new work, 2 are kept for other work.", {"nodes": 3},
+    ),
+    (
+        (node(ready=False), node(kept=True)), "nodes_down",
+        "None of the nodes of A100 takes it now: 1 is not ready, 1 is kept for other work.", {"nodes": 2},
+    ),
+    (
+        (node(allocatable=0),), "no_units_offered",
+        "No units of A100 are on offer: its only open node advertises 0; none of the 2 there is healthy.", {"nodes": 1},
+    ),
+    (
+        (node(allocatable=0, capacity=0), node(allocatable=0, capacity=1)), "no_units_offered",
+        "No units of A100 are on offer: all 2 open nodes advertise 0; the only one there is not healthy.", {"nodes": 2},
+    ),
+    (
+        (ONE_CARD, ONE_CARD, node(used=2)), "no_node_fits",
+        "No single node has 2 units of A100 free right now: 2 are free, but at most 1 on one node.",
+        {"units": 2, "free_units": 2, "most_on_one_node": 1},
+    ),
+    (
+        (node(used=1), node(schedulable=False)), "no_node_fits",
+        "No single node has 2 units of A100 free right now: 1 is free there; 1 node is closed for new work.",
+        {"units": 2, "free_units": 1, "most_on_one_node": 1},
+    ),
+    (
+        (node(allocatable=1),), "no_node_fits",
+        "No single node has 2 units of A100 free right now: 1 is free there; 1 more is not healthy.",
+        {"units": 2, "free_units": 1, "most_on_one_node": 1},
+    ),
+    (
+        (node(used=2),), "no_node_fits",
+        "No single node has 2 units of A100 free right now: nothing of nvidia.com/gpu is left.",
+        {"units": 2, "free_units": 0, "most_on_one_node": 0},
+    ),
+    (
+        (node(used=2, ending=1), node(used=2, ending=2, name="n2")), "previous_ending",
+        "The previous pod on these cards is still ending: 2 units of A100 are held on the node n2 until it is gone.",
+        {"node": "n2", "units": 2, "ending_units": 2},
+    ),
+    (
+        (node(used=1, ending=1),), "previous_ending",
+        "The previous pod on this card is still ending: 1 unit of A100 is held on the node n1 until it is gone.",
+        {"node": "n1", "units": 2, "ending_units": 1},
+    ),
+    (
+        (node(used=2, ending=1),), "no_node_fits",
+        "No single node has 2 units of A100 free right now: nothing of nvidia.com/gpu is left.",
+        {"units": 2, "free_units": 0, "most_on_one_node": 0},
+    ),
+    (
+        (node(cpu_free=3.5), node(used=2)), "no_cpu_or_memory",
+        "Units of A100 are free, but too little cpu is left beside them: 4 cores asked, at most 3 on one node.",
+        {"nodes": 2, "resource": "cpu", "asked": 4, "available": 3},
+    ),
+    (
+        (node(memory_free_gib=-2),), "no_cpu_or_memory",
+        "Units of A100 are free, but too little memory is left beside them: 16 GiB asked, at most 0 on one node.",
+        {"nodes": 1, "resource": "memory", "asked": 16, "available": 0},
+    ),
+    # One node is short of cpu and the other of memory: each has a way of its own, and the first is told.
+    (
+        (node(cpu_free=1), node(memory_free_gib=8)), "no_cpu_or_memory",
+        "Units of A100 are free, but too little cpu is left beside them: 4 cores asked, at most 1 on one node.",
+        {"nodes": 2, "resource": "cpu", "asked": 4, "available": 1},
+    ),
+    (
+        (node(cpu_free=1, memory_free_gib=8),), "no_cpu_or_memory",
+        "Units of A100 are free, but too little cpu and memory is left beside them: 4 cores and 16 GiB asked.",
+        {"nodes": 1},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "reason", "sentence", "facts"), CASES)
+@pytest.mark.parametrize("message", [OTHERS, DOMAINS, TOPOLOGY])
+def test_what_is_told(
+    nodes: tuple[ClassNode, ...], reason: str, sentence: str, facts: dict[str, Any], message: str
+) -> None:
+    found = told(*nodes, message=message)
+    assert found is not None
+    assert (found.reason, found.sentence, found.facts) == (reason, sentence, facts)
+    assert (found.raw, found.raw_from) == (message, "Kueue")
+
+
+def test_nothing_is_told_where_a_node_takes_it_or_where_the_queue_waits_for_something_else() -> None:
+    assert told(ONE_CARD, ROOMY) is None
+    needed = f"{PREFIX}insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed, {TAINTED}"
+    assert told(message=needed) is None
+    assert explain_nodes.by_nodes(None, OTHERS, class_name="A100") is None
+
+
+def test_of_several_workers_so_many_fit() -> None:
+    found = told(ROOMY, ROOMY, ONE_CARD, workers=3)
+    assert found is not None
+    assert found.sentence.startswith("Only 2 of 3 workers with 2 units of A100 each fit on nodes right now. They start")
+    assert told(ROOMY, ROOMY, ROOMY, workers=3) is None
+    assert told(node(allocatable=4, capacity=4), workers=2) is None, "with 8 cores and 32 GiB"
+    assert told(node(allocatable=4, capacity=4, cpu_free=7), workers=2) is not None
+
+
+def test_without_nodes_a_text_that_is_silent_about_its_own_class_is_no_unknown_one() -> None:
+    for message, reason in ((OTHERS, "no_node_fits"), (DOMAINS, "nodes_closed")):
+        found = status_of(WISH, Observation(SUSPENDED, pending(message)), now=NOW)
+        assert (found.reason, "Kueue says" in found.sentence) == (reason, False)
+
+
+def test_when_it_starts_nobody_knows_and_that_is_what_is_said() -> None:
+    """Beside it, units in use on a node, whose end may be known."""
+    for node_, wait in ((node(schedulable=False), WaitReason.NODES), (node(used=2), WaitReason.NODE)):
+        nodes = ClassNodes((node_,), units=2, cpu=4, memory_gib=16)
+        assert wait_reason(status_of(WISH, Observation(SUSPENDED, pending(OTHERS), nodes=nodes), now=NOW)) is wait
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ('ResourceClaimTemplate x: failed to get DeviceClass a.b: DeviceClass.resource.k8s.io "a.b" not found',
+         "device_class_missing"),
+        ("DeviceClass a.b is not mapped in DRA configuration for podset main", "device_class_not_counted"),
+    ],
+)  # fmt: skip
+def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_counted(message: str, reason: str) -> None:
+    found = status_of(WISH, Observation(SUSPENDED, pending(message)), now=NOW)
+    assert found.reason == reason
+    assert "device class a.b" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ({}, []),
+        ({"allocatable": 4}, []),
+        ({"allocatable": 0}, ["No node offers any cards of A100 at the moment."]),
+        ({"allocatable": 7, "unhealthy": 1}, ["1 of the 8 cards of A100 is not healthy, and not offered."]),
+        ({"allocatable": 6, "unhealthy": 2}, ["2 of the 8 cards of A100 are not healthy, and not offered."]),
+        (
+            {"allocatable": 8, "cordoned": 1},
+            ["1 card of A100 is on nodes that are closed for new work, or kept for other work."],
+        ),
+        (
+            {"idle": 2},
+            ["A few cards of A100 are held by notebooks without activity, of all teams together."],
+        ),
+        ({"idle": 3}, ["3 cards of A100 are held by notebooks without activity, of all teams together."]),
+        (
+            {"outside": 2, "idle": 3},
+            [
+                "2 cards of A100 are held by work of your team that was not started here: it is not in your lists, and "
+                "only who started it can end it.",
+                "3 cards of A100 are held by notebooks without activity, of all teams together.",
+            ],
+        ),
+    ],
+)
+def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> None:
+    """Nothing is said of what nobody knows, and no small number of what other teams hold."""
+    assert list(context_sentences(ClassContext("A100", "card", **known))) == said
+
+
+# ---- the mirror ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_what_is_read_of_the_nodes_of_a_class(
+    house: Tenant, namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User
+) -> None:
+    """Its pods and others', also those that were told to go; not those that are over."""
+    runs(namespace_a, a100, alice, "busy", units=3)
+    MirrorPod.objects.update(record=requests(a100, units=3, cpu=6000, memory=10 * 2**30))
+    runs(namespace_a, a100, alice, "going", units=1)
+    MirrorPod.objects.filter(name="going-x").update(deleting_since=timezone.now())
+    runs(namespace_a, a100, alice, "over", units=4)
+    MirrorPod.objects.filter(name="over-x").update(phase="Succeeded")
+    MirrorNode.objects.filter(name="a100-2").update(schedulable=False)
+    waiting = running.workload(namespace_a, a100, name="waits", by=alice, units=2).runs.get()
+    place = PodDemand.of(waiting)
+    assert place is not None
+    found = nodes_of(cluster.pk, {7: place})[7]
+    by_name = {one.name: one for one in found.nodes}
+    whole = mirrored_node(cluster, NODE)["allocatable"]
+    busy = by_name[NODE]
+    assert (busy.allocatable, busy.used, busy.ending, busy.free) == (whole[a100.resource], 4, 1, 0)
+    assert (busy.cpu_free, busy.memory_free_gib) == (
+        (whole["cpu"] - 6000) / 1000, round((whole["memory"] - 10 * 2**30) / 2**30, 2),
+    )  # fmt: skip
+    assert (by_name["a100-2"].is_open, busy.is_open) == (False, True)
+    assert (found.units, found.cpu, found.memory_gib) == (2, waiting.spec["cpu"], waiting.spec["memory_gib"])
+    [other] = nodes_of(cluster.pk, {7: replace(place, tolerations=())})[7].nodes[:1]
+    assert other.kept
+    assert nodes_of(cluster.pk, {7: replace(place, labels={"example.org/none": "yes"})})[7].nodes == ()
+
+
+def requests(a100: GpuClass, *, units: int, **others: int) -> dict[str, Any]:
+    record = MirrorPod.objects.get().record
+    return {**record, "requests": {a100.resource: units, **others}}
+
+
+def mirrored_node(cluster: Cluster, name: str) -> dict[str, Any]:
+    return MirrorNode.objects.get(cluster_id=cluster.pk, name=name).record
+
+
+@pytest.mark.django_db
+def test_nodes_are_read_in_one_query_where_something_waits_for_one(
+    house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User
+) -> None:
+    """However many wait, and none where what waits waits for quota."""
+    for number in (1, 2):
+        waits(namespace_a, a100, alice, f"waits-{number}")
+    count = queries_of_rows()
+    for number in (3, 4):
+        waits(namespace_a, a100, alice, f"waits-{number}", text=OTHERS)
+    assert queries_of_rows() == count + 1
+    MirrorNode.objects.all().delete()
+    rows = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name="waits-3")))
+    assert rows[0].status.reason == "no_node_matches"
+
+
+def queries_of_rows() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
+    return len(captured)

@@ -1,0 +1,68 @@
+"""The team's queue and the limits of its namespace, as they are read from the mirror."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.models import Cluster
+from cluster.reads.observed import KueueWorkload
+from tests.support.rows import mirrored
+from tests.workloads.status.test_phase import ADMITTED, NEEDED, pending
+from tests.workloads.status.test_queue_holds import ABOVE
+from workloads.core.observation import LocalQueueState
+from workloads.status.observations.local_queue import local_queue_state
+
+pytestmark = pytest.mark.django_db
+Raw = dict[str, Any]
+
+
+def flavor(name: str, units: int) -> Raw:
+    return {"name": name, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": str(units)}]}
+
+
+@pytest.fixture
+def seen(cluster: Cluster) -> None:
+    """Two flavors of one class, which was relabelled, and one of another; two ranges of limits."""
+    flavors = [flavor("a100-1", 1), flavor("a100-2", 3), flavor("h100-8x-1", 2)]
+    groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": flavors}]
+    active = {"type": "Active", "status": "False", "reason": "Stopped", "message": "Can't admit: is stopped."}
+    queue = {
+        "metadata": {"name": "team-a"},
+        "spec": {"stopPolicy": "Hold", "resourceGroups": groups},
+        "status": {"conditions": [active]},
+    }
+    mirrored.seen(
+        cluster,
+        ClusterQueue=[mirrored.with_metadata(queue)],
+        LimitRange=[
+            limits("one", {"type": "Container", "max": {"cpu": "10", "memory": "64Gi"}}),
+            limits("two", {"type": "Container", "max": {"memory": "32Gi"}}, {"type": "Pod", "max": {"cpu": "1"}}),
+        ],
+    )
+
+
+def limits(name: str, *limits: Raw) -> Raw:
+    return mirrored.with_metadata({"metadata": {"name": name, "namespace": "team-a"}, "spec": {"limits": [*limits]}})
+
+
+@pytest.mark.usefixtures("seen")
+@pytest.mark.parametrize(
+    ("waiting", "queries", "limits"),
+    [((pending(NEEDED),), 1, {}), ((pending(ABOVE), pending(NEEDED)), 2, {"cpu": "10", "memory": "32Gi"})],
+    ids=["quota", "limits"],
+)
+def test_what_is_read_of_it(
+    cluster: Cluster, waiting: tuple[KueueWorkload, ...], queries: int, limits: Raw, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(queries):
+        found = local_queue_state(cluster.pk, "team-a", waiting)
+    assert found == LocalQueueState({"a100": 4, "h100-8x": 2}, "Can't admit: is stopped.", True, limits)
+
+
+@pytest.mark.usefixtures("seen")
+def test_nothing_is_read_while_nothing_waits(cluster: Cluster, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        assert local_queue_state(cluster.pk, "team-a", (ADMITTED,)) is None
+    assert local_queue_state(cluster.pk, "team-b", (pending(NEEDED),)) is None

@@ -1,0 +1,344 @@
+"""What holds work back beside quota and nodes: closed queues, checks, a later try, nobody who looks. Each beside one
+that must differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from cluster.reads.observed import AsOf, KueueWorkload
+from tests.workloads.cases.advice import FULL, with_own
+from tests.workloads.status.test_phase import (
+    ADMITTED,
+    AGO,
+    EXCEEDED,
+    NEEDED,
+    NOW,
+    OVER,
+    SUSPENDED,
+    WISH,
+    condition,
+    job,
+    pending,
+    queue,
+    warning,
+)
+from workloads.advice.advice import NEVER, NOT_YET, STUCK, advice
+from workloads.core.observation import LocalQueueState, Observation
+from workloads.status.estimates.queries import wait_reason
+from workloads.status.explain.types import FACTS
+from workloads.status.explain.unexplained import is_unexplained
+from workloads.status.observations.positions import is_hopeless
+from workloads.status.phase import status_of
+from workloads.status.types import Status
+
+RESERVED = condition("QuotaReserved")
+LATER = NOW + timedelta(seconds=70)
+BROKEN = "Can't admit new workloads: references missing AdmissionCheck(s): budget."
+TWO_FLAVORS = (
+    "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu in flavor a100-2, previously "
+    "considered podsets requests (0) + current podset request (2) > maximum capacity (0), insufficient unused quota "
+    "for nvidia.com/gpu in flavor a100-1, 2 more needed"
+)
+
+
+def of(found: KueueWorkload, at: LocalQueueState | None = None, position: int | None = None) -> Status:
+    return status_of(WISH, Observation(SUSPENDED, found, position=position, at=at), now=NOW)
+
+
+CASES = {
+    "put back by a check": (
+        of(queue(RESERVED, checks={"budget": "Retry", "other": "Ready"}, requeue_at=LATER)),
+        "put_back",
+        "Put back: the cluster's admission check budget asked for a later try. The next try is at 21 Nov 2026, "
+        "12:01:10.",
+        (NOT_YET, "wait", "Kueue tries again by itself at 21 Nov 2026, 12:01:10."),
+    ),
+    "put back for the third time": (
+        of(queue(condition("Evicted", reason="PodsReadyTimeout"), requeue_at=LATER, requeue_count=3)),
+        "put_back",
+        "Put back: it was not ready in time. It was put back 3 times before. The next try is at 21 Nov 2026, 12:01:10.",
+        (NOT_YET, "wait", "12:01:10"),
+    ),
+    "the time of its next try is over": (
+        of(replace(pending(NEEDED), requeue_at=NOW, requeue_count=3)),
+        "waiting_for_quota",
+        "Waits for 2 units of A100: your team's quota is in use and nothing more can be borrowed.",
+        (NOT_YET, "wait", "when running work of your team ends"),
+    ),
+    "a check has still to agree": (
+        of(queue(RESERVED, checks={"budget": "Pending", "other": "Ready"})),
+        "checked",
+        "Its units are reserved; it starts when the cluster's admission check budget agrees.",
+        (NOT_YET, "wait", "when that agrees"),
+    ),
+    "every check agreed": (
+        of(queue(RESERVED, checks={"budget": "Ready"})),
+        "reserved",
+        "Its units are reserved; it starts in a moment.",
+        None,
+    ),
+    "a check refused it": (
+        of(queue(condition("QuotaReserved", true=False), checks={"budget": "Rejected"}, active=False)),
+        "deactivated",
+        "The queue system put it aside: the cluster's admission check budget refused it.",
+        (NEVER, "tell_operators", "deactivated"),
+    ),
+    "the team's queue is held": (
+        of(
+            pending("ClusterQueue team-a is inactive"),
+            LocalQueueState({}, "Can't admit new workloads: is stopped.", True),
+        ),
+        "queue_held",
+        "Your team's queue is held: nothing new starts, what runs goes on.",
+        (STUCK, "tell_operators", "queue_held"),
+    ),
+    "somebody held the local queue alone": (
+        of(pending("LocalQueue gpu-portal is inactive"), LocalQueueState({}, BROKEN)),
+        "queue_held",
+        "Your team's queue is held: nothing new starts, what runs goes on.",
+        (STUCK, "tell_operators", "queue_held"),
+    ),
+    "the team's queue names what is not there": (
+        of(pending("ClusterQueue team-a is inactive"), LocalQueueState({}, BROKEN)),
+        "queue_inactive",
+        "Your team's queue cannot admit anything: it references missing AdmissionCheck(s): budget.",
+        (STUCK, "tell_operators", "queue_inactive"),
+    ),
+    "one of two flavors of its class has no quota": (
+        of(pending(TWO_FLAVORS)),
+        "waiting_for_quota",
+        "Waits for 2 units of A100: your team's quota is in use and nothing more can be borrowed.",
+        (NOT_YET, "wait", ""),
+    ),
+    "its only flavor never has enough": (
+        of(pending(OVER)),
+        "exceeds_maximum",
+        "2 units of A100 cannot start with what your team may use now: 1 at most.",
+        (NEVER, "tell_operators", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "its only flavor never has enough"])
+def test_what_is_said_and_what_helps(name: str) -> None:
+    told, reason, sentence, expected = CASES[name]
+    assert (told.reason, told.sentence) == (reason, sentence)
+    found = advice(told, FULL)
+    if expected is None:
+        assert found is None
+        return
+    assert found is not None
+    verdict, verb, why = expected
+    assert (found.verdict, found.steps[0].verb) == (verdict, verb)
+    assert why in found.steps[0].why
+
+
+def test_what_can_never_start_is_told_from_what_only_waits() -> None:
+    found, other = CASES["its only flavor never has enough"], CASES["one of two flavors of its class has no quota"]
+    assert (found[0].reason, found[0].sentence) == found[1:3]
+    assert (found[0].phase, other[0].phase) == ("blocked", "queued")
+
+
+def test_the_time_of_the_next_try_is_told_as_a_fact() -> None:
+    told = CASES["put back for the third time"][0]
+    assert told.facts == {"again_at": "2026-11-21T12:01:10+00:00", "times": 3}
+    assert all(isinstance(value, FACTS[name]) for name, value in told.facts.items())
+
+
+def test_of_what_waits_for_others_units_no_place_is_told() -> None:
+    """Two units asked; of its own the team has one, or two."""
+    borrowed = of(pending(NEEDED), LocalQueueState({"a100": 1}), position=0)
+    own = of(pending(NEEDED), LocalQueueState({"a100": 2}), position=0)
+    assert (borrowed.reason, own.reason) == ("waiting_for_quota", "waiting_for_quota")
+    assert ("position" in borrowed.facts, own.facts.get("position")) == (False, 1)
+    assert of(pending(NEEDED), LocalQueueState({"h100": 0}), position=0).facts["position"] == 1
+
+
+# ---- before there is a Job, and when nobody looks any more -----------------------------------------------------------
+
+GOING = (
+    'jobs.batch "one-1" is forbidden: unable to create new content in namespace team-a because it is being terminated'
+)
+SILENT = (
+    'Internal error occurred: failed calling webhook "vjob.kb.io": failed to call webhook: Post "https://kueue": EOF'
+)
+UNCOUNTED = 'jobs.batch "one-1" is forbidden: status unknown for quota: gpu-portal, resources: count/jobs.batch'
+SAVED = "Your notebook is saved and starts by itself when it can."
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "reason", "sentence", "verb"),
+    [
+        ("", "", "requested", "Asked just now; its job is being created.", ""),
+        ("cluster_unavailable", GOING, "namespace_going", "Its namespace is being removed from the cluster.", "wait"),
+        ("namespace_missing", "", "namespace_missing", "Your team's namespace is not in the cluster yet.", "wait"),
+        (
+            "cluster_unavailable",
+            SILENT,
+            "admission_unavailable",
+            "The cluster's admission check vjob.kb.io does not answer, and no job is made without it.",
+            "wait",
+        ),
+        (
+            "cluster_unavailable",
+            UNCOUNTED,
+            "quota_starting",
+            "The namespace's quota gpu-portal is not counted yet.",
+            "wait",
+        ),
+        (
+            "cluster_unavailable",
+            "The API server did not answer POST jobs: ReadTimeoutError.",
+            "cluster_unavailable",
+            "The cluster did not answer. Your notebook is saved and will start when it does.",
+            "wait",
+        ),
+    ],
+)
+def test_why_there_is_no_job_yet(code: str, text: str, reason: str, sentence: str, verb: str) -> None:
+    told = status_of(replace(WISH, sent="", problem=code, problem_text=text), Observation(), now=NOW)
+    saved = "" if reason in ("requested", "cluster_unavailable") else f" {SAVED}"
+    assert (told.phase, told.reason, told.sentence) == ("queued", reason, sentence + saved)
+    found = advice(told, FULL)
+    assert (found.steps[0].verb if found else "") == verb
+    assert found is None or found.verdict == NOT_YET
+
+
+STALE = AsOf(AGO, False, "The watcher is not running.")
+
+
+def test_a_mirror_that_is_older_than_the_job_does_not_say_that_it_is_gone() -> None:
+    told = status_of(WISH, Observation(), now=NOW, as_of=STALE)
+    assert (told.phase, told.reason, told.since) == ("unknown", "mirror_stale", AGO)
+    assert told.sentence == (
+        "The portal has not heard of the cluster since 21 Nov 2026, 11:58, so it cannot say how this is doing."
+    )
+    assert told.facts == {"heard_at": "2026-11-21T11:58:00+00:00"}
+    found = advice(told, FULL)
+    assert found is not None
+    assert (found.verdict, found.steps[0].verb) == (STUCK, "tell_operators")
+    assert status_of(WISH, Observation(), now=NOW, as_of=AsOf(NOW, True)).reason == "job_gone"
+    assert status_of(WISH, None, now=NOW, as_of=AsOf(None, False)).reason == "cluster_not_read"
+
+
+def test_what_was_missing_a_moment_before_the_mirror_stopped_is_not_missed_since() -> None:
+    """Its Job was three seconds old then; minutes later Kueue has long made a Workload of it."""
+    young = Observation(replace(SUSPENDED, created_at=AGO - timedelta(seconds=3)))
+    assert status_of(WISH, young, now=NOW, as_of=STALE).reason == "queued"
+    assert status_of(WISH, young, now=NOW, as_of=AsOf(NOW, True)).reason == "not_in_queue"
+
+
+def test_units_that_nothing_comes_of_are_found() -> None:
+    """A refusal is told by an event; without one, nobody makes the pod."""
+    since = NOW - timedelta(minutes=3)
+    admitted = queue(condition("QuotaReserved"), condition("Admitted", since=since))
+    told = status_of(WISH, Observation(job(), admitted), now=NOW)
+    assert (told.phase, told.reason) == ("blocked", "no_pod")
+    assert told.sentence == "Units were assigned at 21 Nov 2026, 11:57, and its pod has not been made since."
+    found = advice(told, FULL)
+    assert found is not None
+    assert (found.verdict, found.steps[0].verb) == (STUCK, "tell_operators")
+    younger = replace(admitted, conditions=(condition("Admitted", since=since + timedelta(seconds=1)),))
+    assert status_of(WISH, Observation(job(), younger), now=NOW).reason == "creating_pod"
+    refused = warning("Job", "FailedCreate", EXCEEDED, last_at=since)
+    assert status_of(WISH, Observation(job(), admitted, warnings=(refused,)), now=NOW).reason == "quota_full"
+
+
+# ---- a class that changed, and limits --------------------------------------------------------------------------------
+
+RELABELLED = "couldn't assign flavors to pod set main: flavor a100-2 doesn't match node affinity"
+
+
+def test_what_asks_for_nodes_as_they_were_is_started_again() -> None:
+    """Whatever the flavor says that is leaving. On a class that has its labels still, it waits."""
+    for text in (RELABELLED, f"{RELABELLED}, {NEEDED.partition(': ')[2]}", f"{RELABELLED}, {OVER}"):
+        told = of(pending(text))
+        assert (told.phase, told.reason) == ("blocked", "flavor_mismatch")
+        assert told.sentence == (
+            "It asks for nodes as A100 described them when it was launched; that has changed since."
+        )
+    assert is_hopeless(RELABELLED)
+    assert of(pending(NEEDED)).reason == "waiting_for_quota"
+
+    free = with_own(FULL, used=0, on_one_node=4)
+    now, later = advice(told, free), advice(told, FULL)
+    assert now is not None
+    assert later is not None
+    assert (now.verdict, now.steps[0].verb) == (NEVER, "start_again")
+    assert now.steps[0].way is not None
+    assert now.steps[0].way.href("team-a") == "/teams/team-a/workloads/one/change?class=a100&units=2#choices"
+    assert now.steps[0].why.endswith(
+        "its class describes them now. Uses 2 of 4 cards; 4 free now on one node; starts at once."
+    )
+    assert later.steps[0].why.endswith("its class describes them now.")
+    for changed in (replace(FULL, own=None), replace(FULL, may_change=False)):
+        found = advice(told, changed)
+        assert found is not None
+        assert found.steps[0].verb == "tell_operators"
+
+
+ABOVE = (
+    "resources didn't satisfy LimitRange constraints: podSets[0].template.spec.containers[0]: Invalid value: "
+    '["cpu","memory"]: requests must not be above the limitRange max'
+)
+
+
+def test_limits_are_told_with_what_was_asked_and_what_is_the_most() -> None:
+    asked = replace(WISH, asked={"cpu": "12", "memory": "64Gi"})
+
+    def told(**limits: str) -> Status:
+        return status_of(asked, Observation(SUSPENDED, pending(ABOVE), at=LocalQueueState({}, limits=limits)), now=NOW)
+
+    assert told(cpu="10", memory="100Gi").sentence == (
+        "The namespace's limits refuse its pod: cpu per container: 12 cores asked, 10 at most."
+    )
+    assert told(cpu="10", memory="32Gi").sentence == (
+        "The namespace's limits refuse its pod: cpu per container: 12 cores asked, 10 at most; memory per container: "
+        "64 GiB asked, 32 at most."
+    )
+    assert told(cpu="10").facts == {"resource": "cpu", "asked": 12, "limit": 10}
+    for unknown in (told(), told(cpu="16")):
+        assert unknown.sentence.endswith("more cpu and memory asked than one container may have.")
+    found = advice(told(cpu="10"), FULL)
+    assert found is not None
+    assert (found.steps[0].verb, found.steps[0].why) == (
+        "change",
+        "10 is the limit. Ask for less, or tell the operators.",
+    )
+
+
+def test_fewer_units_are_no_way_out_of_a_quota_of_cores_that_is_too_small() -> None:
+    """Of cards, the quota says how many would do."""
+    cores = advice(refused("requests.cpu", 12, 8), with_own(replace(FULL, each=8), used=0, on_one_node=8))
+    cards = advice(refused("requests.nvidia.com/gpu", 8, 4), with_own(replace(FULL, each=8), used=0, on_one_node=8))
+    assert cores is not None
+    assert cards is not None
+    assert [step.verb for step in cores.steps] == ["change", "tell_operators"]
+    assert cores.steps[0].why.startswith("8 is the limit.")
+    assert [step.verb for step in cards.steps] == ["fewer_units", "tell_operators"]
+
+
+def refused(resource: str, asked: int, most: int) -> Status:
+    text = f"exceeded quota: tight, requested: {resource}={asked}, used: {resource}=0, limited: {resource}={most}"
+    found = (warning("Job", "FailedCreate", f'Error creating: pods "one-1-x" is forbidden: {text}'),)
+    return status_of(WISH, Observation(job(), ADMITTED, warnings=found), now=NOW)
+
+
+# ---- the rest of what is told ----------------------------------------------------------------------------------------
+
+
+def test_a_closed_queue_has_no_time_to_tell_and_a_later_try_has_told_it() -> None:
+    assert {str(wait_reason(CASES[name][0])) for name in CASES if "queue" in name} == {"queue"}
+    assert {wait_reason(CASES[name][0]) for name in ("put back by a check", "every check agreed")} == {None}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_has_words_of_its_own(name: str) -> None:
+    told = CASES[name][0]
+    assert told.explained is not None
+    assert not is_unexplained(told.explained)
+    assert told.since == AGO
