@@ -43,19 +43,21 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--hardware", default="mixed", metavar="NAME", help="simulated hardware (default: mixed)")
         return added
 
-    demo = command("demo", "demo", "demo", "Start everything with demo data and stay up until Ctrl-C.")
+    demo = command("demo", "demo.command", "demo", "Start everything with demo data and stay up until Ctrl-C.")
     demo.set_defaults(hardware="")  # the scenario's own
     demo.add_argument("--scenario", default="", metavar="NAME", help="begin with a situation: morning")
     demo.add_argument("--check", action="store_true", help="walk the thin path, verify it in the cluster, stop")
     demo.add_argument("--fresh", action="store_true", help="forget the data of earlier demos first")
     demo.add_argument("--port", type=int, help="the gateway's port (default: 8000, or a free one)")
-    command("up", "up", "up", "Start the services only and keep them for `test --reuse`.")
-    test = command("test", "testing", "test", "Checks, then all tests; other arguments go to pytest.", passes_on=True)
+    command("up", "cli.up", "up", "Start the services only and keep them for `test --reuse`.")
+    test = command(
+        "test", "cli.testing", "test", "Checks, then all tests; other arguments go to pytest.", passes_on=True
+    )
     test.add_argument("--reuse", action="store_true", help="no checks, and the services of `up`: the inner loop")
-    bench = command("bench", "bench", "bench", "Measure against named limits; one line of JSON per figure.")
+    bench = command("bench", "cli.bench", "bench", "Measure against named limits; one line of JSON per figure.")
     bench.add_argument("name", nargs="?", help="one benchmark")
     bench.add_argument("--list", action="store_true", help="name them")
-    soak = command("soak", "testing", "soak", "Tests that take minutes.", passes_on=True)
+    soak = command("soak", "cli.testing", "soak", "Tests that take minutes.", passes_on=True)
     soak.add_argument("name", nargs="?", help="one soak test")
     return parser
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devcluster.processes.console import UserError, note, print_error, say, step
+from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Interrupted, RunningProcess, Supervisor, interrupt_on_signals
 
-ROOT = Path(__file__).parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "requirements.sha256"
 LOCKED = ROOT / "requirements" / "dev.txt"

@@ -1,1 +1,1 @@
-"""Project wiring and the four leaves: errors, due, hints, live."""
+"""Project wiring: settings, URL map, processes; and the rooms that every app stands on."""

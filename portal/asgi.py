@@ -1,23 +1,12 @@
-"""Doors: what stays open. Event streams, waiting API calls, logs, and the gateway's questions; everything else is 404.
-
-Bare ASGI: an idle stream costs a few KiB, no thread and no database connection.
-"""
-
-from __future__ import annotations
+"""The ASGI application of the process that holds connections open (desk/streaming)."""
 
 import os
 
 import django
 
-from desk.streaming.application import StreamingApplication
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup()
 
-
-# noqa: E402
-# noqa: E402
-# noqa: E402
-
+from desk.streaming.application import StreamingApplication  # noqa: E402 - Django has to be set up first
 
 application = StreamingApplication()

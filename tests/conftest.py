@@ -29,7 +29,7 @@ from tests.support.waiting import wait_until
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
 # A minute or more each, of those with a browser and of the others.
-LONG_WALKS = ("test_walk", "test_morning", "test_thin_path", "test_hardware_pages", "test_pages", "test_markers")
+LONG_WALKS = ("test_walk", "test_contention", "test_thin_path", "test_hardware_pages", "test_pages", "test_markers")
 LONG = (
     "test_churn",
     "test_faults_at_the_viewer",

@@ -183,7 +183,12 @@ def test_the_gateways_variables_are_as_documented() -> None:
 
 def test_metrics_and_alerts_are_as_documented() -> None:
     text = section("docs/operators.md", "Probes, metrics, alerts")
-    parts = ("portal/ops/metrics.py", "desk/health/metrics.py", "workloads/status/explain/unexplained.py")
+    parts = (
+        "portal/ops/metrics.py",
+        "desk/health/metrics.py",
+        "desk/health/cluster_metrics.py",
+        "workloads/status/explain/unexplained.py",
+    )
     code = "".join((ROOT / part).read_text() for part in parts)
     assert set(re.findall(r"`(portal_\w+)`", text)) == set(re.findall(r'"(portal_\w+)"', code))
     rules = yaml.safe_load((ROOT / "deploy" / "alerts.yaml").read_text())["groups"][0]["rules"]

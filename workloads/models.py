@@ -15,10 +15,13 @@ from portal.core.hints import BACKGROUND
 from tenants.members.models import in_teams_of
 from tenants.models import Namespace, Tenant
 from workloads.core.constraints import GROUP_LIMIT, STILL_RUNNING
-from workloads.credentials.registries.models import RegistryCredential as RegistryCredential
 
-# Rows of their own module, for those who look for them here.
+# Models of rooms: Django finds them here.
+from workloads.credentials.registries.models import RegistryCredential as RegistryCredential
+from workloads.credentials.secrets.models import TeamSecret as TeamSecret
 from workloads.forecast.models import StartPrediction as StartPrediction
+from workloads.usage.models import UsageHour as UsageHour
+from workloads.usage.models import UsageSample as UsageSample
 
 
 class Volume(Due):

@@ -9,28 +9,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from catalog.classes import life_cycle
-from catalog.classes.capacity.queries import capacities, units_used
-from catalog.classes.capacity.types import Capacity, NodeCapacity
+from catalog.classes.capacity.queries import capacities
 from catalog.contract.types import Axes
 from catalog.models import GpuClass
 from cluster.manifests import names
 from cluster.manifests.run_spec import PodSpec
 from cluster.models import Cluster
-
-__all__ = [
-    "Capacity",
-    "NodeCapacity",
-    "capacities",
-    "claims",
-    "discover",
-    "dismissed",
-    "owners",
-    "proposals",
-    "retirement",
-    "successor_of",
-    "told",
-    "units_used",
-]
 
 LifeCycle = GpuClass.LifeCycle
 # What people see: a draft is the operators' own, a retired class has nothing left.

@@ -8,9 +8,7 @@ Habana, NVIDIA's DRA driver, AMD's guide to partitions.
 from __future__ import annotations
 
 from catalog.contract import exclusive, shared, slices
-from catalog.contract.types import NO, PART, YES, Axes, Contract, gib
-
-__all__ = ["NO", "PART", "YES", "Axes", "Contract", "Promise", "contract", "gib"]
+from catalog.contract.types import Axes, Contract
 
 
 def contract_of(axes: Axes) -> Contract:

@@ -14,9 +14,7 @@ from typing import Any
 
 from catalog.discovery import vendors
 from catalog.discovery.grouping import Sighting, merge_sightings
-from catalog.discovery.naming import SLUG_LIMIT
 from catalog.discovery.types import (
-    VENDOR_TAINT,
     ClassProposal,
     Device,
     Discovery,
@@ -26,18 +24,6 @@ from catalog.discovery.types import (
     is_gpu_node,
     tolerations,
 )
-
-__all__ = [
-    "DEVICE_CLASS_RESOURCES",
-    "SLUG_LIMIT",
-    "VENDOR_TAINT",
-    "Device",
-    "Discovery",
-    "Node",
-    "Proposal",
-    "discover",
-    "is_device",
-]
 
 # Kueue counts DRA devices under names that its manager configuration maps to device classes; no API tells them.
 # Equal to deploy/kueue/manager-config.yaml (a test compares).

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter as Counted
+from collections.abc import Iterator
 
 from django.db.models import Case, Count, DurationField, ExpressionWrapper, F, Value, When
 from django.db.models.functions import Now
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
@@ -16,6 +17,12 @@ from cluster.models import AppliedObject, Cluster, MirrorEpoch
 
 # More orphans than this are counted as so many.
 ORPHANS_COUNTED = 1000
+
+
+def cluster_families() -> Iterator[Metric]:
+    """Called at every scrape."""
+    yield mirror_age()
+    yield object_states()
 
 
 def mirror_age() -> GaugeMetricFamily:

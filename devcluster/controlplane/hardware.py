@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from devcluster.client import yaml_files
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.types import Json
+from devcluster.processes.paths import ROOT
 
-DIRECTORY = Path(__file__).with_name("hardware")
+DIRECTORY = ROOT / "devcluster" / "hardware"
 FAKE = {"kwok.x-k8s.io/node": "fake"}
 # Which hardware file brought a node or a slice: what `load` may take away again.
 ORIGIN = "devcluster/hardware"

@@ -11,8 +11,9 @@ from devcluster.client import yaml_files
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.kubeconfig import write_kubeconfig
 from devcluster.processes.console import UserError
+from devcluster.processes.paths import ROOT
 
-DEPLOY = Path(__file__).parent.parent / "deploy" / "base"
+DEPLOY = ROOT / "deploy" / "base"
 NAMESPACE = "gpu-portal"
 IDENTITIES = ("worker", "watcher", "doors")
 TOKEN_S = 30 * 24 * 3600

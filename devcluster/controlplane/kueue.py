@@ -17,11 +17,12 @@ from devcluster.client import crds, yaml_files
 from devcluster.client.kube import Api, ApiError
 from devcluster.controlplane.components import ControlPlane
 from devcluster.processes.console import UserError
+from devcluster.processes.paths import ROOT
 from devcluster.processes.private_files import write_private
 from devcluster.processes.supervisor import Command
 
 # What production is told too; only addresses and certificates differ here.
-SETTINGS = Path(__file__).parent.parent / "deploy" / "kueue" / "manager-config.yaml"
+SETTINGS = ROOT / "deploy" / "kueue" / "manager-config.yaml"
 CONVERTED = {"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}
 # Webhooks of kinds that exist here; the manifest lists those of a dozen other job operators too.
 WEBHOOKS = {"clusterqueue", "cohort", "resourceflavor", "workload", "job"}

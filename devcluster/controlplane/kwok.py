@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass
-from pathlib import Path
 
 from devcluster.client import crds, yaml_files
 from devcluster.client.kube import MERGE, Api
 from devcluster.controlplane.components import ControlPlane
+from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command
 
-POD_STAGES = Path(__file__).with_name("kwok") / "pods.yaml"
+POD_STAGES = ROOT / "devcluster" / "kwok" / "pods.yaml"
 NODE_STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 CUSTOM = ("logs", "clusterlogs")
 # The annotation that a node is simulated by.

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.processes.console import UserError, elapsed, note, step
+from devcluster.processes.paths import ROOT
 from devcluster.processes.supervisor import Command, Supervisor
 
-TOOLS = Path(__file__).with_name("tools")
-REQUIREMENTS = Path(__file__).parent.parent / "requirements"
+TOOLS = ROOT / "devcluster" / "tools"
+REQUIREMENTS = ROOT / "requirements"
 GO_NEEDED = (1, 26)
 KUBERNETES = "v1.36.3"
 # Without these the servers call themselves v0.0.0 and clients misjudge them.

@@ -31,7 +31,7 @@ from devcluster.kubelet.claims import SCRIPTED
 SIMULATED = "kwok.x-k8s.io/node"
 POD_IP = "127.0.0.1"
 
-Script = Callable[["Kubelet", Json], None]
+Script = Callable[["ScriptedKubelet", Json], None]
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 Every child leads a session of its own, so Ctrl-C reaches the supervisor alone, which stops them in reverse order.
 A supervisor that is killed outright is covered twice: the kernel signals its children (PR_SET_PDEATHSIG), and the
-guardian ends their whole process groups. The parent-death signal fires when the *thread* that forked ends: start
+reaper ends their whole process groups. The parent-death signal fires when the *thread* that forked ends: start
 children from a thread that lives as long as they should, in practice the main one.
 """
 
@@ -69,11 +69,11 @@ class Supervisor:
         self.log_dir = log_dir
         self.running: dict[str, RunningProcess] = {}
         log_dir.mkdir(parents=True, exist_ok=True)
-        self._guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", Path(__file__).with_name("guardian.py")],
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", Path(__file__).with_name("reaper.py")],
             stdin=subprocess.PIPE,
             start_new_session=True,
-            # The guardian keeps the state directory's lock until the last orphan is gone.
+            # The reaper keeps the state directory's lock until the last orphan is gone.
             pass_fds=tuple(hold),
         )
 
@@ -174,10 +174,10 @@ class Supervisor:
                 _signal_group(running.pid, signal.SIGKILL)
                 running.process.wait()
         finally:
-            if self._guardian.stdin is not None:
+            if self._reaper.stdin is not None:
                 with suppress(OSError):
-                    self._guardian.stdin.close()
-            self._guardian.wait()
+                    self._reaper.stdin.close()
+            self._reaper.wait()
 
     def _ask(self, running: RunningProcess) -> None:
         """The process alone: how its own children end is its business, until their whole group is killed."""
@@ -237,10 +237,10 @@ class Supervisor:
             time.sleep(0.03)
 
     def _tell(self, line: str) -> None:
-        if self._guardian.stdin is not None:
-            with suppress(OSError):  # somebody ended the guardian; the parent-death signals remain
-                self._guardian.stdin.write(f"{line}\n".encode())
-                self._guardian.stdin.flush()
+        if self._reaper.stdin is not None:
+            with suppress(OSError):  # somebody ended the reaper; the parent-death signals remain
+                self._reaper.stdin.write(f"{line}\n".encode())
+                self._reaper.stdin.flush()
 
 
 def _signal_group(group: int, number: int) -> None:
@@ -250,7 +250,7 @@ def _signal_group(group: int, number: int) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Between fork and the guardian's note nothing may interrupt, or a child would be nobody's."""
+    """Between fork and the reaper's note nothing may interrupt, or a child would be nobody's."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
         yield

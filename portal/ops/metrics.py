@@ -17,7 +17,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from desk.health.cluster_metrics import mirror_age, object_states
 from portal.core import due
 
 log = structlog.get_logger(__name__)
@@ -55,7 +54,7 @@ class RowsCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("portal_database_up", "Whether the figures that are rows could be read.")
         try:
-            yield from [_overdue(), mirror_age(), object_states()]
+            yield _overdue()
             for families in _more:
                 yield from list(families())
         except (DatabaseError, InterfaceError) as error:

@@ -14,33 +14,14 @@ from accounts.models import User
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse, refuse_if
 from tenants.approvers import queries as approver_queries
-
-# Verbs of their own module, for those who look for them here.
-from tenants.class_access.actions import allow_team as allow_team
-from tenants.class_access.actions import disallow_team as disallow_team
 from tenants.core import queries as core_queries
 from tenants.core.notifications import hint_team_pages, page_url
 from tenants.grants import queries as grant_queries
 from tenants.members import queries
-from tenants.members.actions import add_member as add_member
-from tenants.members.actions import remove_member as remove_member
-from tenants.members.actions import set_role as set_role
-from tenants.members.invitations.actions import accept_invitation as accept_invitation
-from tenants.members.invitations.actions import answer_join as answer_join
-from tenants.members.invitations.actions import ask_to_join as ask_to_join
-from tenants.members.invitations.actions import decline_invitation as decline_invitation
-from tenants.members.invitations.actions import revoke_invitation as revoke_invitation
-from tenants.members.invitations.actions import withdraw_join as withdraw_join
 from tenants.models import Plan, QuotaLine, QuotaRequest, Tenant
-from tenants.onboarding.teams.actions import create_tenant as create_tenant
 from tenants.requests import policy
-from tenants.requests.comments.actions import comment_request as comment_request
 from tenants.requests.decisions.actions import apply_decisions
-
-# Decision and OverPromise are part of `decide`'s interface: callers find them here.
-from tenants.requests.decisions.types import Decision as Decision
 from tenants.requests.decisions.types import LineState
-from tenants.requests.decisions.types import OverPromise as OverPromise
 from tenants.requests.policy import refusal_in_line
 from tenants.requests.rules import actions as rule_actions
 from tenants.requests.types import RequestedLine

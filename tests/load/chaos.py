@@ -32,7 +32,7 @@ from tests.plugin import process_environment
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass

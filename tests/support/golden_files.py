@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-DIRECTORY = Path(__file__).parent / "golden"
+DIRECTORY = Path(__file__).parents[1] / "golden"
 
 
 def check(name: str, objects: Iterable[Mapping[str, Any]], *, words: Mapping[str, str] | None = None) -> None:

@@ -12,7 +12,6 @@ from workloads.advice.queries import advice_by_workload
 from workloads.advice.shown import advice_view
 from workloads.core import queries, workload_sql
 from workloads.models import Workload
-from workloads.pages import shown
 from workloads.status import queries as status_queries
 
 
@@ -23,7 +22,7 @@ def workload_advice(request: HttpRequest, tenant: str, name: str) -> HttpRespons
     namespace, team = queries.team(by, tenant)
     [row] = status_queries.workload_rows([queries.visible_workload(by, tenant, name)])
     found = advice_by_workload(by, namespace, team, [row]).get(name)
-    context = {"state": shown.workload_state(row), "helps": advice_view(name, found, tenant) if found else None}
+    context = {"state": row.workload, "helps": advice_view(name, found, tenant) if found else None}
     return render(request, "workloads/advice/_advice.html", context)
 
 

@@ -12,7 +12,6 @@ from workloads.core import queries
 from workloads.lifetime.idle import actions as idle_actions
 from workloads.lifetime.limits import run_limits
 from workloads.lifetime.run_time import actions as run_time_actions
-from workloads.pages import shown
 from workloads.status import queries as status_queries
 
 
@@ -24,7 +23,7 @@ def limits_fragment(request: HttpRequest, tenant: str, name: str) -> HttpRespons
     _namespace, team = queries.team(by, tenant)
     found = queries.visible_workload(by, tenant, name)
     [row] = status_queries.workload_rows([found])
-    context = {"state": shown.workload_state(row), "giving_back": run_limits(by, team, row)}
+    context = {"state": row.workload, "giving_back": run_limits(by, team, row)}
     return render(request, "workloads/lifetime/_limits.html", context)
 
 

@@ -6,13 +6,11 @@ import hashlib
 from pathlib import Path
 
 from cluster.client import managed_fields
-from cluster.mirror.records import kinds, namespaces
-from cluster.mirror.records import types as record_types
 
 
 def record_format() -> str:
     """Digest of the code that makes records: rows of another version of it are not mixed with ours."""
     digest = hashlib.blake2b(digest_size=8)
-    for module in (record_types, namespaces, managed_fields, kinds):
-        digest.update(Path(str(module.__file__)).read_bytes())
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(str(managed_fields.__file__))):
+        digest.update(path.read_bytes())
     return digest.hexdigest()

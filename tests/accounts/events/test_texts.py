@@ -8,14 +8,14 @@ from pathlib import Path
 
 from accounts.events.texts import VERB_TEXTS, verb_text
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 APPS = ("accounts", "catalog", "tenants", "workloads")
 
 
 def recorded_verbs() -> dict[str, bool]:
     """Every verb that an action records, and whether the event is a tenant's (then its members read it)."""
     found = {}
-    for path in (path for app in APPS for path in (ROOT / app).glob("*.py")):
+    for path in (path for app in APPS for path in (ROOT / app).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             # `_change` is the catalog's step of a class's life, which records its verb.
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("record", "_change"):

@@ -473,7 +473,7 @@ def test_findings_do_not_depend_on_the_order_of_what_was_seen() -> None:
 
 
 def test_queues_exclude_what_kueue_is_told_to_exclude() -> None:
-    shipped = Path(__file__).parents[2] / "deploy" / "kueue" / "manager-config.yaml"
+    shipped = Path(__file__).parents[3] / "deploy" / "kueue" / "manager-config.yaml"
     resources = yaml.safe_load(shipped.read_text())["resources"]
     assert tuple(resources["excludeResourcePrefixes"]) == EXCLUDED_PREFIXES
 

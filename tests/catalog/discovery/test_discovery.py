@@ -22,7 +22,7 @@ from cluster.reads import queries as mirror
 from portal.core.errors import Refused
 from tests.support.rows import mirrored
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "docs" / "ci"
 # The wheel that was just built, of packages that are there: no test needs a registry.
 PIP = {

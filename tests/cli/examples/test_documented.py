@@ -13,7 +13,7 @@ from gpu_cli.api.exit_codes import ExitCode
 from gpu_cli.main import app
 from gpu_cli.session import Runtime, Session
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "cli.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "cli.md").read_text()
 BLOCKS = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
 LINES = [part.strip() for part in re.split(r"\n|&&", BLOCKS) if part.strip().startswith("gpu ")]
 

@@ -13,7 +13,7 @@ from cluster.client import fence
 from cluster.client.kube import Kube
 from tests.plugin import process_environment
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_fence_is_seen_where_it_stands(kube_worker: Kube) -> None:

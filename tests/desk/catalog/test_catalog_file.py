@@ -329,6 +329,6 @@ def test_every_class_that_discovery_proposes_survives_the_way_through_the_file(c
 
 
 def test_the_example_in_the_documentation_can_be_applied(team_a: Tenant) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "operators.md").read_text()
     assert "+ class a100-sxm4-80gb: promise_limit 12" in apply(page.split("```yaml\n")[1].split("```")[0])
     assert GpuClass.objects.get().access.get().tenant == team_a

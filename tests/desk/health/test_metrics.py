@@ -26,7 +26,7 @@ from workloads.models import Run
 
 pytestmark = pytest.mark.django_db
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def waited(namespace: Namespace, gpu_class: GpuClass, by: User, name: str, seconds: int, **columns: Any) -> None:

@@ -21,7 +21,7 @@ from devcluster.faults.rules import WRITES, Call, call_of
 from devcluster.faults.tcp_proxy import TcpProxy
 from tests.support.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LOST = (OSError, http.client.HTTPException)
 # Who gave up after 0.3 s has longer for the answer that has to come: several processes keep the machine busy.
 PATIENT_S = 10.0

@@ -19,7 +19,7 @@ from devcluster.notebooks import entry
 from devcluster.notebooks.container import MARK
 from tests.support.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 TOKEN = "sesame"
 

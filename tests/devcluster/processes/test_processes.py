@@ -97,7 +97,7 @@ def test_children_stop_in_reverse_order_and_a_deaf_one_is_killed(tmp_path: Path)
 def test_a_group_is_asked_together_and_awaited_one_by_one(tmp_path: Path) -> None:
     """Each ends only once the other was asked too: one after the other they would be killed for their deafness."""
     meet = (
-        "import pathlib, signal, sys\nfrom tests.waiting import wait_until\n"
+        "import pathlib, signal, sys\nfrom tests.support.waiting import wait_until\n"
         "mine, other = map(pathlib.Path, sys.argv[1:])\n"
         "def end(*_):\n mine.touch()\n wait_until(other.exists)\n sys.exit(7)\n"
         "signal.signal(15, end)\nprint('up', flush=True)\nsignal.pause()"

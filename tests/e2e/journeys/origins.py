@@ -38,7 +38,7 @@ from tests.support.rows import running
 from workloads.credentials.notebook_token import notebook_token
 from workloads.models import Workload
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 NOTEBOOK_PORT = 8888
 # layout → scheme, host of the portal, domain of the notebooks
 LAYOUTS = {

@@ -26,7 +26,7 @@ from devcluster.services.portal import NAMES, Portal
 from tests.plugin import database_url
 from tests.support.waiting import wait_until
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 CLASS = "a100-sxm4-80gb"
 STARTS_WITHIN_MS = 60_000
 

@@ -41,7 +41,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 OWN = "test.example/walk"  # a label and a taint of this test's nodes alone
 CARD, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 QUEUES, LOCAL_QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues", "kueue.x-k8s.io/v1beta2/localqueues"

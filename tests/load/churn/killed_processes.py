@@ -17,7 +17,7 @@ from devcluster.faults.rules import WRITES
 from devcluster.processes.supervisor import Command, Supervisor
 from tests.plugin import process_environment
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 # A step that writes nothing: the worker dies with nothing to do.
 WRITES_WITHIN_S = 5.0
 

@@ -18,7 +18,7 @@ import requests
 from tests.support.identity.issuer import CLIENT, SECRET
 from tests.support.identity.provider import Person, Told
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PASSWORD = "the issuer's own passphrase"
 
 
@@ -38,7 +38,7 @@ def providing(folder: Path, *, back: list[str], people: list[Person]) -> Iterato
     told: Told = {"client": CLIENT, "secret": SECRET, "back": back, "people": people}
     (folder / "groups.json").write_text("{}")
     process = subprocess.Popen(
-        [sys.executable, "-c", "from tests.identity.provider import main; main()"],
+        [sys.executable, "-c", "from tests.support.identity.provider import main; main()"],
         cwd=ROOT,
         env={
             **os.environ,

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 NOT_YET = -1000  # the answer to "how did it end" while it runs
 
 

@@ -220,7 +220,7 @@ def test_an_operator_suspends_resumes_and_closes(namespace_a: Namespace, olga: U
 
 
 def test_the_examples_of_the_documentation_are_taken() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "api.md").read_text().replace("\\\n", " ")
+    text = (Path(__file__).parents[3] / "docs" / "api.md").read_text().replace("\\\n", " ")
     lines = re.findall(r"^python manage\.py quota (.+)$", text, re.MULTILINE)
     parser = Command().create_parser("manage.py", "quota")
     verbs = {parser.parse_args(shlex.split(line)).verb for line in lines}

@@ -78,14 +78,14 @@ IN_QUEUE: dict[str, Situation] = {
     ),
     # ---- units ----
     "waiting for quota": Situation(
-        "test_next_steps_live::test_fewer_units_another_class_and_stopping_an_idle_notebook",
+        "test_advice_live::test_fewer_units_another_class_and_stopping_an_idle_notebook",
         QUEUED, "waiting_for_quota",
         r"Waits for 1 unit of Own: it needs 2, more than your team's quota has left, and nothing more can be borrowed.",
         NOT_YET, "fewer_units", "Uses 4 of 4 cards; 1 free now on one node; starts at once", "exceeds the maximum",
         facts={"position": 1, "units": 2, "missing_units": 1},
     ),
     "exceeds the maximum": Situation(
-        "test_next_steps_live::test_what_can_never_start_any_more_is_asked_for_smaller",
+        "test_advice_live::test_what_can_never_start_any_more_is_asked_for_smaller",
         BLOCKED, "exceeds_maximum",
         r"3 units of Own cannot start with what your team may use now: 2 at most\.",
         NEVER, "fewer_units", "Uses 2 of 2 cards; 4 free now on one node; starts at once", "waiting for quota",

@@ -1,0 +1,5 @@
+"""The Django admin of tenants: Django looks here, the classes are in the rooms."""
+
+from tenants.class_access.admin import AccessAdmin as AccessAdmin
+from tenants.onboarding.bundles.admin import BundleAdmin as BundleAdmin
+from tenants.requests.rules.admin import RuleAdmin as RuleAdmin
