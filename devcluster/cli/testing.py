@@ -41,13 +41,15 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-portal-", ignore_cleanup_errors=True) as state:
         options = Options(state=Path(state), hardware=arguments.hardware, kubeconfig=arguments.kubeconfig)
         with Stack(options) as stack:
-            stack.start()
+            # A minute on one core: beside the start of the services, the other checks and the first tests.
+            stack.start(meanwhile=lambda: _begin(stack, *_mypy()))
             if at_once:
                 stack.supervisor.start(_compile_tests(stack))  # beside the checks, which use one core
             failed = _checks(stack)
             if at_once:
                 stack.supervisor.finish("compile-tests", within_s=900)
             code = _pytest(stack.supervisor, pytest, stack.state / "services.json", browser)
+            failed += _said(stack, "mypy")
             if code:
                 say(f"The services' logs are kept in {keep_logs(stack)}")
     if failed:
@@ -82,27 +84,41 @@ def _compile_tests(stack: Stack) -> Command:
     return Command("compile-tests", argv, env=environment(stack.state / "services.json"), cwd=ROOT)
 
 
+def _mypy() -> tuple[str, list[object]]:
+    return "mypy", [Path(sys.executable).parent / "mypy"]
+
+
 def _checks(stack: Stack) -> list[str]:
     """Names of those that failed. All run, so that one look shows everything."""
-    env = {**os.environ, **_django(stack.services)}
     bin_dir = Path(sys.executable).parent
     templates = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "templates").rglob("*.html"))
     checks: list[tuple[str, list[object]]] = [
         ("ruff check", [bin_dir / "ruff", "check", "."]),
         ("ruff format", [bin_dir / "ruff", "format", "--check", "."]),
-        ("mypy", [bin_dir / "mypy"]),
         ("import-linter", [bin_dir / "lint-imports", "--no-cache"]),
         ("djade", [bin_dir / "djade", "--check", "--target-version", "5.2", *templates]),
         ("migration drift", [sys.executable, "manage.py", "makemigrations", "--check", "--dry-run"]),
     ]
     failed = []
     for name, argv in checks:
-        with step(name):
-            ran = stack.supervisor.run(Command(name.replace(" ", "-"), argv, env=env, cwd=ROOT), within_s=900)
-        if ran.process.returncode:
-            failed.append(name)
-            say(ran.log.read_text(errors="replace"))
+        _begin(stack, name, argv)
+        failed += _said(stack, name)
     return failed
+
+
+def _begin(stack: Stack, name: str, argv: list[object]) -> None:
+    env = {**os.environ, **_django(stack.services)}
+    stack.supervisor.start(Command(name.replace(" ", "-"), argv, env=env, cwd=ROOT))
+
+
+def _said(stack: Stack, name: str) -> list[str]:
+    """Waits for its end; the name and what it said where it failed."""
+    with step(name):
+        ran = stack.supervisor.finish(name.replace(" ", "-"), within_s=900)
+    if not ran.process.returncode:
+        return []
+    say(ran.log.read_text(errors="replace"))
+    return [name]
 
 
 def _django(services: dict[str, Any]) -> dict[str, str]:

@@ -58,11 +58,12 @@ class Zygote:
         self.log.close()
 
 
-def killed_around_each_write(stage: Stage, zygote: Zygote, sort: str, moment: str) -> int:
-    """Returns how many died."""
+def killed_around_each_write(stage: Stage, zygote: Zygote, sort: str, moment: str, *, every: int = 1) -> int:
+    """`every`: at one write in so many, others for each moment. Returns how many died."""
     writes, wanted = undisturbed(stage, sort)
     told: dict[int, list[str]] = {}
-    for nth in range(1, writes + 1):
+    chosen = range(1 + MOMENTS.index(moment) % every, writes + 1, every)
+    for nth in chosen:
         scene = stage.scene(sort, f"{moment}{nth}")
         alone(scene)
         pids: queue.Queue[int] = queue.Queue()
@@ -79,7 +80,7 @@ def killed_around_each_write(stage: Stage, zygote: Zygote, sort: str, moment: st
         if found:
             told[nth] = found
     assert not told, "\n".join(f"{moment} write {nth}: {line}" for nth, lines in told.items() for line in lines)
-    return writes
+    return len(chosen)
 
 
 def alone(scene: Scene) -> None:

@@ -10,12 +10,12 @@ from tests.faults.writes import FAULTS, each_write_in_turn
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_strikes_once(stage: Stage, fault: str) -> None:
-    assert each_write_in_turn(stage, "namespace", fault, lasting=False, every=2) >= 5
+    assert each_write_in_turn(stage, "namespace", fault, lasting=False, every=4) >= 2
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_lasts(stage: Stage, fault: str) -> None:
-    assert each_write_in_turn(stage, "namespace", fault, lasting=True, every=3) >= 3
+    assert each_write_in_turn(stage, "namespace", fault, lasting=True, every=5) >= 2
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])

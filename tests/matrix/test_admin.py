@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 from django.conf import settings
 from django.shortcuts import resolve_url
@@ -22,6 +24,9 @@ COMES_IN = ("operator", "admin", "auditor")
 METHODS = ("GET", "POST")
 KEPT_OUT = (302, 403, 404, 405)
 NOBODY = {*DEAD, *TOKENS}
+# Of those who have no part in it one of each sort asks for everything, and the others for what comes first.
+EVERYTHING = ("anonymous", "owner", "approver")
+FIRST = 12
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def test_who_has_no_part_in_it_finds_nothing(world: World) -> None:
     for role in [role for role in ROLES if role not in COMES_IN]:
         wanted = (302, resolve_url(settings.LOGIN_URL)) if role in NOBODY else (404, "")
         for method in METHODS:
-            for address in addresses():
+            for address in addresses() if role in EVERYTHING else islice(addresses(), FIRST):
                 asked += 1
                 if (found := led(world.client(role), method, address)) != wanted:
                     wrong[f"{method} {address}: {role}"] = found

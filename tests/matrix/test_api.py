@@ -12,7 +12,6 @@ from tests.matrix.sweep import sweep
 from tests.matrix.world import build
 
 pytestmark = pytest.mark.django_db
-PARTS = 4
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +19,6 @@ def no_limit(settings: Any) -> None:
     settings.API_REQUESTS_PER_MINUTE = 1_000_000
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_everybody_is_told_what_the_table_says(cluster: Cluster, unique: str, part: int) -> None:
-    found = sweep(API[part::PARTS], build(cluster, unique))
+def test_everybody_is_told_what_the_table_says(cluster: Cluster, unique: str) -> None:
+    found = sweep(API, build(cluster, unique))
     assert found.wrong == {}

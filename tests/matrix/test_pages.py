@@ -10,10 +10,8 @@ from tests.matrix.sweep import sweep
 from tests.matrix.world import build
 
 pytestmark = pytest.mark.django_db
-PARTS = 6
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_everybody_is_told_what_the_table_says(cluster: Cluster, unique: str, part: int) -> None:
-    found = sweep(PAGES[part::PARTS], build(cluster, unique))
+def test_everybody_is_told_what_the_table_says(cluster: Cluster, unique: str) -> None:
+    found = sweep(PAGES, build(cluster, unique))
     assert found.wrong == {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import io
-import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -251,26 +250,37 @@ def outcome() -> list[Any]:
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("state", "verb"), list(itertools.product(STATES, VERBS)))
+@pytest.mark.parametrize("state", STATES)
 def test_every_door_gives_the_same_answer_to_everybody(
-    filed: QuotaRequest, people: dict[str, User], state: str, verb: str
+    filed: QuotaRequest, people: dict[str, User], state: str
 ) -> None:
     bring(filed, state, people)
-    assert disagreements(filed, people, state, verb) == {}
+    assert disagreements(filed, people, state) == {}
 
 
-@pytest.mark.parametrize(("state", "verb"), list(itertools.product(("pending", "approved"), VERBS)))
+@pytest.mark.parametrize("state", ["pending", "approved"])
 def test_every_door_gives_the_same_answer_about_taking_back(
-    taking: QuotaRequest, people: dict[str, User], state: str, verb: str
+    taking: QuotaRequest, people: dict[str, User], state: str
 ) -> None:
     bring(taking, state, people)
-    assert disagreements(taking, people, state, verb) == {}
+    assert disagreements(taking, people, state) == {}
 
 
-def disagreements(filed: QuotaRequest, people: dict[str, User], state: str, verb: str) -> dict[str, Any]:
+def asked(verb: str, state: str, *, is_reclaim: bool = False) -> list[str]:
+    """Everybody about what waits; about what is decided those who are told something else then, and two more."""
+
+    def said(who: str, state: str) -> str:
+        return expected(verb, who, state, is_reclaim=is_reclaim)
+
+    two = ("owner", "stranger")
+    return [who for who in PEOPLE if state == "pending" or who in two or said(who, state) != said(who, "pending")]
+
+
+def disagreements(filed: QuotaRequest, people: dict[str, User], state: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     is_reclaim = filed.lines.get().kind == QuotaLine.Kind.RECLAIM
-    for name in PEOPLE:
+    cells = [(verb, who) for verb in VERBS for who in asked(verb, state, is_reclaim=is_reclaim)]
+    for verb, name in cells:
         who = people[name]
         with undone():
             if name == "approver who filed it":
@@ -282,19 +292,17 @@ def disagreements(filed: QuotaRequest, people: dict[str, User], state: str, verb
                 changed = rows() != before
             wanted = expected(verb, name, state, is_reclaim=is_reclaim)
             if (reference.code or "") != wanted or changed is not (reference == DONE):
-                found[f"{name}: action"] = (reference, changed)
+                found[f"{verb}: {name}: action"] = (reference, changed)
             for door, ask in doors(verb).items():
                 with undone():
                     said = ask(verb, filed, who)
                     agrees = same(door, said, reference)
                     if not agrees or (outcome() != done if said == DONE else rows() != before):
-                        found[f"{name}: {door}"] = (said, rows() != before)
+                        found[f"{verb}: {name}: {door}"] = (said, rows() != before)
     return found
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_nobody_gets_in_by_no_door(filed: QuotaRequest, people: dict[str, User], state: str) -> None:
-    bring(filed, state, people)
+def test_nobody_gets_in_by_no_door(filed: QuotaRequest, people: dict[str, User]) -> None:
     before = rows()
     for verb in VERBS:
         page, api = by_page(verb, filed, None), by_api(verb, filed, None)
@@ -322,9 +330,9 @@ def test_every_door_keeps_the_same_facts_with_a_decision(
 
 def test_the_table_has_every_outcome() -> None:
     """Otherwise the test above could agree about nothing."""
-    cells = list(itertools.product(VERBS, PEOPLE, STATES))
+    cells = [(verb, who, state) for verb in VERBS for state in STATES for who in asked(verb, state)]
     codes = {expected(*cell) for cell in cells}
-    assert len(cells) == 260
+    assert len(cells) > 100
     assert codes == {"", "not_found", "not_allowed", "not_your_class", "own_team", "own_request", "already_decided"}
     assert {state for verb, who, state in cells if verb == "withdraw" and not expected(verb, who, state)} == {"pending"}
 

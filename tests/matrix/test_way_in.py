@@ -1,0 +1,82 @@
+"""Authentication and scopes are the same for all addresses, so that a sample of them shows what the nobodies are told.
+
+Which sample: `first_of_each_way_in`. All of them ask for everything in `run.py soak matrix`.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from rest_framework.settings import api_settings
+from rest_framework.views import APIView
+
+from tests.matrix.api_table import API
+from tests.matrix.page_table import PAGES
+from tests.matrix.sweep import OURS, VIEWS, first_of_each_way_in, scopes
+from tests.test_shape import ROOT, tracked_files
+
+# What of a view decides who comes in, before it is asked what for.
+DECIDE = (
+    "as_view",
+    "check_permissions",
+    "dispatch",
+    "get_authenticators",
+    "get_permissions",
+    "handle_exception",
+    "initial",
+    "initialize_request",
+    "perform_authentication",
+    "permission_denied",
+)
+# Nobody else looks at that header: a token opens no page, and a dead one is refused by the one who reads it.
+READ_TOKENS = {"accounts/api_tokens/authentication.py", "portal/asgi.py"}
+SAMPLE = first_of_each_way_in(API)
+
+
+def own(view: type[APIView]) -> list[str]:
+    """What it, or a parent of ours, decides by itself."""
+    ours = [one for one in view.__mro__ if not one.__module__.startswith(("rest_framework", "django", "builtins"))]
+    return [f"{one.__name__}.{name}" for one in ours for name in DECIDE if name in vars(one)]
+
+
+@pytest.mark.parametrize("name", sorted({row.route for row in API if not row.open_because}))
+def test_every_call_lets_in_by_the_same_classes(name: str) -> None:
+    view: type[APIView] = VIEWS[name].cls  # type: ignore[union-attr]
+    given: dict[str, object] = VIEWS[name].initkwargs  # type: ignore[union-attr]
+    assert own(view) == []
+    for field in ("authentication_classes", "permission_classes"):
+        assert field not in given
+        assert getattr(view, field) == getattr(api_settings, f"DEFAULT_{field.upper()}")
+    for row in API:
+        if row.route == name:
+            assert row.scope == scopes(row)[0]
+            assert len(scopes(row)) == 1 or row in SAMPLE
+
+
+def reads_the_header(node: ast.AST) -> bool:
+    """Takes something by that name, or by the one that the environment of WSGI has for it."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        names: list[ast.expr] = [node.slice]
+    else:
+        names = node.args if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("get") else []
+    said = [str(one.value).lower() for one in names if isinstance(one, ast.Constant)]
+    return bool({"authorization", "http_authorization"} & {*said})
+
+
+def test_no_page_reads_a_token() -> None:
+    assert [row.route for row in PAGES if hasattr(VIEWS[row.route], "cls")] == []
+    found = {
+        path
+        for path in (path.relative_to(ROOT) for path in tracked_files() if path.suffix == ".py" and path.exists())
+        if path.parts[0] in (*OURS, "desk", "portal")
+        if any(reads_the_header(node) for node in ast.walk(ast.parse((ROOT / path).read_text())))
+    }
+    assert found == {Path(name) for name in READ_TOKENS}
+
+
+def test_the_sample_has_every_method_with_every_scope() -> None:
+    asked = {(row.method, row.scope) for row in API}
+    assert {(row.method, row.scope) for row in SAMPLE} == asked
+    assert len(asked) > 10
