@@ -9,9 +9,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ from accounts.core.actor import Actor
 from accounts.models import Event, User
 from catalog.banner import actions as banner_actions
 from catalog.models import GpuClass, Image
-from portal.docs import contract
 from tenants.approvers import actions as approver_actions
 from tenants.approvers.delegation import actions as delegation_actions
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
@@ -33,7 +30,8 @@ from tenants.models import Bundle, BundleLine, Membership, Namespace, Tenant
 from tenants.onboarding.team_requests import actions as team_request_actions
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
-from tests.support.http.visits import signed_in_once, undone, visit
+from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
+from tests.support.http.visits import signed_in_once, undone
 from tests.support.rows import make, running
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.secrets import actions as secret_actions
@@ -41,43 +39,8 @@ from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import Run, Volume
 from workloads.storage import actions as storage_actions
 
-Schema = dict[str, Any]
-CONTRACT = json.loads(contract.contract_text())
-SCHEMAS: dict[str, Schema] = CONTRACT["components"]["schemas"]
 # Anybody may send these: there is nothing in them that a stranger may not know of.
 OF_NO_TEAM = {"tokens_create", "joins_ask", "deputies_name", "team_requests_ask", "trials_begin"}
-
-
-@cache
-def bodies() -> dict[str, tuple[str, str, Schema]]:
-    """By operation that may have one: method, path, and the schema of its body; what needs none takes no field."""
-    return {
-        operation["operationId"]: (method, path, _body_of(operation))
-        for path, operations in CONTRACT["paths"].items()
-        for method, operation in operations.items()
-        if method != "get"
-    }
-
-
-def _body_of(operation: dict[str, Any]) -> Schema:
-    none = {"type": "object", "properties": {}, "additionalProperties": False}
-    body = operation.get("requestBody", {"content": {"application/json": {"schema": none}}})
-    found: Schema = body["content"]["application/json"]["schema"]
-    return found
-
-
-def whole(schema: Schema) -> Schema:
-    """Without references and wrappings around one schema."""
-    for inner in [*schema.get("allOf", []), *schema.get("oneOf", [])][:1]:
-        return whole(inner)
-    if "$ref" in schema:
-        return whole(SCHEMAS[schema["$ref"].rpartition("/")[2]])
-    return schema
-
-
-def kind_of(schema: Schema) -> str:
-    kinds = schema.get("type", "")
-    return kinds if isinstance(kinds, str) else next(kind for kind in kinds if kind != "null")
 
 
 # ---- the contract ------------------------------------------------------------------------------------------------
@@ -112,13 +75,6 @@ def test_the_contract_bounds_every_field() -> None:
 
 
 # ---- what is beyond ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Call:
-    who: User
-    path: dict[str, str]
-    body: dict[str, Any] = field(default_factory=dict)
 
 
 @pytest.fixture
@@ -295,14 +251,6 @@ def _beyond_object(found: Schema, value: dict[str, Any], path: str) -> Iterator[
         now = value[name] if name in value else well(inner)
         for where, wrong, is_number in beyond(inner, now, f"{path}.{name}".lstrip(".")):
             yield where, {**copy.deepcopy(value), name: wrong}, is_number
-
-
-def answer_of(who: User, operation: str, call: Call, body: Any) -> Any:
-    method, path, _schema = bodies()[operation]
-    team = f"?tenant={call.path['tenant']}" if "{tenant}" not in path and "tenant" in call.path else ""
-    return visit(who).generic(
-        method.upper(), path.format(**call.path) + team, json.dumps(body), content_type="application/json"
-    )
 
 
 @pytest.mark.django_db

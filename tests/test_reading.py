@@ -28,9 +28,9 @@ from tenants.models import Grant, Tenant
 from tenants.requests import actions as tenants
 from tenants.requests.types import RequestedLine
 from tests.support.http.contract import query_of
+from tests.support.http.routes import filled
 from tests.support.http.visits import rows_of, signed_in_once, visit
 from tests.support.rows import make, mirrored
-from tests.test_shape import filled
 from workloads.launch import actions as workloads
 from workloads.launch.types import LaunchSpec
 

@@ -15,7 +15,6 @@ from django.conf import settings
 from django.core.management import call_command
 from django.shortcuts import resolve_url
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from accounts.core.actor import Actor
@@ -25,6 +24,7 @@ from tenants.models import Namespace, Tenant
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
 from tests.support.http.contract import query_of
+from tests.support.http.routes import all_routes, filled
 from tests.support.rows import make, running
 
 ROOT = Path(__file__).parent.parent
@@ -178,31 +178,6 @@ OPEN_TO_ALL = {
 }
 FORM = "application/x-www-form-urlencoded"
 METHODS = ("GET", "POST", "DELETE")
-
-
-def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    for pattern in patterns:
-        route = prefix + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            if not route.startswith("admin/"):
-                yield from routes(pattern.url_patterns, route)
-        else:
-            yield route, pattern
-
-
-def all_routes() -> list[tuple[str, URLPattern]]:
-    return list(routes(get_resolver().url_patterns))
-
-
-def filled(route: str, values: dict[str, str]) -> str:
-    """The path of a route with its parameters filled in: `<slug:tenant>` takes values["tenant"], else "1"."""
-    path = ""
-    rest = route
-    while "<" in rest:
-        before, _, tail = rest.partition("<")
-        parameter, _, rest = tail.partition(">")
-        path += before + values.get(parameter.rpartition(":")[2], "1")
-    return "/" + path + rest
 
 
 @pytest.mark.django_db

@@ -13,6 +13,9 @@ import httpx
 import pytest
 from django.test import Client
 
+from accounts.api_tokens import actions as api_token_actions
+from accounts.core.actor import Actor
+from accounts.models import User
 from gpu_cli.main import main
 from gpu_cli.session import Runtime
 
@@ -104,3 +107,10 @@ class Gpu:
     @property
     def config(self) -> Path:
         return Path(self.environment["XDG_CONFIG_HOME"]) / "gpu" / "config.json"
+
+
+def token_of(user: User, *scopes: str) -> str:
+    _row, text = api_token_actions.create_token(
+        name="cli", scopes=list(scopes), expires_in_days=30, by=Actor(user=user, via="page")
+    )
+    return text

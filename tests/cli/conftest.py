@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from accounts.api_tokens import actions as api_token_actions
-from accounts.core.actor import Actor
 from accounts.models import User
-from tests.cli.command import PORTAL, Gpu
+from tests.cli.command import PORTAL, Gpu, token_of
 from tests.workloads.conftest import (
     by_alice,
     by_bob,
@@ -21,13 +19,6 @@ from tests.workloads.conftest import (
 
 # Fixtures of others, by their names.
 __all__ = ["by_alice", "by_bob", "by_charlie", "granted", "images", "job", "notebook"]
-
-
-def token_of(user: User, *scopes: str) -> str:
-    _row, text = api_token_actions.create_token(
-        name="cli", scopes=list(scopes), expires_in_days=30, by=Actor(user=user, via="page")
-    )
-    return text
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 
 from devcluster.processes.ports import free_port
-from tests.deploy.conftest import DEADLINE_S, until
+from tests.support.cluster.identities import DEADLINE_S, until
 from tests.support.shipped import DEPLOY
 
 Json = dict[str, Any]

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from devcluster.client.kube import Api
-from tests.deploy.conftest import DEADLINE_S
-from tests.deploy.test_fence_pods import template
+from tests.deploy.pods import template
+from tests.support.cluster.identities import DEADLINE_S
 
 Json = dict[str, Any]
 QUEUES = "kueue.x-k8s.io/v1beta2"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from devcluster.client.kube import APPLY, MERGE, Api, ApiError, path_of
-from tests.deploy.conftest import Impersonating, namespace
+from tests.support.cluster.identities import Impersonating, namespace
 
 Json = dict[str, Any]
 FENCE = "gpu-portal fence"

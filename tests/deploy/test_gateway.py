@@ -21,8 +21,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from devcluster.processes.ports import free_port
-from tests.deploy.conftest import DEADLINE_S, until
 from tests.deploy.gateway import TOKEN, Gateway, Recorder, caddy, serving
+from tests.support.cluster.identities import DEADLINE_S, until
 
 Json = dict[str, Any]
 

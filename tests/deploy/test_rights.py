@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from devcluster.client.kube import Api, ApiError, path_of
-from tests.deploy.conftest import Impersonating, until
+from tests.support.cluster.identities import Impersonating, until
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # API group, resource (with [name] where limited to one), verb

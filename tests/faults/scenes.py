@@ -31,6 +31,29 @@ from tenants.models import Namespace
 from tenants.provisioning import reconcile
 from tests.support.rows import make
 
+# Merge patches of what we send; names as in a comparison.
+EDITS: dict[str, dict[Key, dict[str, Any]]] = {
+    "namespace": {
+        ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
+        ("LimitRange", "gpu-portal"): {"spec": {"limits": [{"type": "Container", "default": {"cpu": "8"}}]}},
+        ("ResourceQuota", "gpu-portal"): {"spec": {"hard": {"pods": "7"}}},
+        ("NetworkPolicy", "gpu-portal-ingress"): {"spec": {"ingress": [{}]}},
+        ("NetworkPolicy", "gpu-portal-egress"): {"spec": {"egress": [{}]}},
+        ("ServiceAccount", "gpu-portal"): {"automountServiceAccountToken": True},
+        ("RoleBinding", "gpu-portal-tenant"): {"subjects": []},
+        ("RoleBinding", "gpu-portal-logs"): {"subjects": []},
+        ("ClusterQueue", "NAME"): {"spec": {"preemption": {"reclaimWithinCohort": "Never"}}},
+        ("LocalQueue", "gpu-portal"): {"spec": {"stopPolicy": "Hold"}},
+    },
+    "pool": {
+        ("ResourceFlavor", "FLAVOR"): {"spec": {"nodeTaints": []}},
+        ("Cohort", "NAME"): {"spec": {"resourceGroups": []}},
+    },
+}
+
+OBJECTS = [(sort, key) for sort, edits in EDITS.items() for key in edits]
+
+
 Json = dict[str, Any]
 Row = Namespace | Pool
 Key = tuple[str, str]  # kind, name
@@ -191,3 +214,7 @@ def _meant(item: Json) -> Json:
     kept = {key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata}
     rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
     return {**rest, "metadata": kept, "ours": bool(ours), "left": "Apply" in ours and has_stale_fields(managed)}
+
+
+def ids(case: Any) -> str:
+    return " ".join(case) if isinstance(case, tuple) else str(case)

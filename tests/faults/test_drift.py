@@ -20,28 +20,9 @@ from portal.core.due import owner_label
 from tenants.models import Namespace
 from tenants.provisioning.apply import queue_of
 from tests.faults.eyes import Eyes, eyes_on
-from tests.faults.scenes import CLUSTER_WIDE, PATHS, Key, Scene, Stage
+from tests.faults.scenes import CLUSTER_WIDE, EDITS, OBJECTS, PATHS, Key, Scene, Stage, ids
 from tests.support.waiting import wait_until
 
-# Merge patches of what we send; names as in a comparison.
-EDITS: dict[str, dict[Key, dict[str, Any]]] = {
-    "namespace": {
-        ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
-        ("LimitRange", "gpu-portal"): {"spec": {"limits": [{"type": "Container", "default": {"cpu": "8"}}]}},
-        ("ResourceQuota", "gpu-portal"): {"spec": {"hard": {"pods": "7"}}},
-        ("NetworkPolicy", "gpu-portal-ingress"): {"spec": {"ingress": [{}]}},
-        ("NetworkPolicy", "gpu-portal-egress"): {"spec": {"egress": [{}]}},
-        ("ServiceAccount", "gpu-portal"): {"automountServiceAccountToken": True},
-        ("RoleBinding", "gpu-portal-tenant"): {"subjects": []},
-        ("RoleBinding", "gpu-portal-logs"): {"subjects": []},
-        ("ClusterQueue", "NAME"): {"spec": {"preemption": {"reclaimWithinCohort": "Never"}}},
-        ("LocalQueue", "gpu-portal"): {"spec": {"stopPolicy": "Hold"}},
-    },
-    "pool": {
-        ("ResourceFlavor", "FLAVOR"): {"spec": {"nodeTaints": []}},
-        ("Cohort", "NAME"): {"spec": {"resourceGroups": []}},
-    },
-}
 # What we never send: an apply alone would leave it there.
 ADDITIONS: dict[Key, dict[str, Any]] = {
     ("Namespace", "NAME"): {"metadata": {"labels": {"pod-security.kubernetes.io/audit": "privileged"}}},
@@ -50,11 +31,6 @@ ADDITIONS: dict[Key, dict[str, Any]] = {
     ("ClusterQueue", "NAME"): {"spec": {"fairSharing": {"weight": "3"}}},
     ("Cohort", "NAME"): {"spec": {"fairSharing": {"weight": "3"}}},
 }
-OBJECTS = [(sort, key) for sort, edits in EDITS.items() for key in edits]
-
-
-def ids(case: Any) -> str:
-    return " ".join(case) if isinstance(case, tuple) else str(case)
 
 
 class Case:

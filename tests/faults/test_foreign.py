@@ -13,8 +13,7 @@ from cluster.models import AppliedObject
 from devcluster.client.kube import Api
 from portal.core.due import owner_label
 from tests.faults.eyes import eyes_on
-from tests.faults.scenes import CLUSTER_WIDE, NAMESPACED, PATHS, Key, Scene, Stage, let_time_pass
-from tests.faults.test_drift import OBJECTS, ids
+from tests.faults.scenes import CLUSTER_WIDE, NAMESPACED, OBJECTS, PATHS, Key, Scene, Stage, ids, let_time_pass
 from tests.support.waiting import wait_until
 
 MANAGED = "app.kubernetes.io/managed-by"

@@ -14,10 +14,11 @@ from devcluster.client.kube import Api
 from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile
+from tests.support.cluster.ended_grants import end, kept, waits_for
 from tests.support.cluster.queued import admitted, launch, look
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.tenants.provisioning.test_grants_grace import end, kept, namespace_b, waits_for, xe
+from tests.tenants.provisioning.test_grants_grace import namespace_b, xe
 
 __all__ = ["look", "namespace_b", "xe"]
 

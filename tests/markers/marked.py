@@ -13,8 +13,8 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from tests.markers.payload import CANDIDATES, LONG, MIDDLE, SHORT
+from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
 from tests.support.http.visits import undone
-from tests.test_bodies import Call, Schema, answer_of, bodies, kind_of, whole
 
 Way = tuple[str, ...]
 # What others need to be as it is: they come last.

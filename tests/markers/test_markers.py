@@ -25,14 +25,14 @@ from tests.e2e.conftest import browser_type_launch_args, open_page
 from tests.markers.marked import mark, mark_rows
 from tests.markers.payload import CANDIDATES, LONG, SHORT, forms_of, unescaped
 from tests.support.http.admin_addresses import addresses
+from tests.support.http.bodies import Call
+from tests.support.http.routes import all_routes, filled
 from tests.support.http.visits import undone
-from tests.support.processes.streaming import Doors
+from tests.support.processes.streaming import Doors, Stream, session_of
 from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
-from tests.test_bodies import Call, calls
-from tests.test_shape import all_routes, filled
+from tests.test_bodies import calls
 from tests.workloads.conftest import doors, running_doors
-from tests.workloads.streaming.test_streaming import Stream, session_of
 
 # Fixtures of others, by their names.
 __all__ = ["browser_type_launch_args", "calls", "doors", "open_page", "running_doors"]

@@ -22,8 +22,8 @@ from tests.matrix.bodies import body
 from tests.matrix.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
 from tests.matrix.world import CANARY, World, base
 from tests.support.http.contract import query_of
+from tests.support.http.routes import routes
 from tests.support.http.visits import undone
-from tests.test_shape import routes
 
 OURS = ("accounts", "catalog", "cluster", "tenants", "workloads")
 # Events are looked at by themselves; the mirror is the watcher's.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from devcluster.faults.rules import WRITES
-from tests.recovery.conftest import Portal
+from tests.recovery.portal import Portal
 from tests.support.processes.onlooker import Onlooker, Versions
 
 pytestmark = pytest.mark.timeout(240)

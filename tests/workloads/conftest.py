@@ -14,16 +14,15 @@ from django.db import connection
 
 from accounts.core.actor import Actor
 from accounts.models import Event, User
-from catalog.models import GpuClass, Image, Pool
+from catalog.models import GpuClass, Image
 from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorKind, MirrorWorkload
 from cluster.reads import queries as mirror
 from devcluster.processes.ports import free_port
 from portal.core import due
-from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace, Tenant
-from tenants.provisioning import reconcile as tenants
 from tests.plugin import process_environment
+from tests.support.cluster.worker import Worker, provision
 from tests.support.processes.preloaded import watch
 from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
 from tests.support.rows import make
@@ -35,7 +34,6 @@ from workloads.runs.restart import reconcile_and_restart
 from workloads.status import queries
 
 ROOT = Path(__file__).parent.parent.parent
-Worker = Callable[..., None]
 
 
 @pytest.fixture
@@ -86,22 +84,6 @@ def provisioned(granted: Tenant, namespace_a: Namespace, kube_worker: Kube, clea
     """Team A's namespace, quota and queue are in the cluster."""
     provision(namespace_a, kube_worker)
     return granted
-
-
-def provision(namespace: Namespace, kube: Kube) -> None:
-    """What workers do for a new team, until its queue is open."""
-    tenants.reconcile_pool(Pool.objects.create(cluster=namespace.cluster), Deadline(), kube=kube)
-
-    def is_open() -> bool:
-        namespace.refresh_from_db()
-        try:
-            tenants.reconcile_namespace(namespace, Deadline(), kube=kube)
-        except TryLater:
-            # A worker goes on where it was.
-            return False
-        return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
-
-    wait_until(is_open)
 
 
 @pytest.fixture

@@ -28,9 +28,8 @@ from tenants.requests import actions as tenants
 from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision
 from tenants.requests.types import RequestedLine
-from tests.support.http.callers import caller
+from tests.support.http.callers import caller, told
 from tests.support.rows import make
-from tests.tenants.members.test_api_people import told
 from workloads.launch import actions as workloads
 from workloads.launch.types import LaunchSpec
 from workloads.models import Workload

@@ -16,7 +16,7 @@ from portal.core.single_sign_on import GroupMapping
 from tenants.members import actions as member_actions
 from tenants.members.group_sync import actions as group_sync_actions
 from tenants.models import Membership, Tenant
-from tests.accounts.sign_in.conftest import Visitor
+from tests.accounts.sign_in.visitor import Visitor
 from tests.support.rows import make
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.test import Client
 from accounts.models import Event, Identity, User
 from portal.core.single_sign_on import GroupMapping, SingleSignOn
 from tenants.models import Membership, Tenant
-from tests.accounts.sign_in.conftest import Visitor
+from tests.accounts.sign_in.visitor import Visitor
 from tests.support.identity.issuer import CLIENT, SECRET, Issuer
 from tests.support.identity.provider_process import PASSWORD, Provider, providing, visited
 

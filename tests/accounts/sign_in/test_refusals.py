@@ -20,7 +20,7 @@ from django.test import Client
 
 from accounts.models import Event, Identity, User
 from accounts.sign_in.oidc import client as oidc_client
-from tests.accounts.sign_in.conftest import Visitor
+from tests.accounts.sign_in.visitor import Visitor
 from tests.support.http.visits import rows_of
 from tests.support.identity.issuer import CLIENT, Issuer, jwk, key, public_pem
 

@@ -21,7 +21,7 @@ from accounts.sign_in.oidc import actions as oidc_actions
 from accounts.sign_in.oidc import protocol
 from portal.core.errors import Refused
 from tenants.models import Invitation, Tenant
-from tests.accounts.sign_in.conftest import Visitor
+from tests.accounts.sign_in.visitor import Visitor
 from tests.support.http.visits import rows_of
 from tests.support.identity.issuer import Issuer
 from tests.support.rows import make

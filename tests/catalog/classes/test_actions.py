@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from catalog.models import GpuClass, Image, Pool
 from catalog.pool import actions as pool_actions
 from cluster.models import Cluster
 from portal.core.errors import Refused
+from tests.catalog.classes.class_fields import fields
 from tests.support.rows import make, mirrored
 
 BY = system_actor("test")
@@ -99,12 +99,6 @@ def browser(user: User) -> Client:
     client = Client()
     make.administrator(client, user)
     return client
-
-
-def fields(gpu_class: GpuClass, **changes: Any) -> dict[str, Any]:
-    values = {name: getattr(gpu_class, name) for name in actions.EDITABLE_FIELDS}
-    shown = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in values.items()}
-    return {name: "" if value is None else value for name, value in {**shown, **changes}.items()}
 
 
 def test_the_admin_edits_through_the_action(a100: GpuClass, olga: User) -> None:

@@ -18,7 +18,7 @@ from cluster.models import Cluster
 from portal.core.errors import Refused, to_refusal
 from portal.ui.quota_bar import quota_bar
 from portal.ui.text import plural
-from tests.catalog.classes.test_actions import fields
+from tests.catalog.classes.class_fields import fields
 from tests.support.rows import make
 
 pytestmark = pytest.mark.django_db

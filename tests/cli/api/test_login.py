@@ -13,8 +13,7 @@ from gpu_cli import formatting
 from gpu_cli.api import config
 from gpu_cli.session import Runtime
 from tenants.models import Tenant
-from tests.cli.command import PORTAL, Gpu
-from tests.cli.conftest import token_of
+from tests.cli.command import PORTAL, Gpu, token_of
 
 pytestmark = pytest.mark.django_db
 HTTP = "http://gpu.example.org"

@@ -11,7 +11,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Gpu, answered
-from tests.cli.commands.test_workloads import ended
+from tests.cli.commands.run_rows import ended
 from tests.support.rows import running
 from workloads.models import Workload
 

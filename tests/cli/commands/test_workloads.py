@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -16,8 +14,9 @@ from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Done, Gpu, answered, unheard
+from tests.cli.commands.run_rows import ended
 from tests.support.rows import running
-from tests.workloads.advice.test_advice_facts import mirror_wait
+from tests.support.rows.waiting_runs import mirror_wait
 from workloads.models import Run, Workload
 from workloads.runs import restart
 from workloads.runs.concurrency import actions as concurrency_actions
@@ -34,18 +33,9 @@ def what(granted: Tenant, a100: GpuClass, images: list[Image]) -> tuple[str, ...
     return ("--class", a100.slug, "--image", "python")
 
 
-def becomes(**columns: Any) -> Callable[[], object]:
-    """Of the last run."""
-    return lambda: Run.objects.filter(pk=Run.objects.order_by("-pk")[0].pk).update(**columns)
-
-
 def at_work() -> object:
     """With its pod, as the cluster would show it."""
     return running.make_ready(Workload.objects.get())
-
-
-def ended(outcome: str, message: str, exit_code: int | None = None) -> Callable[[], object]:
-    return becomes(ended_at=timezone.now(), outcome=outcome, message=message, exit_code=exit_code)
 
 
 # ---- launch --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,11 @@ from typing import Any
 
 import yaml
 
+from cluster.manifests.names import run_name
+from devcluster.client.types import Json
+from devcluster.kubelet import scripted
+from devcluster.kubelet.scripted import ScriptedKubelet
+
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "docs" / "ci"
 # The wheel that was just built, of packages that are there: no test needs a registry.
@@ -90,3 +95,10 @@ def gitlab(home: Path, variables: Mapping[str, str]) -> Ended:
 def _plain(variables: Mapping[str, Any]) -> dict[str, str]:
     """What the CI system fills in is given by the test."""
     return {name: str(text) for name, text in variables.items() if "${{" not in str(text)}
+
+
+def play(found: ScriptedKubelet, pod: Json) -> None:
+    name = pod["metadata"]["labels"]["gpu-portal/workload"]
+    does_stay = name.endswith("stays") or pod["metadata"]["name"].startswith(f"{run_name('pushed', 1)}-")
+    script = scripted.runs if does_stay else scripted.ends(3 if name.endswith("fails") else 0)
+    script(found, pod)

@@ -21,24 +21,23 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.client.kube import Kube
-from cluster.manifests.names import run_name
 from cluster.models import Cluster, MirrorWorkload
 from devcluster.client.kube import Api
-from devcluster.client.types import Json
 from devcluster.controlplane import hardware
-from devcluster.kubelet import scripted
 from devcluster.kubelet.scripted import ScriptedKubelet
 from devcluster.processes.ports import answers, free_port
 from devcluster.processes.supervisor import Command, Supervisor
 from tenants.models import Grant, Namespace, Tenant
-from tests.cli.conftest import token_of
+from tests.cli.command import token_of
 from tests.cli.examples import ci
+from tests.cli.examples.ci import play
 from tests.plugin import process_environment
+from tests.support.cluster.worker import Worker, provision
 from tests.support.processes.streaming import Doors
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker, doors, provision, running_doors, watcher, worker
-from tests.workloads.situations.test_problems_shared_live import is_open
+from tests.workloads.cases.live import is_open
+from tests.workloads.conftest import doors, running_doors, watcher, worker
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run
@@ -92,13 +91,6 @@ def classes(cluster: Cluster, admin: Api, unique: str) -> Iterator[dict[str, Gpu
     yield made
     for name in made:
         admin.delete("v1/nodes", f"{name}-{unique}")
-
-
-def play(found: ScriptedKubelet, pod: Json) -> None:
-    name = pod["metadata"]["labels"]["gpu-portal/workload"]
-    does_stay = name.endswith("stays") or pod["metadata"]["name"].startswith(f"{run_name('pushed', 1)}-")
-    script = scripted.runs if does_stay else scripted.ends(3 if name.endswith("fails") else 0)
-    script(found, pod)
 
 
 def test_the_examples_as_they_stand(

@@ -17,11 +17,13 @@ from cluster.client.kube import Kube
 from devcluster.client.kube import Api
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
-from tests.cli.conftest import token_of
+from tests.cli.command import token_of
 from tests.cli.examples import generated
-from tests.cli.examples.test_ci_live import classes, play, portal
+from tests.cli.examples.ci import play
+from tests.cli.examples.test_ci_live import classes, portal
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
-from tests.workloads.conftest import Worker, doors, provision, running_doors, watcher, worker
+from tests.workloads.conftest import doors, running_doors, watcher, worker
 
 # Fixtures of others, by their names.
 __all__ = ["classes", "doors", "portal", "running_doors", "watcher", "worker"]

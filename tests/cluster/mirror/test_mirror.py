@@ -12,17 +12,15 @@ from django.utils import timezone
 
 from cluster.mirror import writer as mirror_module
 from cluster.mirror.records.kinds import KINDS
-from cluster.mirror.records.types import ObservedObject
 from cluster.mirror.watch import NoteType, WatchNote
 from cluster.mirror.writer import EpochLost, MirrorWriter
 from cluster.models import AppliedObject, Cluster, MirrorEpoch, MirrorKind, MirrorNews, MirrorPod
 from cluster.reads import queries
 from portal.core.due import owner_label
 from tenants.models import Namespace
+from tests.cluster.mirror.items import Item, Raw, listed, removed, seen
 from tests.cluster.mirror.scripted_api import pod
 
-Raw = dict[str, Any]
-Item = tuple[WatchNote, ObservedObject | None]
 OURS = {"app.kubernetes.io/managed-by": "gpu-portal"}
 
 
@@ -31,24 +29,6 @@ def mirror(cluster: Cluster) -> MirrorWriter:
     found = MirrorWriter(cluster.pk)
     found.open()
     return found
-
-
-def item(what: NoteType, raw: Raw, kind: str = "Pod") -> Item:
-    seen = KINDS[kind].seen(raw)
-    return WatchNote(KINDS[kind], what, str(seen.resource_version)), seen
-
-
-def seen(*raws: Raw, kind: str = "Pod") -> list[Item]:
-    return [item(NoteType.SEEN, raw, kind) for raw in raws]
-
-
-def removed(*raws: Raw, kind: str = "Pod") -> list[Item]:
-    return [item(NoteType.REMOVED, raw, kind) for raw in raws]
-
-
-def listed(version: int, *raws: Raw, kind: str = "Pod") -> list[Item]:
-    begin = (WatchNote(KINDS[kind], NoteType.LISTING, str(version)), None)
-    return [begin, *seen(*raws, kind=kind), (WatchNote(KINDS[kind], NoteType.LISTED, str(version)), None)]
 
 
 def trouble(text: str, kind: str = "Pod") -> list[Item]:

@@ -15,8 +15,8 @@ from cluster.mirror.watch import NoteType, WatchNote
 from cluster.mirror.writer import MirrorWriter
 from cluster.models import Cluster, MirrorPod
 from cluster.reads import queries
+from tests.cluster.mirror.items import Item, Raw, listed, removed, seen
 from tests.cluster.mirror.scripted_api import pod
-from tests.cluster.mirror.test_mirror import Item, Raw, listed, removed, seen
 from tests.support.threads import in_threads
 from tests.support.waiting import wait_until
 

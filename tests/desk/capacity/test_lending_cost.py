@@ -12,8 +12,8 @@ from accounts.models import User
 from catalog.models import GpuClass
 from desk.capacity.lending import LentUnits, _promised
 from tenants.models import Grant, Namespace, Tenant
-from tests.desk.home.test_home import cohort, lent, ready
 from tests.support.rows import make
+from tests.support.rows.homes import cohort, lent, ready
 
 pytestmark = pytest.mark.django_db
 

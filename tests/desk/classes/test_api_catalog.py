@@ -16,37 +16,22 @@ from catalog.images import actions as image_actions
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import ClassAccess, Tenant
-from tests.support.http.callers import bearer
+from tests.support.http.callers import CatalogCaller
 from tests.support.rows import make, mirrored
 
 pytestmark = pytest.mark.django_db
 BY = system_actor("test")
 
 
-class Caller:
-    """A client with a token of scope read."""
-
-    def __init__(self, user: User) -> None:
-        self.headers = bearer(user, "read")
-
-    def __call__(self, path: str) -> Any:
-        return Client().get(f"/api/v1{path}", headers=self.headers)
-
-    def items(self, path: str) -> list[dict[str, Any]]:
-        answer = self(path)
-        assert answer.status_code == 200, answer.json()
-        return list(answer.json()["items"])
-
-
 @pytest.fixture
-def bob_calls(team_a: Tenant, bob: User) -> Caller:
-    return Caller(bob)
+def bob_calls(team_a: Tenant, bob: User) -> CatalogCaller:
+    return CatalogCaller(bob)
 
 
 # ---- classes -----------------------------------------------------------------------------------------------------
 
 
-def test_a_class_says_what_it_promises_and_what_is_free(bob_calls: Caller, a100: GpuClass) -> None:
+def test_a_class_says_what_it_promises_and_what_is_free(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     mirrored.hardware_seen(a100.cluster)
     found = bob_calls(f"/classes/{a100.slug}").json()
     assert (found["slug"], found["unit"], found["price_per_unit_hour"]) == (a100.slug, "card", "0.0000")
@@ -61,12 +46,12 @@ def test_a_class_says_what_it_promises_and_what_is_free(bob_calls: Caller, a100:
     assert (found["life_cycle"], found["visibility"], found["kinds"]) == ("active", "everyone", "any")
 
 
-def test_what_is_not_known_is_null(bob_calls: Caller, a100: GpuClass) -> None:
+def test_what_is_not_known_is_null(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     capacity = bob_calls(f"/classes/{a100.slug}").json()["capacity"]
     assert set(capacity.values()) == {None, False}
 
 
-def test_a_hold_is_said_with_its_reason_and_expected_end(bob_calls: Caller, a100: GpuClass) -> None:
+def test_a_hold_is_said_with_its_reason_and_expected_end(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     until = timezone.now() + timedelta(hours=3)
     actions.hold_class(a100.pk, reason="a driver update", until=until, by=BY)
     held = bob_calls(f"/classes/{a100.slug}").json()["held"]
@@ -74,7 +59,7 @@ def test_a_hold_is_said_with_its_reason_and_expected_end(bob_calls: Caller, a100
     assert "is held since" in held["message"]
 
 
-def test_a_retiring_class_names_its_successor_and_its_end(bob_calls: Caller, a100: GpuClass) -> None:
+def test_a_retiring_class_names_its_successor_and_its_end(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     make.gpu_class(a100.cluster, slug="h100", name="H100", node_labels={"gpu": "h100"})
     ends = timezone.now() + timedelta(days=30)
     actions.retire_class(a100.pk, successor="h100", message="Newer cards came.", runs_until=ends, by=BY)
@@ -87,7 +72,7 @@ def test_a_retiring_class_names_its_successor_and_its_end(bob_calls: Caller, a10
     assert "Newer cards came." in found["retirement"]
 
 
-def test_terms_and_the_interconnect_with_its_source(bob_calls: Caller, a100: GpuClass) -> None:
+def test_terms_and_the_interconnect_with_its_source(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     GpuClass.objects.filter(pk=a100.pk).update(
         terms_version=3,
         terms="Be kind.",
@@ -105,29 +90,31 @@ def test_terms_and_the_interconnect_with_its_source(bob_calls: Caller, a100: Gpu
 
 
 def test_a_class_for_named_teams_is_not_there_for_others(
-    bob_calls: Caller, a100: GpuClass, team_a: Tenant, charlie: User, olga: User
+    bob_calls: CatalogCaller, a100: GpuClass, team_a: Tenant, charlie: User, olga: User
 ) -> None:
     GpuClass.objects.filter(pk=a100.pk).update(visibility="named")
-    charlie_calls = Caller(charlie)
+    charlie_calls = CatalogCaller(charlie)
     for caller in (bob_calls, charlie_calls):
         assert caller.items("/classes") == []
         assert caller(f"/classes/{a100.slug}").json()["code"] == "not_found"
         assert caller(f"/images?gpu_class={a100.slug}").json()["code"] == "unknown_class"
     ClassAccess.objects.create(tenant=team_a, gpu_class=a100)
     assert [one["slug"] for one in bob_calls.items("/classes")] == [a100.slug]
-    assert [one["slug"] for one in Caller(olga).items("/classes")] == [a100.slug]
+    assert [one["slug"] for one in CatalogCaller(olga).items("/classes")] == [a100.slug]
     assert charlie_calls.items("/classes") == []
 
 
-def test_a_successor_that_one_may_not_know_of_is_not_named(bob_calls: Caller, a100: GpuClass, olga: User) -> None:
+def test_a_successor_that_one_may_not_know_of_is_not_named(
+    bob_calls: CatalogCaller, a100: GpuClass, olga: User
+) -> None:
     make.gpu_class(a100.cluster, slug="secret", name="Secret", node_labels={"gpu": "s"}, visibility="named")
     actions.retire_class(a100.pk, successor="secret", message="", runs_until=None, by=BY)
     assert "secret" not in bob_calls(f"/classes/{a100.slug}").content.decode().lower()
-    assert Caller(olga)(f"/classes/{a100.slug}").json()["successor"] == "secret"
+    assert CatalogCaller(olga)(f"/classes/{a100.slug}").json()["successor"] == "secret"
 
 
 def test_classes_come_in_pages_at_the_same_cost(
-    bob_calls: Caller, cluster: Cluster, django_assert_max_num_queries: Any
+    bob_calls: CatalogCaller, cluster: Cluster, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(12):
         make.gpu_class(cluster, slug=f"c{number:02}", node_labels={"gpu": str(number)})
@@ -159,7 +146,7 @@ def some_images(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("some_images")
-def test_images_say_what_they_are_and_what_comes_after(bob_calls: Caller) -> None:
+def test_images_say_what_they_are_and_what_comes_after(bob_calls: CatalogCaller) -> None:
     found = bob_calls.items("/images")
     assert [one["name"] for one in found] == ["New", "Old", "Roc"]
     new, old, _ = found
@@ -172,7 +159,7 @@ def test_images_say_what_they_are_and_what_comes_after(bob_calls: Caller) -> Non
 
 
 @pytest.mark.usefixtures("some_images")
-def test_images_say_whether_they_fit_a_class(bob_calls: Caller, a100: GpuClass) -> None:
+def test_images_say_whether_they_fit_a_class(bob_calls: CatalogCaller, a100: GpuClass) -> None:
     mirrored.hardware_seen(a100.cluster)
     new, old, roc = bob_calls.items(f"/images?gpu_class={a100.slug}")
     assert (old["fits"], old["reason"]) == (True, "")
@@ -181,13 +168,13 @@ def test_images_say_whether_they_fit_a_class(bob_calls: Caller, a100: GpuClass) 
 
 
 @pytest.mark.parametrize("slug", ["none", "x" * 60])
-def test_a_class_that_is_not_there_is_said(bob_calls: Caller, cluster: Cluster, slug: str) -> None:
+def test_a_class_that_is_not_there_is_said(bob_calls: CatalogCaller, cluster: Cluster, slug: str) -> None:
     answer = bob_calls(f"/images?gpu_class={slug}")
     assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "unknown_class", "gpu_class")
 
 
 def test_images_come_in_pages_at_the_same_cost(
-    bob_calls: Caller, a100: GpuClass, django_assert_max_num_queries: Any
+    bob_calls: CatalogCaller, a100: GpuClass, django_assert_max_num_queries: Any
 ) -> None:
     for number in range(12):
         image_actions.put_image(name=f"I{number:02}", reference="q/x:1", position=5, by=BY)

@@ -18,8 +18,8 @@ from cluster.manifests.samples import DEPLOYMENT, JOB, POD, sample_yaml
 from cluster.models import Cluster
 from devcluster.client.kube import Api, path_of
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import provision
 from tests.support.rows import make, mirrored
-from tests.workloads.conftest import provision
 
 pytestmark = pytest.mark.django_db(transaction=True)
 IMAGE = "docker.io/library/python:3.14-slim"

@@ -20,7 +20,7 @@ from cluster.models import Cluster, MirrorEpoch, MirrorNode
 from desk.health.metrics import families
 from portal.ops import metrics
 from tenants.models import Namespace
-from tests.portal.ops.test_health import figures
+from tests.support.http.metrics import figures
 from tests.support.rows import make, mirrored, running
 from workloads.models import Run
 

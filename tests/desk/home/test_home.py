@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,7 +12,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
-from catalog.classes import queries as catalog
 from catalog.models import GpuClass
 from cluster.models import MirrorKind, MirrorObject, MirrorPod
 from desk.capacity.lending import LentUnits
@@ -21,7 +19,8 @@ from desk.home import queries
 from desk.home.fragments import fragments, versions
 from tenants.models import Membership, Namespace, Tenant
 from tests.support.rows import make, running
-from tests.workloads.advice.test_advice_facts import NEEDED, mirror_wait, runs
+from tests.support.rows.homes import block, cohort, lent, ready, stranger
+from tests.support.rows.waiting_runs import NEEDED, mirror_wait, runs
 from workloads.models import NotebookWatch, Run, Workload
 
 pytestmark = pytest.mark.django_db
@@ -31,40 +30,6 @@ HOME = "/teams/team-a"
 @pytest.fixture
 def team_b(team_a: Tenant) -> Namespace:
     return make.tenant(team_a.namespaces.get().cluster, slug="team-b").namespaces.get()
-
-
-def ready(namespace: Namespace, gpu_class: GpuClass, name: str, by: User, *, minutes_ago: int = 0, **more: Any) -> Run:
-    found = running.workload(namespace, gpu_class, name=name, by=by, **more)
-    running.make_ready(found)
-    MirrorPod.objects.filter(run=f"{name}-1").update(record=_with_units(name, gpu_class, found.units))
-    at = timezone.now() - timedelta(minutes=minutes_ago)
-    found.runs.update(admitted_at=at, started_at=at)
-    return found.runs.get()
-
-
-def _with_units(name: str, gpu_class: GpuClass, units: int) -> dict[str, Any]:
-    record: dict[str, Any] = MirrorPod.objects.get(run=f"{name}-1").record
-    return {**record, "requests": {gpu_class.resource: units}}
-
-
-def cohort(namespace: Namespace, gpu_class: GpuClass, spare: int) -> None:
-    """What the cohort itself has to lend."""
-    quota = {
-        catalog.flavor_name(gpu_class): {gpu_class.resource: {"nominal": spare, "borrowing": None, "lending": None}}
-    }
-    MirrorObject.objects.create(
-        cluster_id=namespace.cluster_id,
-        kind="Cohort",
-        name=namespace.cluster.cohort,
-        uid="cohort",
-        resource_version=1,
-        created_at=timezone.now(),
-        record={"parent": "", "quota": quota},
-    )
-
-
-def lent(namespace: Namespace) -> LentUnits | None:
-    return queries.home_state(namespace).holdings[0].lent
 
 
 # ---- lent ------------------------------------------------------------------------------------------------------------
@@ -171,20 +136,6 @@ def test_what_runs_in_a_grace_is_safe_until_it_ends(
     make.grant(team_a, a100, units=1, since=now - timedelta(days=1), until=now - timedelta(hours=1))
     ready(namespace_a, a100, "ours", alice)
     assert answers(namespace_a) == {"ours": "not before the grace ends"}
-
-
-def block(name: str) -> None:
-    """Its pod is on a node and its image does not exist."""
-    pod = MirrorPod.objects.get(run=f"{name}-1")
-    since = (timezone.now() - timedelta(minutes=2)).isoformat()
-    waiting = {"ready": False, "state": "waiting", "reason": "ImagePullBackOff", "since": since}
-    message = 'Back-off pulling image "image": not found'
-    container = {**pod.record["containers"][0], **waiting, "message": message}
-    scheduled = [one for one in pod.record["conditions"] if one["type"] == "PodScheduled"]
-    pod.record = {**pod.record, "containers": [container], "conditions": scheduled, "started_at": None}
-    pod.phase = "Pending"
-    pod.save()
-    Run.objects.filter(workload__name=name).update(started_at=None, ready_at=None)
 
 
 def test_each_row_has_one_verb_and_what_is_blocked_on_a_node_runs(
@@ -316,19 +267,6 @@ def test_the_next_ends_are_told_soonest_first(team_a: Tenant, namespace_a: Names
 
 
 # ---- pods that were not started here ---------------------------------------------------------------------------------
-
-
-def stranger(namespace: Namespace, name: str, **columns: Any) -> MirrorPod:
-    values = {"node": "a100-2", "phase": "Running", "record": {"requests": {"nvidia.com/gpu": 2, "cpu": 1}}, **columns}
-    return MirrorPod.objects.create(
-        cluster_id=namespace.cluster_id,
-        namespace=namespace.name,
-        name=name,
-        uid=name,
-        resource_version=1,
-        created_at=timezone.now(),
-        **values,
-    )
 
 
 def test_pods_of_no_run_that_hold_devices_are_shown_as_what_they_are(

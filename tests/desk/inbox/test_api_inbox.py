@@ -9,9 +9,10 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import Tenant
-from tests.desk.classes.test_api_catalog import Caller
-from tests.desk.inbox.test_inbox import limited, many, team, waits
+from tests.desk.inbox.test_inbox import limited
+from tests.support.http.callers import CatalogCaller
 from tests.support.rows import make
+from tests.support.rows.inbox import many, team, waits
 
 __all__ = ["limited"]
 
@@ -22,7 +23,7 @@ def test_an_approver_reads_group_and_reasons(
     make.grant(team_a, limited, units=4)
     clear = waits(team_a, limited, alice, units=2)
     too_much = waits(team(cluster, "one"), limited, charlie, units=9)
-    calls = Caller(dana)
+    calls = CatalogCaller(dana)
     items = calls.items("/inbox")
     assert [(one["id"], one["group"]) for one in items] == [(clear.pk, "one_click"), (too_much.pk, "conflict")]
     assert items[0]["reasons"] == [
@@ -42,8 +43,8 @@ def test_it_is_for_approvers_and_of_their_classes(cluster: Cluster, limited: Gpu
     other = make.gpu_class(cluster, slug="other", promise_limit=9)
     erin = make.approver("Erin", gpu_class=other)
     waits(team(cluster, "one"), limited, alice, units=1)
-    assert Caller(bob)("/inbox").status_code == 403
-    calls = Caller(erin)
+    assert CatalogCaller(bob)("/inbox").status_code == 403
+    calls = CatalogCaller(erin)
     assert calls.items("/inbox") == []
     refused = calls("/inbox?group=two_clicks")
     assert (refused.status_code, refused.json()["code"]) == (422, "unknown_group")
@@ -52,7 +53,7 @@ def test_it_is_for_approvers_and_of_their_classes(cluster: Cluster, limited: Gpu
 def test_it_costs_the_same_for_many_and_goes_on_by_a_cursor(
     cluster: Cluster, limited: GpuClass, charlie: User, dana: User
 ) -> None:
-    calls = Caller(dana)
+    calls = CatalogCaller(dana)
 
     def cost(number: int) -> int:
         with CaptureQueriesContext(connection) as queries:

@@ -22,12 +22,8 @@ from tenants.models import Namespace, QuotaRequest, Tenant
 from tenants.requests import actions
 from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision
-from tenants.requests.types import RequestedLine
-from tests.support.rows import make, mirrored, running
-from workloads.models import Run, Workload
-from workloads.usage.models import UsageHour, UsageSample
-
-HOUR = timedelta(hours=1)
+from tests.support.rows import make, mirrored
+from tests.support.rows.usage import file, looked, ran, the_hour, used
 
 
 @pytest.fixture
@@ -41,47 +37,6 @@ def mig(a100: GpuClass) -> GpuClass:
         weight="0.1429",
         node_labels={"nvidia.com/mig-1g.10gb.sharing-strategy": "none"},
     )
-
-
-def file(tenant: Tenant, by: User, **units: int) -> QuotaRequest:
-    """`units` by slug, with _ for -."""
-    now = timezone.now()
-    lines = [
-        RequestedLine(slug.replace("_", "-"), number, now, now + timedelta(days=9)) for slug, number in units.items()
-    ]
-    return actions.file_request(tenant.slug, lines=lines, justification="Training.", by=Actor(by, "page"))
-
-
-def the_hour(back: int = 0) -> datetime:
-    return timezone.now().replace(minute=0, second=0, microsecond=0) - back * HOUR
-
-
-def looked(gpu_class: GpuClass, hours: int = 30 * 24 + 1) -> None:
-    """At the cluster, in each of the last hours; the running one in its minutes so far."""
-    UsageHour.objects.bulk_create(
-        UsageHour(cluster=gpu_class.cluster, hour=the_hour(back), minutes=60, last_minute=the_hour(back))
-        for back in range(1, hours)
-    )
-
-
-def used(namespace: Namespace, gpu_class: GpuClass, *, peak: int, total: int, back: int = 1) -> None:
-    UsageSample.objects.create(
-        namespace=namespace, gpu_class=gpu_class, hour=the_hour(back), units_max=peak, units_sum=total, samples=60
-    )
-
-
-def ran(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int = 1, waited: timedelta) -> Run:
-    """For two hours that are over, after it was asked for three hours ago."""
-    found = running.workload(namespace, gpu_class, name=f"w{Workload.objects.count()}", by=by, units=units)
-    start = timezone.now() - 3 * HOUR
-    Run.objects.filter(workload=found).update(
-        requested_at=start,
-        admitted_at=start + waited,
-        started_at=start + waited,
-        ended_at=start + waited + 2 * HOUR,
-        outcome="succeeded",
-    )
-    return found.runs.get()
 
 
 def page(request: QuotaRequest, by: User) -> Any:

@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from tenants.models import Namespace, Plan, QuotaLine, QuotaRequest, RequestComment, Rule, Tenant
+from tenants.models import Namespace, Plan, QuotaLine, RequestComment, Rule, Tenant
 from tenants.requests.rules.policy import IncreaseBounds
-from tests.desk.inbox.test_evidence import looked, ran, used
 from tests.support.rows import make, mirrored
-
-DAY = timedelta(days=1)
-ACCEPTED = {
-    "kind": "ClusterQueue", "namespace": "", "name": "q", "change": "change", "difference": [], "result": "accepted",
-    "code": "", "text": "",
-}  # fmt: skip
-
-
-def as_(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
-def text(response: Any) -> str:
-    return " ".join(response.text.split())
+from tests.support.rows.inbox import ACCEPTED, DAY, as_, in_use, many, team, text, waits
+from tests.support.rows.usage import looked
 
 
 @pytest.fixture
@@ -43,43 +25,6 @@ def limited(a100: GpuClass) -> GpuClass:
     GpuClass.objects.filter(pk=a100.pk).update(promise_limit=8)
     a100.refresh_from_db()
     return a100
-
-
-def team(cluster: Cluster, slug: str) -> Tenant:
-    of_test = cluster.cohort.removeprefix("gpu-portal-")
-    return make.tenant(cluster, slug=slug, namespace=f"{slug}-{of_test}")
-
-
-def waits(
-    tenant: Tenant,
-    gpu_class: GpuClass,
-    by: User,
-    *,
-    units: int,
-    since: datetime | None = None,
-    days: int = 30,
-    kind: str = "base",
-    plan: list[dict[str, Any]] | None = None,
-) -> QuotaRequest:
-    """A request that waits, with a plan of these objects; by default of one that the cluster accepts."""
-    start = since or timezone.now()
-    request = QuotaRequest.objects.create(tenant=tenant, filed_by=by, justification="Training.")
-    QuotaLine.objects.create(
-        request=request, tenant=tenant, gpu_class=gpu_class, kind=kind, asked_units=units, asked_from=start,
-        asked_until=start + days * DAY,
-    )  # fmt: skip
-    objects = [ACCEPTED] if plan is None else plan
-    Plan.objects.create(
-        request=request, observed_generation=1, due_at=None, made_at=timezone.now(), objects_planned=objects
-    )
-    return request
-
-
-def in_use(namespace: Namespace, gpu_class: GpuClass, by: User, *, units: int) -> None:
-    """All of it, all the time, and runs wait for more."""
-    looked(gpu_class)
-    used(namespace, gpu_class, peak=units, total=units * 60 * 720)
-    ran(namespace, gpu_class, by, units=units, waited=timedelta(minutes=9))
 
 
 def rows(user: User, address: str = "/inbox") -> dict[int, tuple[str, tuple[str, ...]]]:
@@ -329,15 +274,6 @@ def test_filters_are_in_the_address(cluster: Cluster, limited: GpuClass, charlie
     assert 'value="two"' in page
     assert '<input type="hidden" name="group" value="look">' in page
     assert "2 requests wait" in page
-
-
-def many(cluster: Cluster, gpu_class: GpuClass, by: User, number: int, *, first: int = 0) -> None:
-    """A team each, with a grant, a request and use."""
-    for index in range(first, first + number):
-        holder = team(cluster, f"t{index}")
-        make.grant(holder, gpu_class, units=1)
-        waits(holder, gpu_class, by, units=2)
-        used(holder.namespaces.get(), gpu_class, peak=1, total=60)
 
 
 @pytest.mark.parametrize("limit", [8, 1000])

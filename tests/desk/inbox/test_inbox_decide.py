@@ -13,9 +13,10 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from desk.inbox import bulk_decisions
 from tenants.models import Grant, QuotaLine, QuotaRequest, Tenant
-from tests.desk.inbox.test_evidence import looked, used
-from tests.desk.inbox.test_inbox import as_, limited, team, text, waits
+from tests.desk.inbox.test_inbox import limited
 from tests.support.rows import make
+from tests.support.rows.inbox import as_, team, text, waits
+from tests.support.rows.usage import looked, used
 from tests.support.threads import in_threads
 
 __all__ = ["limited"]

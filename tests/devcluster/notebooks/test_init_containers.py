@@ -20,7 +20,7 @@ from cluster.manifests import run as manifests
 from cluster.manifests.run_spec import HOME, RunSpec
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
-from tests.devcluster.notebooks.test_notebooks import claim, log_of, notebook, own_runner, script, state
+from tests.devcluster.notebooks.pods import claim, log_of, notebook, own_runner, script, state
 from tests.support.waiting import wait_until
 
 Seen = Callable[..., Json]

@@ -4,10 +4,7 @@ import http.client
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +13,9 @@ import pytest
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from devcluster.notebooks import entry
-from devcluster.notebooks.container import MARK
+from tests.devcluster.notebooks.pods import TOKEN, claim, log_of, notebook, own_runner, script, state
+from tests.support.processes.process_tree import processes_of
 from tests.support.waiting import wait_until
-
-ROOT = Path(__file__).parents[3]
-
-TOKEN = "sesame"
-
-
-def notebook(
-    namespace: str, name: str = "lab", *, grace_s: int = 5, annotations: Json | None = None, **container: Any
-) -> Json:
-    """A pod as the portal's Jobs make them; `container` adds to and replaces the container's fields."""
-    usual = {
-        "name": "notebook",
-        "image": "jupyter/minimal-notebook:2026",
-        "command": ["jupyter", "lab", "--ServerApp.ip=0.0.0.0", "--ServerApp.base_url=/"],
-        "env": [{"name": "JUPYTER_TOKEN", "value": TOKEN}],
-        "ports": [{"containerPort": 8888}],
-        "readinessProbe": {"httpGet": {"path": "/api", "port": 8888}, "periodSeconds": 2},
-    }
-    volumes = container.pop("volumes", [])
-    labels = {"gpu-portal/kind": "notebook"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations or {}},
-        "spec": {
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": grace_s,
-            "containers": [usual | container],
-            "volumes": volumes,
-        },
-    }
-
-
-def script(text: str) -> Json:
-    return {"command": ["sh", "-c", text], "readinessProbe": None}
 
 
 @pytest.fixture
@@ -64,10 +27,6 @@ def seen(admin: Api, namespace: str) -> Callable[[str], Json]:
         return pod["status"] if pod else {}
 
     return status
-
-
-def state(status: Json) -> Json:
-    return next((container["state"] for container in status.get("containerStatuses", ())), {})
 
 
 def is_ready(status: Json) -> bool:
@@ -82,23 +41,6 @@ def ask(address: str, path: str, *, token: str = "", method: str = "GET", body: 
     answer = response.read()
     connection.close()
     return response.status, json.loads(answer) if answer else None
-
-
-def log_of(admin: Api, namespace: str, name: str = "lab") -> bytes:
-    """As `kubectl logs` gets it, through the API server."""
-    return admin.raw("GET", f"/api/v1/namespaces/{namespace}/pods/{name}/log")[1]
-
-
-def processes_of(uid: str) -> list[int]:
-    """Ids of everything that runs for the pod."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if any(
-                v.startswith(f"{MARK}=".encode()) and v.endswith(uid.encode()) for v in path.read_bytes().split(b"\0")
-            ):
-                found.append(int(path.parent.name))
-    return found
 
 
 # a real JupyterLab
@@ -216,12 +158,6 @@ def test_an_image_that_is_missing_is_pulled_in_vain(admin, namespace, seen):
 # storage
 
 
-def claim(namespace: str, name: str = "home") -> Json:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
-
-
 def mounted(name: str = "home") -> Json:
     return {
         "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": name}}],
@@ -261,18 +197,6 @@ def test_a_claim_that_grows_gets_a_bigger_volume(admin, namespace):
 
 
 # the runner itself
-
-
-@contextmanager
-def own_runner(services: Json, directory: Path, name: str, *, limit: int = 6) -> Iterator[subprocess.Popen[bytes]]:
-    argv = [sys.executable, "-m", "devcluster.notebooks", "--kubeconfig", services["kubeconfigs"]["admin"]]
-    argv += ["--log-dir", str(directory / "log"), "--name", name, "--limit", str(limit)]
-    process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(15)
 
 
 def test_more_notebooks_than_the_machine_takes_wait_in_line(admin, services, namespace, seen, unique, tmp_path):

@@ -15,7 +15,7 @@ from catalog.classes.proposals import actions
 from catalog.discovery import queries
 from catalog.models import GpuClass, Pool
 from cluster.models import Cluster, MirrorEpoch, MirrorKind, MirrorNode
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored
 
 pytestmark = pytest.mark.browser

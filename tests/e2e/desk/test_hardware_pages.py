@@ -17,7 +17,7 @@ from catalog.discovery import queries
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from tenants.models import Namespace, Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored, running
 
 pytestmark = pytest.mark.browser

@@ -14,9 +14,9 @@ from accounts.models import User
 from catalog.models import GpuClass, Image
 from desk.home.fragments import fragments
 from tenants.models import Membership, Namespace, Tenant
-from tests.desk.home.test_home import block, ready, stranger
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored, running
+from tests.support.rows.homes import block, ready, stranger
 from workloads.models import NotebookWatch, Run
 
 pytestmark = pytest.mark.browser

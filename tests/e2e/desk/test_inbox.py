@@ -12,9 +12,10 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import QuotaLine, QuotaRequest
-from tests.desk.inbox.test_inbox import in_use, limited, team, waits
-from tests.e2e.desk.test_pages import look_at
+from tests.desk.inbox.test_inbox import limited
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make
+from tests.support.rows.inbox import in_use, team, waits
 
 pytestmark = pytest.mark.browser
 __all__ = ["limited"]

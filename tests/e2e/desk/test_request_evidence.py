@@ -14,9 +14,9 @@ from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
 from tenants.requests.decisions import actions
 from tenants.requests.decisions.types import Decision
-from tests.desk.inbox.test_evidence import file, looked, ran, used
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored
+from tests.support.rows.usage import file, looked, ran, used
 
 pytestmark = pytest.mark.browser
 

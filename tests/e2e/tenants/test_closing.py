@@ -9,7 +9,7 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import Namespace, QuotaRequest, Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored
 from tests.tenants.lifecycle.test_lifecycle_pages import busy as busy
 

@@ -14,8 +14,8 @@ from catalog.models import GpuClass
 from tenants.models import QuotaRequest, Tenant
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
-from tests.e2e.desk.test_pages import look_at
-from tests.tenants.onboarding.test_team_requests import page as on_page
+from tests.e2e.accessibility import look_at
+from tests.support.http.pages import page as on_page
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.registries.actions import RegistryLogin
 from workloads.models import RegistryCredential

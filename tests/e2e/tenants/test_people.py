@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import Role, User
 from catalog.models import GpuClass
 from tenants.models import Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make
 
 pytestmark = pytest.mark.browser

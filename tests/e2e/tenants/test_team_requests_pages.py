@@ -13,9 +13,9 @@ from tenants.core import queries as core_queries
 from tenants.grants import queries
 from tenants.models import Tenant
 from tenants.onboarding.bundles import actions as bundle_actions
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
+from tests.support.http.pages import page as on_page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import page as on_page
 
 pytestmark = pytest.mark.browser
 

@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored
-from tests.workloads.advice.test_advice_facts import IMAGE, runs, waits
+from tests.support.rows.waiting_runs import IMAGE, runs, waits
 
 pytestmark = pytest.mark.browser
 

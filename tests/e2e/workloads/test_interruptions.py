@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored
-from tests.workloads.runs.test_interruption_notices import asked, follow, holds, out
+from tests.support.rows.interruptions import asked, follow, holds, out
 
 pytestmark = pytest.mark.browser
 

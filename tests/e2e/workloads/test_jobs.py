@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored, running
 from workloads.models import Run
 

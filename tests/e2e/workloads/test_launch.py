@@ -14,7 +14,7 @@ from accounts.models import User
 from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from tenants.models import Tenant, TermsAccepted
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored
 from workloads.launch import actions
 from workloads.launch.options import Options

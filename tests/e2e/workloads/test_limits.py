@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import running
 from workloads.lifetime.idle import reconcile as idle_reconcile
 from workloads.models import NotebookWatch, Run

@@ -14,9 +14,9 @@ from accounts.models import User
 from catalog.models import GpuClass
 from cluster.models import MirrorJob, MirrorPod, MirrorWorkload
 from tenants.models import Namespace
-from tests.e2e.desk.test_pages import look_at
+from tests.e2e.accessibility import look_at
 from tests.support.rows import make, mirrored, running
-from tests.workloads.status.test_status_everywhere import container
+from tests.support.rows.running import container
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.launch import actions
 from workloads.lifetime.idle import reconcile as idle_reconcile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from cluster.models import Cluster
 from portal.core import due
 from tenants.models import Namespace
 from tests.support.rows import make
+from tests.support.rows.due_rows import due_row, in_s
 
 TABLE = "tenants.namespace"
 
@@ -22,13 +23,6 @@ TABLE = "tenants.namespace"
 def row(cluster: Cluster) -> Namespace:
     """A namespace that has been due for a minute."""
     return due_row(cluster, "team-a")
-
-
-def due_row(cluster: Cluster, slug: str, *, since_s: float = 60) -> Namespace:
-    row = make.tenant(cluster, slug=slug).namespaces.get()
-    Namespace.objects.filter(pk=row.pk).update(due_at=Now() - timedelta(seconds=since_s))
-    row.refresh_from_db()
-    return row
 
 
 def claimed(row: Namespace) -> due.Claim[Namespace]:
@@ -44,13 +38,6 @@ def lapse(row: Namespace) -> None:
 
 def make_due(row: Namespace) -> None:
     Namespace.objects.filter(pk=row.pk).update(due_at=Now() - timedelta(seconds=1))
-
-
-def in_s(at: datetime) -> float:
-    """Seconds from now until `at`, by the database's clock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT extract(epoch FROM %s - statement_timestamp())", [at])
-        return float(cursor.fetchone()[0])
 
 
 # ---- claim ---------------------------------------------------------------------------------------------------------

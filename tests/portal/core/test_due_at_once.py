@@ -14,7 +14,7 @@ from django.db.models import F
 from cluster.models import Cluster
 from portal.core import due
 from tenants.models import Namespace
-from tests.portal.core.test_due import due_row, in_s
+from tests.support.rows.due_rows import due_row, in_s
 from tests.support.threads import in_threads
 
 

@@ -29,9 +29,9 @@ from portal.docs.curl_examples import (
 )
 from tenants.models import Tenant
 from tests.support.http import contract
+from tests.support.http.routes import all_routes
+from tests.support.http.routes import filled as path_of
 from tests.support.rows import make, mirrored
-from tests.test_shape import all_routes
-from tests.test_shape import filled as path_of
 
 SHOWN = re.compile(r'id="same-call" tabindex="0">(.*?)</pre>', re.DOTALL)
 

@@ -20,7 +20,7 @@ import uvicorn
 from portal.live import backpressure, broadcaster, viewers
 from portal.live.broadcaster import Broadcaster
 from portal.live.types import Topic
-from tests.portal.live.test_live import PATIENCE_S, A, B, Desk, hint, until
+from tests.portal.live.browser import PATIENCE_S, A, B, Desk, hint, until
 from tests.support.processes.sockets import subscriptions
 
 pytestmark = pytest.mark.asyncio

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from portal.live.broadcaster import Broadcaster
 from portal.live.waiter import SingleWaiterEvent
-from tests.portal.live.test_live import PATIENCE_S, TEAM_A, A, Browser, Desk
+from tests.portal.live.browser import PATIENCE_S, TEAM_A, A, Browser, Desk
 
 pytestmark = pytest.mark.asyncio
 MIB = 1 << 20

@@ -12,7 +12,7 @@ import pytest_asyncio
 from portal.live import broadcaster
 from portal.live.broadcaster import Broadcaster
 from portal.live.types import Topic
-from tests.portal.live.test_live import PATIENCE_S, TEAM_A, TEAM_B, A, B, Browser, Desk, Rendered, event_of, hint, until
+from tests.portal.live.browser import PATIENCE_S, TEAM_A, TEAM_B, A, B, Browser, Desk, Rendered, event_of, hint, until
 
 pytestmark = pytest.mark.asyncio
 ONE = Topic(A, "one")

@@ -13,25 +13,14 @@ import pytest
 from django.conf import LazySettings
 from django.db.models.functions import Now
 from django.test import Client
-from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 from devcluster.processes.ports import free_port
 from portal.core import hints
-from portal.ops import health, metrics, ops_server
-from tests.portal.core.test_due import due_row
+from portal.ops import health, ops_server
+from tests.support.http.metrics import figures
 from tests.support.rows import make
-
-
-def figures(text: bytes | None = None) -> dict[tuple[str, ...], float]:
-    """(name, label values…) → value."""
-    families = text_string_to_metric_families((text or metrics.exposition()).decode())
-    return {
-        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
-        for family in families
-        for sample in family.samples
-    }
-
+from tests.support.rows.due_rows import due_row
 
 # ---- probes --------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.db.models import Model
 from django.urls import URLPattern
 
-from tests.test_shape import filled, routes
+from tests.support.http.routes import filled, routes
 
 
 def addresses() -> Iterator[str]:

@@ -117,3 +117,11 @@ def _pod_record(now: str, job_uid: str) -> dict[str, Any]:
         "job_uid": job_uid,
         "started_at": now,
     }
+
+
+def container(name: str, state: str, **more: Any) -> dict[str, Any]:
+    none = {"reason": "", "message": "", "since": None, "exit_code": None, "ended_at": None}
+    return {
+        "name": name, "ready": False, "restarts": 0, "state": state, "last_reason": "", "last_exit_code": None, **none,
+        **more,
+    }  # fmt: skip

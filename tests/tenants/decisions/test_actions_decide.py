@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, connections
+from django.db import IntegrityError, OperationalError, connection
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
@@ -24,6 +23,7 @@ from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision, OverPromise
 from tenants.requests.types import RequestedLine
 from tests.support.rows import make
+from tests.support.threads import at_once
 
 State = QuotaLine.State
 
@@ -250,31 +250,6 @@ def test_lines_of_one_request_may_be_decided_apart(team_a: Tenant, limited: GpuC
 
 
 # ---- races -------------------------------------------------------------------------------------------------------
-
-
-def at_once(*verbs: Callable[[], object]) -> list[str]:
-    """Run the verbs in threads that start together; "ok" or the code of the refusal, in the verbs' order."""
-    results = [""] * len(verbs)
-    start = threading.Barrier(len(verbs))
-
-    def run(index: int, verb: Callable[[], object]) -> None:
-        try:
-            start.wait(timeout=10)
-            verb()
-            results[index] = "ok"
-        except Refused as refused:
-            results[index] = refused.code
-        except Exception as error:
-            results[index] = repr(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(verbs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-    return results
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,21 +9,18 @@ from __future__ import annotations
 import html
 import io
 import json
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, OperationalError
 from django.utils import timezone
 
 from accounts.core.actor import Actor
 from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
-from portal.core.errors import Refused, to_refusal
+from portal.core.errors import Refused
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaLine, QuotaRequest, RequestComment, Tenant
 from tenants.requests import actions
 from tenants.requests.comments import actions as comment_actions
@@ -31,9 +28,9 @@ from tenants.requests.decisions import actions as decision_actions
 from tenants.requests.decisions.types import Decision, OverPromise
 from tenants.requests.reclaims import actions as reclaim_actions
 from tenants.requests.types import ReclaimLine, RequestedLine
+from tests.support.http.answers import DONE, Answer, raced
 from tests.support.http.visits import rows_of, signed_in_once, undone, visit
 from tests.support.rows import make
-from tests.support.threads import in_threads
 
 STATES = ("pending", "approved", "denied", "withdrawn")
 VERBS = ("approve", "deny", "withdraw", "comment", "ask back")
@@ -64,18 +61,6 @@ def expected(verb: str, who: str, state: str, *, is_reclaim: bool = False) -> st
     if verb in ("approve", "deny") and who in APPROVERS:
         return {"class": "not_your_class", "team": "own_team", "it": "own_request"}[who.split()[-1]]
     return "not_allowed"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a door said: "" for done. Not every door has everything; None: this one does not say it."""
-
-    status: int | None = None
-    code: str | None = None
-    sentence: str | None = None
-
-
-DONE = Answer()
 
 
 @pytest.fixture
@@ -338,28 +323,6 @@ def test_the_table_has_every_outcome() -> None:
 
 
 # ---- races -------------------------------------------------------------------------------------------------------
-
-
-def raced(verbs: list[Callable[[], Any]]) -> list[str]:
-    """All start together, each on a connection of its own; "" or the code of the refusal, in the verbs' order."""
-    start = threading.Barrier(len(verbs))
-    answers = [""] * len(verbs)
-
-    def run(index: int) -> Callable[[], None]:
-        def verb() -> None:
-            start.wait(30)
-            try:
-                verbs[index]()
-            except (Refused, IntegrityError, OperationalError) as error:
-                refusal = to_refusal(error)
-                if refusal is None:
-                    raise
-                answers[index] = refusal.code
-
-        return verb
-
-    in_threads(0, lambda: None, *[run(index) for index in range(len(verbs))])
-    return answers
 
 
 @pytest.mark.django_db(transaction=True)

@@ -43,6 +43,7 @@ from tenants.requests.types import RequestedLine
 from tests.support.cluster.queued import look as look
 from tests.support.http.callers import caller
 from tests.support.rows import make, mirrored
+from tests.support.rows.claims import claim
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
@@ -58,15 +59,6 @@ def signed_in(who: User) -> Client:
     client = Client()
     client.force_login(who)
     return client
-
-
-def claim(name: str, namespace: str, gib: int) -> dict[str, Any]:
-    return mirrored.with_metadata(
-        {
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"resources": {"requests": {"storage": f"{gib}Gi"}}, "accessModes": ["ReadWriteOnce"]},
-        }
-    )
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from tenants.grants.promises import Promise
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.lifecycle.closing import actions as closing_actions
 from tenants.models import Grant, Membership, Namespace, Tenant
+from tests.support.http.pages import page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import page
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 

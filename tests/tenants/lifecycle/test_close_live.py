@@ -24,11 +24,11 @@ from portal.core.due import DONE, Outcome, owner_label
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.lifecycle.closing import actions as closing_actions
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.namespace_objects import KINDS, objects_of, stop_policy
 from tests.support.cluster.queued import admitted, launch, spec
+from tests.support.http.pages import page
 from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
-from tests.tenants.onboarding.test_team_requests import page
-from tests.tenants.provisioning.test_reconcile_namespace import KINDS, objects_of, stop_policy
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 CLAIMS = "v1/persistentvolumeclaims"

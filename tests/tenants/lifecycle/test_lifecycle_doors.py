@@ -25,9 +25,9 @@ from portal.core.errors import Refused
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 from tenants.requests.renewals import actions as renewal_actions
+from tests.support.http.answers import DONE, Answer
 from tests.support.http.visits import rows_of, signed_in_once, undone, visit
 from tests.support.rows import make
-from tests.tenants.decisions.test_doors_agree import DONE, Answer
 
 STATES = ("active", "suspended", "closing", "closed")
 VERBS = ("suspend", "resume", "close", "renew")

@@ -20,8 +20,8 @@ from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import Grant, Namespace, QuotaRequest, Tenant
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
+from tests.support.http.pages import page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import page
 from workloads.models import Run, Volume, Workload
 
 DAY = timedelta(days=1)

@@ -18,8 +18,8 @@ from tenants.lifecycle.trial_expiry import actions as trial_expiry_actions
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
 from tenants.onboarding.trials import actions as trial_actions
 from tenants.provisioning import reconcile
+from tests.support.http.pages import page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import page
 from workloads.models import Run, Workload
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

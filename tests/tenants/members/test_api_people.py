@@ -12,14 +12,10 @@ from accounts.models import Event, Scope, User
 from tenants.members import actions as member_actions
 from tenants.members.invitations import actions as invitation_actions
 from tenants.models import Invitation, JoinRequest, Membership, Tenant
-from tests.support.http.callers import caller, send
+from tests.support.http.callers import caller, send, told
 from tests.support.rows import make
 
 MEMBERS = "/api/v1/tenants/team-a/members"
-
-
-def told(answer: Any) -> tuple[int, str, str | None]:
-    return answer.status_code, answer.json()["code"], answer.json()["field"]
 
 
 def items(client: Client, path: str) -> list[dict[str, Any]]:

@@ -39,9 +39,9 @@ from tenants.models import (
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
 from tests.support.http.contract import query_of
+from tests.support.http.routes import all_routes, filled
 from tests.support.http.visits import rows_of, undone
 from tests.support.rows import make, running
-from tests.test_shape import all_routes, filled
 from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import RegistryCredential, Volume
 

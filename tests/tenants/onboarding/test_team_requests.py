@@ -25,11 +25,8 @@ from tenants.onboarding.team_requests import actions as team_request_actions
 from tenants.onboarding.team_requests import queries as teams
 from tenants.onboarding.teams import actions
 from tenants.requests.decisions.types import OverPromise
+from tests.support.http.pages import ask, page
 from tests.support.rows import make
-
-
-def page(user: User) -> Actor:
-    return Actor(user=user, via="page")
 
 
 def refused(verb: Callable[[], Any]) -> tuple[str, str | None]:
@@ -61,11 +58,6 @@ def mig(cluster: Cluster, unique: str) -> GpuClass:
 def bundle(limited: GpuClass, mig: GpuClass, olga: User) -> Bundle:
     lines = [(limited.slug, 2), (mig.slug, 4)]
     return bundle_actions.put_bundle(name="Training", summary="Whole cards.", days=60, lines=lines, by=page(olga))
-
-
-def ask(by: User, **typed: Any) -> TeamRequest:
-    values = {"name": "Robots", "purpose": "Grasping from video.", "bundle": "Training", **typed}
-    return team_request_actions.request_team(by=page(by), **values)
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from accounts.models import Scope, User
 from catalog.models import GpuClass
 from tenants.models import Bundle, TeamRequest, Tenant
 from tenants.onboarding.bundles import actions as bundle_actions
-from tests.support.http.callers import caller
+from tests.support.http.callers import caller, post
+from tests.support.http.pages import ask, page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import ask, page
-from tests.tenants.requests.test_api import post
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tenants.core import queries as core_queries
 from tenants.grants import queries
 from tenants.models import Bundle, TeamRequest, Tenant
 from tenants.onboarding.bundles import actions as bundle_actions
+from tests.support.http.pages import ask, page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import ask, page
 
 
 def as_(user: User) -> Client:

@@ -20,10 +20,9 @@ from tenants.grants import queries as grant_queries
 from tenants.models import Grant, QuotaLine, Tenant
 from tenants.onboarding.trials import actions as trial_actions
 from tenants.onboarding.trials import queries as trial_queries
-from tests.support.http.callers import caller
+from tests.support.http.callers import caller, post
+from tests.support.http.pages import page
 from tests.support.rows import make
-from tests.tenants.onboarding.test_team_requests import page
-from tests.tenants.requests.test_api import post
 
 
 def refused(verb: Callable[[], Any]) -> str:

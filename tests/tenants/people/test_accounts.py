@@ -19,9 +19,8 @@ from tenants.approvers import actions as approver_actions
 from tenants.approvers import queries
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.models import ApproverFor, Membership, Tenant
-from tests.support.http.callers import caller, send
+from tests.support.http.callers import caller, send, told
 from tests.support.rows import make
-from tests.tenants.members.test_api_people import told
 
 PEOPLE = "/api/v1/people"
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.utils import timezone
 
 from catalog.classes import queries
@@ -16,13 +15,13 @@ from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
 from portal.core.due import Deadline, Outcome
-from tenants.models import Grant, Namespace, Tenant
+from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile
-from tests.support.cluster.queued import WORKLOADS, admitted, launch
+from tests.support.cluster.ended_grants import COHORTS, end, kept, waits_for
+from tests.support.cluster.queued import admitted, launch
 from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
 
-COHORTS = "kueue.x-k8s.io/v1beta2/cohorts"
 OWN = "test.example/own-node"
 QUEUES = "kueue.x-k8s.io/v1beta2/clusterqueues"
 pytestmark = pytest.mark.usefixtures("clean_cluster")
@@ -31,29 +30,6 @@ pytestmark = pytest.mark.usefixtures("clean_cluster")
 @pytest.fixture
 def namespace_b(cluster: Cluster, unique: str) -> Namespace:
     return make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}").namespaces.get()
-
-
-def end(grant: Grant, *, ago: timedelta = timedelta(0)) -> None:
-    start = grant.period.lower - timedelta(days=3)
-    Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(start, timezone.now() - ago))
-
-
-def kept(admin: Api, namespace: Namespace) -> str | None:
-    """What the namespace's own cohort keeps from being reclaimed; None without one."""
-    found = admin.find(COHORTS, namespace.name)
-    if found is None:
-        return None
-    [group] = found["spec"]["resourceGroups"]
-    return str(group["flavors"][0]["resources"][0]["nominalQuota"])
-
-
-def waits_for(admin: Api, namespace: Namespace, job: str) -> str:
-    """What Kueue says of a job that has no quota."""
-    for workload in admin.list(WORKLOADS, namespace=namespace.name):
-        if workload["metadata"]["ownerReferences"][0]["name"] == job:
-            conditions = workload.get("status", {}).get("conditions", [])
-            return " ".join(one["message"] for one in conditions if one["status"] == "False")
-    return ""
 
 
 @pytest.fixture

@@ -19,19 +19,10 @@ from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile
 from tests.support import golden_files
+from tests.support.cluster.namespace_objects import KINDS, objects_of, queue_of, stop_policy
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
-KINDS = {
-    "Namespace": "v1/namespaces",
-    "ResourceQuota": "v1/resourcequotas",
-    "LimitRange": "v1/limitranges",
-    "ServiceAccount": "v1/serviceaccounts",
-    "NetworkPolicy": "networking.k8s.io/v1/networkpolicies",
-    "RoleBinding": "rbac.authorization.k8s.io/v1/rolebindings",
-    "ClusterQueue": "kueue.x-k8s.io/v1beta2/clusterqueues",
-    "LocalQueue": "kueue.x-k8s.io/v1beta2/localqueues",
-}
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
 
@@ -50,17 +41,6 @@ def provision(pool: Pool, namespace_a: Namespace, kube_worker: Kube) -> Iterator
         return reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
 
     return look
-
-
-def objects_of(admin: Api, namespace: Namespace) -> list[dict[str, Any]]:
-    """Everything of this namespace with its row's owner label; other databases count their rows from 1 as well."""
-    found = [item | {"kind": kind} for kind, path in KINDS.items() for item in admin.list(path)]
-    return [
-        item
-        for item in found
-        if item["metadata"].get("labels", {}).get("gpu-portal/owner") == owner_label(namespace)
-        and item["metadata"].get("namespace", item["metadata"]["name"]) == namespace.name
-    ]
 
 
 def versions(admin: Api, namespace: Namespace) -> dict[str, str]:
@@ -267,14 +247,6 @@ def test_a_settled_namespace_costs_few_queries(
 
 def want(namespace: Namespace, wanted: Namespace.Wanted) -> None:
     Namespace.objects.filter(pk=namespace.pk).update(wanted=wanted)
-
-
-def queue_of(admin: Api, namespace: Namespace) -> dict[str, Any]:
-    return admin.get(KINDS["ClusterQueue"], namespace.name)
-
-
-def stop_policy(admin: Api, namespace: Namespace) -> str:
-    return str(queue_of(admin, namespace)["spec"]["stopPolicy"])
 
 
 def nominal(admin: Api, namespace: Namespace) -> dict[str, list[str]]:

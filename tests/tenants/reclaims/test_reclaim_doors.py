@@ -29,9 +29,9 @@ from tenants.requests.decisions import actions
 from tenants.requests.decisions.types import Decision
 from tenants.requests.reclaims import actions as reclaim_actions
 from tenants.requests.types import ReclaimLine, RequestedLine
+from tests.support.http.answers import DONE, Answer, raced
 from tests.support.http.visits import undone
 from tests.support.rows import make
-from tests.tenants.decisions.test_doors_agree import DONE, Answer, raced
 
 WHY = "The course needs them."
 DAYS = 9

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
-from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Scope, User
@@ -16,12 +13,8 @@ from catalog.models import GpuClass
 from tenants.core import queries as core_queries
 from tenants.grants import queries
 from tenants.models import QuotaRequest, Tenant
-from tests.support.http.callers import caller
+from tests.support.http.callers import caller, post
 from tests.support.rows import make, mirrored
-
-
-def post(client: Client, path: str, body: Any = None) -> HttpResponse:
-    return client.post(path, json.dumps(body or {}), content_type="application/json")
 
 
 def ends(days: int = 30) -> str:

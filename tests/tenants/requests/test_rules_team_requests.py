@@ -17,7 +17,7 @@ from tenants.onboarding.team_requests import actions as team_request_actions
 from tenants.onboarding.trials import actions as trial_actions
 from tenants.requests.decisions import actions
 from tenants.requests.decisions.types import Decision
-from tests.tenants.onboarding.test_team_requests import ask, page
+from tests.support.http.pages import ask, page
 
 
 def turn(name: str, *, is_on: bool) -> None:

@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from tests.workloads.cases.advice import A100, CASES, FULL, NOTHING, QUOTA, SLICE, Case
+from tests.workloads.cases.problem_status import told as told_of
 from tests.workloads.cases.problems import PROBLEMS
-from tests.workloads.situations.test_problems import told as told_of
 from workloads.advice.advice import Advice, advice
 from workloads.advice.facts import units_that_fit_now
 from workloads.forecast.availability import GOOD, AvailabilityFigures, availability_sentence

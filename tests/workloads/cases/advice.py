@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tests.workloads.cases.cluster_objects import ADMITTED, AGO, NEEDED, NOW, OVER, SUSPENDED, WISH, job, pending
+from tests.workloads.cases.problem_status import told
 from tests.workloads.cases.problems import PROBLEMS
-from tests.workloads.situations.test_problems import told
-from tests.workloads.status.test_phase import ADMITTED, AGO, NEEDED, NOW, OVER, SUSPENDED, WISH, job, pending
 from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun
 from workloads.core.observation import Observation
 from workloads.forecast.availability import AvailabilityFigures

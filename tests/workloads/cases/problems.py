@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from cluster.reads.observed import Container, Pod
-from tests.workloads.status.test_phase import (
+from tests.workloads.cases.cluster_objects import (
     ADMITTED,
     AGO,
     BOUND,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from accounts.core.actor import Actor
+from tests.support.cluster.worker import Worker
 from tests.workloads.cases.situations import Situation, as_written
-from tests.workloads.conftest import Worker
 from workloads.advice.queries import advice_by_workload
 from workloads.advice.shown import AdviceView, advice_view
 from workloads.core import queries, workload_sql

@@ -18,8 +18,8 @@ from portal.core.due import Deadline
 from portal.core.errors import Refused
 from tenants.models import Tenant
 from tenants.provisioning import reconcile as tenants
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_running, run_of, shown
+from tests.support.cluster.worker import Worker
+from tests.workloads.cases.run_state import is_running, run_of, shown
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload

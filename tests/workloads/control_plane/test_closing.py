@@ -14,9 +14,9 @@ from devcluster.client.kube import Api
 from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
+from tests.support.cluster.worker import Worker
 from tests.support.rows import make
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_running, run_of
+from tests.workloads.cases.run_state import is_running, run_of
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload

@@ -12,9 +12,9 @@ from cluster.client.kube import Kube
 from cluster.models import Cluster
 from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import is_ready, is_running, named, run_of, shown
+from tests.workloads.cases.run_state import is_ready, is_running, named, run_of, shown
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 

@@ -31,7 +31,7 @@ from cluster.manifests.run_spec import RunSpec
 from cluster.manifests.specs import NamespaceSpec, QuotaSpec
 from devcluster.client.kube import Api, ApiError, path_of
 from tenants.models import Tenant
-from tests.deploy.conftest import Impersonating, wait_for_default_account
+from tests.support.cluster.identities import Impersonating, wait_for_default_account
 from tests.support.waiting import wait_until
 from workloads.models import Workload
 

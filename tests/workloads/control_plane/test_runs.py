@@ -10,38 +10,14 @@ from accounts.core.actor import Actor
 from cluster.models import AppliedObject
 from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
-from tests.workloads.conftest import Worker
-from workloads.core import workload_sql
+from tests.support.cluster.worker import Worker
+from tests.workloads.cases.run_state import is_ready, is_running, named, run_of, shown
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
-from workloads.models import Run, Workload
-from workloads.status import queries, workload_row
+from workloads.models import Workload
 from workloads.status.types import Phase
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("provisioned", "watcher")]
-
-
-def shown(name: str) -> workload_row.WorkloadRow:
-    return queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name=name)))[0]
-
-
-def run_of(name: str) -> Run:
-    return Run.objects.filter(workload__name=name).latest("number")
-
-
-def is_running(name: str) -> bool:
-    """By its pod, by its place in the queue and in the Run: the watcher hears of each by a watch of its own."""
-    run = run_of(name)
-    return bool(run.admitted_at and run.started_at) and shown(name).status.phase is Phase.RUNNING
-
-
-def is_ready(name: str) -> bool:
-    run = run_of(name)
-    return bool(run.admitted_at and run.ready_at) and shown(name).status.phase is Phase.READY
-
-
-def named(admin: Api, resource: str, namespace: str) -> list[str]:
-    return sorted(item["metadata"]["name"] for item in admin.list(resource, namespace=namespace))
 
 
 def test_a_job_runs_is_stopped_and_leaves_nothing_behind(

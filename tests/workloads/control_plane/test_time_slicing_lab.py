@@ -15,10 +15,10 @@ from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import is_running, shown
+from tests.workloads.cases.run_state import is_running, shown
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run

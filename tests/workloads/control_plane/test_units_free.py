@@ -15,8 +15,8 @@ from devcluster.kubelet.scripted import ScriptedKubelet, runs
 from tenants.models import Namespace
 from tests.load.churn import pod_ends
 from tests.load.churn.audit import Accounts
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_running, run_of
+from tests.support.cluster.worker import Worker
+from tests.workloads.cases.run_state import is_running, run_of
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 

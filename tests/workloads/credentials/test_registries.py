@@ -24,7 +24,7 @@ from portal.core.errors import Refused
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import ImagePrefix, Membership, Namespace, Tenant
 from tests.support.http.callers import bearer
-from tests.workloads.credentials.test_secrets import everything_in_the_database
+from tests.workloads.credentials.database import everything_in_the_database
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.registries import policy as registry_policy
 from workloads.credentials.registries.actions import RegistryLogin

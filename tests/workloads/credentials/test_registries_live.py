@@ -16,10 +16,10 @@ from devcluster.client.kube import Api
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
 from tenants.models import Namespace
+from tests.support.cluster.worker import Worker
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import shown
-from tests.workloads.situations.test_problems_live import on_nodes
+from tests.workloads.cases.live import on_nodes
+from tests.workloads.cases.run_state import shown
 from workloads.credentials.registries import actions as registry_actions
 from workloads.credentials.registries.actions import RegistryLogin
 from workloads.launch import actions

@@ -21,7 +21,7 @@ from portal.core import due
 from portal.core.due import TryLater, owner_label
 from tenants.models import Namespace, Tenant
 from tests.support.rows import running
-from tests.workloads.status.test_status_everywhere import container
+from tests.support.rows.running import container
 from workloads.credentials import sealing
 from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import Run, Workload

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core import mail
-from django.db import connection
 from django.test import Client
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
@@ -26,6 +25,7 @@ from cluster.models import Cluster
 from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
 from tests.support.rows import make
+from tests.workloads.credentials.database import everything_in_the_database
 from workloads.credentials import sealing
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.credentials.secrets import policy as secret_policy
@@ -379,18 +379,6 @@ def test_the_value_is_nowhere_but_sealed(
     assert CANARY not in json.dumps([one.body for one in mail.outbox])
     said = capfd.readouterr()
     assert CANARY not in said.out + said.err
-
-
-def everything_in_the_database() -> str:
-    """Every row of every table as text, as this transaction sees it."""
-    with connection.cursor() as cursor:
-        tables = connection.introspection.table_names(cursor)
-        assert TeamSecret._meta.db_table in tables
-        found = []
-        for table in tables:
-            cursor.execute(f"SELECT coalesce(string_agg(one::text, chr(10)), '') FROM \"{table}\" one")
-            found.append(cursor.fetchone()[0])
-    return "\n".join(found)
 
 
 @needs_rows

@@ -11,9 +11,9 @@ import pytest
 from accounts.core.actor import Actor
 from devcluster.client.kube import Api
 from tenants.models import Namespace
+from tests.support.cluster.worker import Worker
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_ready
+from tests.workloads.cases.run_state import is_ready
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.launch import actions
 from workloads.launch.options import Options

@@ -19,7 +19,7 @@ from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorWorkload
 from tenants.models import Grant, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
-from tests.workloads.advice.test_advice_facts import NEEDED, mirror_wait
+from tests.support.rows.waiting_runs import NEEDED, mirror_wait
 from workloads.core import workload_sql
 from workloads.forecast import prediction_log
 from workloads.forecast.queries import EstimateAccuracy, estimate_accuracy

@@ -10,11 +10,9 @@ from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from tenants.members import actions as member_actions
 from tenants.models import Tenant
-from tests.support.processes.streaming import Doors
+from tests.support.cluster.worker import Worker
+from tests.support.processes.streaming import BUSY_S, PROMISED_S, Doors, Stream, session_of
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
-from tests.workloads.streaming.test_streaming import Stream, session_of
-from tests.workloads.streaming.test_streaming_closed import BUSY_S, PROMISED_S
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run

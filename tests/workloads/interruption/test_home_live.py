@@ -19,10 +19,10 @@ from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests.support.cluster import queued
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.situations.test_problems_shared_live import is_open, play
+from tests.workloads.cases.live import is_open, play
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec

@@ -24,10 +24,10 @@ from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Membership, Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.situations.test_problems_shared_live import is_open, of_team, play
+from tests.workloads.cases.live import is_open, of_team, play
 from workloads.forecast import prediction_log
 from workloads.launch import actions
 from workloads.launch.options import Options

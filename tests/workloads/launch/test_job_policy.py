@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.workloads.launch.test_policy import A100, ALICE, TEAM
+from tests.workloads.launch.facts import A100, ALICE, TEAM
 from workloads.core.policy import ClassFacts
 from workloads.launch import policy
 from workloads.launch.options import Options

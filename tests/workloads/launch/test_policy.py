@@ -8,17 +8,15 @@ import pytest
 
 from accounts.core.actor import Actor
 from accounts.models import Role, Scope, User
+from tests.workloads.launch.facts import A100, ALICE, TEAM
 from workloads.core import policy as core_policy
 from workloads.core.policy import ClassFacts, RunFacts, TeamFacts
 from workloads.gateway import policy as gateway_policy
 from workloads.launch import policy
 from workloads.launch.types import LaunchSpec
 
-ALICE = Actor(user=User(pk=1, name="Alice", roles=[]), via="page")
 OLGA = Actor(user=User(pk=9, name="Olga", roles=[Role.OPERATOR]), via="page")
 READER = replace(ALICE, scopes=frozenset({Scope.READ}))
-TEAM = TeamFacts(team="Team A", role="member", namespace_wanted="active", workloads=0)
-A100 = ClassFacts("a100", "A100", "active", granted=4, borrowing_limit=0, units_per_workload=8, node_units=4)
 WANTED = LaunchSpec(name="one", kind="notebook", gpu_class="a100", units=1, image="minimal")
 RUNS = RunFacts(is_over=False, is_stopping=False, is_ready=True, is_deleting=False, created_by=1)
 

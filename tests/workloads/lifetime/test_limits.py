@@ -25,10 +25,10 @@ from devcluster.client.kube import Api
 from devcluster.demo.notebook_client import request_of
 from portal.core.due import DONE, Deadline
 from tenants.models import Namespace, Tenant
-from tests.devcluster.notebooks.test_notebooks import processes_of
+from tests.support.cluster.worker import Worker
+from tests.support.processes.process_tree import processes_of
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_ready, named, run_of
+from tests.workloads.cases.run_state import is_ready, named, run_of
 from workloads.credentials.notebook_token import notebook_token
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec

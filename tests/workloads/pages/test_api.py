@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from django.test import Client
 from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
-from tests.support.http.callers import bearer
+from tests.support.http.callers import WorkloadsCaller
 from tests.support.rows import make, running
 from workloads.core import policy
 from workloads.models import Run, Workload
@@ -19,22 +18,10 @@ from workloads.models import Run, Workload
 pytestmark = pytest.mark.django_db
 
 
-class Caller:
-    """A client with a token."""
-
-    def __init__(self, user: User, scopes: list[str]) -> None:
-        self.headers = bearer(user, *scopes)
-
-    def __call__(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        text = json.dumps(body) if body is not None else ""
-        address = f"/api/v1/workloads{path}"
-        return Client().generic(method, address, text, content_type="application/json", headers=self.headers)
-
-
 @pytest.fixture
-def bob_calls(team_a: Tenant, a100: GpuClass, bob: User, images: list[Image]) -> Caller:
+def bob_calls(team_a: Tenant, a100: GpuClass, bob: User, images: list[Image]) -> WorkloadsCaller:
     make.grant(team_a, a100, units=2)
-    return Caller(bob, ["read", "launch"])
+    return WorkloadsCaller(bob, ["read", "launch"])
 
 
 @pytest.fixture
@@ -42,7 +29,7 @@ def body(a100: GpuClass) -> dict[str, Any]:
     return {"kind": "job", "gpu_class": a100.slug, "units": 1, "image": "python", "command": ["python", "train.py"]}
 
 
-def test_declare_start_stop_and_delete(bob_calls: Caller, body: dict[str, Any]) -> None:
+def test_declare_start_stop_and_delete(bob_calls: WorkloadsCaller, body: dict[str, Any]) -> None:
     declared = bob_calls("PUT", "/train", body)
     assert declared.status_code == 201
     assert declared.json()["run"] is None
@@ -66,7 +53,7 @@ def test_declare_start_stop_and_delete(bob_calls: Caller, body: dict[str, Any]) 
 
 
 def test_a_full_team_keeps_what_it_has_and_adds_nothing(
-    bob_calls: Caller, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    bob_calls: WorkloadsCaller, body: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "WORKLOADS_LIMIT", 1)
     assert bob_calls("PUT", "/train", body).status_code == 201
@@ -78,7 +65,7 @@ def test_a_full_team_keeps_what_it_has_and_adds_nothing(
     assert Workload.objects.count() == 1
 
 
-def test_launch_in_one_call(bob_calls: Caller, body: dict[str, Any]) -> None:
+def test_launch_in_one_call(bob_calls: WorkloadsCaller, body: dict[str, Any]) -> None:
     launched = bob_calls("POST", "", {**body, "name": "train"})
     assert (launched.status_code, launched.json()["run"]["number"]) == (201, 1)
     assert launched.json()["url"].endswith("/teams/team-a/workloads/train")
@@ -86,7 +73,7 @@ def test_launch_in_one_call(bob_calls: Caller, body: dict[str, Any]) -> None:
     assert (again.status_code, again.json()["code"], again.json()["field"]) == (409, "name_taken", "name")
 
 
-def test_a_changed_declaration_is_for_the_next_run(bob_calls: Caller, body: dict[str, Any]) -> None:
+def test_a_changed_declaration_is_for_the_next_run(bob_calls: WorkloadsCaller, body: dict[str, Any]) -> None:
     bob_calls("POST", "", {**body, "name": "train"})
     changed = bob_calls("PUT", "/train", {**body, "units": 2})
     assert (changed.status_code, changed.json()["units"]) == (200, 2)
@@ -108,25 +95,27 @@ def test_a_changed_declaration_is_for_the_next_run(bob_calls: Caller, body: dict
     ],
 )
 def test_what_can_never_start_is_refused_with_its_field(
-    bob_calls: Caller, body: dict[str, Any], change: dict[str, Any], code: str, field: str
+    bob_calls: WorkloadsCaller, body: dict[str, Any], change: dict[str, Any], code: str, field: str
 ) -> None:
     refused = bob_calls("PUT", "/train", {**body, **change})
     assert (refused.status_code, refused.json()["code"], refused.json()["field"]) == (422, code, field)
     assert not Workload.objects.exists()
 
 
-def test_a_token_does_what_its_scopes_say(team_a: Tenant, bob: User, bob_calls: Caller, body: dict[str, Any]) -> None:
+def test_a_token_does_what_its_scopes_say(
+    team_a: Tenant, bob: User, bob_calls: WorkloadsCaller, body: dict[str, Any]
+) -> None:
     bob_calls("POST", "", {**body, "name": "train"})
-    reads = Caller(bob, ["read"])
+    reads = WorkloadsCaller(bob, ["read"])
     assert reads("GET", "/train").status_code == 200
     for method, path in (("PUT", "/train"), ("DELETE", "/train"), ("POST", "/train/stop"), ("POST", "/train/runs")):
         refused = reads(method, path, body)
         assert (refused.status_code, refused.json()["code"]) == (403, "missing_scope")
 
 
-def test_a_stranger_meets_nothing(bob_calls: Caller, body: dict[str, Any], charlie: User) -> None:
+def test_a_stranger_meets_nothing(bob_calls: WorkloadsCaller, body: dict[str, Any], charlie: User) -> None:
     bob_calls("POST", "", {**body, "name": "train"})
-    stranger = Caller(charlie, ["read", "launch"])
+    stranger = WorkloadsCaller(charlie, ["read", "launch"])
     for method, path in (
         ("GET", "/train?tenant=team-a"),
         ("PUT", "/train?tenant=team-a"),
@@ -140,7 +129,7 @@ def test_a_stranger_meets_nothing(bob_calls: Caller, body: dict[str, Any], charl
 
 
 def test_who_is_in_several_teams_says_which(
-    bob_calls: Caller, bob: User, namespace_a: Namespace, body: dict[str, Any]
+    bob_calls: WorkloadsCaller, bob: User, namespace_a: Namespace, body: dict[str, Any]
 ) -> None:
     other = make.tenant(namespace_a.cluster, slug="team-b", namespace=f"{namespace_a.name}-b")
     make.member(other, bob)
@@ -150,7 +139,7 @@ def test_who_is_in_several_teams_says_which(
     assert bob_calls("PUT", "/train?tenant=team-a", body).status_code == 201
 
 
-def test_waiting_is_left_to_doors(bob_calls: Caller, body: dict[str, Any]) -> None:
+def test_waiting_is_left_to_doors(bob_calls: WorkloadsCaller, body: dict[str, Any]) -> None:
     bob_calls("POST", "", {**body, "name": "train"})
     answer = bob_calls("GET", "/train?wait=60&until=finished")
     assert (answer.status_code, answer.headers["Retry-After"]) == (200, "5")
@@ -158,7 +147,7 @@ def test_waiting_is_left_to_doors(bob_calls: Caller, body: dict[str, Any]) -> No
     assert bob_calls("GET", "/train?until=never").json()["code"] == "bad_until"
 
 
-def test_lists_come_in_pages(bob_calls: Caller, namespace_a: Namespace, a100: GpuClass, bob: User) -> None:
+def test_lists_come_in_pages(bob_calls: WorkloadsCaller, namespace_a: Namespace, a100: GpuClass, bob: User) -> None:
     for number in range(5):
         running.workload(namespace_a, a100, name=f"w{number}", by=bob)
     first = bob_calls("GET", "?limit=3").json()

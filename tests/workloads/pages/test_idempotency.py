@@ -19,7 +19,7 @@ from catalog.models import GpuClass, Image
 from tenants.models import Membership, QuotaRequest, Tenant
 from tests.support.http.callers import bearer
 from tests.support.rows import make
-from tests.tenants.decisions.test_actions_decide import at_once
+from tests.support.threads import at_once
 from workloads.models import Run, Workload
 
 pytestmark = pytest.mark.django_db

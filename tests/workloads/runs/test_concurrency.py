@@ -16,11 +16,11 @@ from accounts.models import Event, User
 from catalog.models import GpuClass, Image
 from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
+from tests.support.cluster.worker import Worker
+from tests.support.http.callers import WorkloadsCaller
 from tests.support.rows import make, running
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_running, run_of
-from tests.workloads.pages.test_api import Caller
+from tests.workloads.cases.run_state import is_running, run_of
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
@@ -291,12 +291,12 @@ def test_one_push_after_another_in_the_cluster(
 
 
 @pytest.fixture
-def call(declared: Make, alice: User) -> Caller:
+def call(declared: Make, alice: User) -> WorkloadsCaller:
     declared("train")
-    return Caller(alice, ["read", "launch"])
+    return WorkloadsCaller(alice, ["read", "launch"])
 
 
-def test_the_call_says_the_number_that_the_run_has_or_will_have(call: Caller) -> None:
+def test_the_call_says_the_number_that_the_run_has_or_will_have(call: WorkloadsCaller) -> None:
     body = {"group": "main", "cancel_running": True}
     first = call("POST", "/train/runs", body)
     assert (first.status_code, first.json()["run"]["group"]) == (201, "main")
@@ -321,21 +321,21 @@ def test_the_call_says_the_number_that_the_run_has_or_will_have(call: Caller) ->
         ({"group": "main", "cancel": True}, "unknown_field", "cancel"),
     ],
 )
-def test_what_cannot_be_said_starts_nothing(call: Caller, body: dict[str, Any], code: str, field: str) -> None:
+def test_what_cannot_be_said_starts_nothing(call: WorkloadsCaller, body: dict[str, Any], code: str, field: str) -> None:
     refused = call("POST", "/train/runs", body)
     assert (refused.status_code, refused.json()["code"], refused.json()["field"]) == (422, code, field)
     assert not Run.objects.exists()
 
 
-def test_a_group_of_a_hundred_characters_is_possible(call: Caller) -> None:
+def test_a_group_of_a_hundred_characters_is_possible(call: WorkloadsCaller) -> None:
     assert call("POST", "/train/runs", {"group": "x" * 100}).status_code == 201
     assert run_of("train").group == "x" * 100
 
 
-def test_a_stranger_pushes_nothing(call: Caller, pushed: Make, charlie: User, namespace_a: Namespace) -> None:
+def test_a_stranger_pushes_nothing(call: WorkloadsCaller, pushed: Make, charlie: User, namespace_a: Namespace) -> None:
     pushed("old")
     make.member(make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c"), charlie)
-    stranger = Caller(charlie, ["read", "launch"])
+    stranger = WorkloadsCaller(charlie, ["read", "launch"])
     for path in ("/train/runs?tenant=team-a", "/train/runs"):
         for body in ({"group": "main", "cancel_running": True}, {"group": "", "nonsense": 1}):
             refused = stranger("POST", path, body)

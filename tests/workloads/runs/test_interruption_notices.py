@@ -14,26 +14,23 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Delivery, Event, User
-from catalog.classes.queries import flavor_name
 from catalog.models import GpuClass
 from cluster.client.kube import Kube
-from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorPod, MirrorWorkload
+from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorWorkload
 from portal.core.due import Deadline
 from tenants.models import Membership, Namespace, Tenant
 from tests.support.rows import make, mirrored, running
-from tests.workloads.advice.test_advice_facts import NEEDED, mirror_wait
-from workloads.core import queries, workload_sql
-from workloads.core.observation import Observation
+from tests.support.rows.interruptions import TAKEN, asked, condition, follow, holds, out, queue_says, seen
+from tests.support.rows.waiting_runs import NEEDED, mirror_wait
+from workloads.core import workload_sql
 from workloads.models import Run, Workload
 from workloads.runs import interruption_notices, requeue
 from workloads.runs.reconcile import reconcile
 from workloads.status import outcome
 from workloads.status import queries as status_queries
-from workloads.status.observations.queries import observe
 from workloads.status.workload_row import WorkloadRow
 
 pytestmark = pytest.mark.django_db
-TAKEN = "Preempted to accommodate a workload (UID: 5, JobUID: 6) due to reclamation within the cohort"
 MORE_URGENT = "Preempted to accommodate a workload (UID: 5, JobUID: 6) due to prioritization in the ClusterQueue"
 
 
@@ -47,54 +44,11 @@ def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
     return team_a
 
 
-def condition(type: str, status: str, *, reason: str = "", message: str = "", at: datetime | None = None) -> Any:
-    since = (at or timezone.now() - timedelta(seconds=5)).isoformat()
-    return {"type": type, "status": status, "reason": reason, "message": message, "since": since}
-
-
-def asked(namespace: Namespace, one: GpuClass, by: User, name: str = "train", **fields: Any) -> Run:
-    """A job that had its units."""
-    found = running.workload(namespace, one, name=name, by=by, **{"kind": "job", **fields})
-    mirror_wait(found, NEEDED)
-    found.runs.update(admitted_at=timezone.now() - timedelta(minutes=9), started_at=timezone.now())
-    return found.runs.get()
-
-
-def queue_says(run: Run, *conditions: Any, preemptions: int = 1, priority_class: str = "") -> None:
-    queued = MirrorWorkload.objects.get(job_uid=f"job-{run.workload_id}")
-    more = {"preemptions": preemptions, "priority_class": priority_class}
-    queued.record = {**queued.record, **more, "conditions": list(conditions)}
-    queued.save()
-
-
-def out(run: Run, *, text: str = TAKEN, reason: str = "InCohortReclamation", waits: str = NEEDED, **more: Any) -> None:
-    """Preempted some seconds ago, and in the queue again."""
-    at = more.pop("at", None)
-    MirrorPod.objects.all().delete()
-    queue_says(
-        run,
-        condition("QuotaReserved", "False", reason="Pending", message=waits),
-        condition("Evicted", "True", reason="Preempted", message=text, at=at),
-        condition("Preempted", "True", reason=reason, message=text, at=at),
-        **more,
-    )
-
-
 def back(run: Run, **more: Any) -> None:
     """Admitted again: what was said of its preemption is of the past."""
     past = {"reason": "QuotaReserved", "message": f"Previously: {TAKEN}"}
     true = [condition(name, "True") for name in ("QuotaReserved", "Admitted")]
     queue_says(run, *true, condition("Evicted", "False", **past), condition("Preempted", "False", **past), **more)
-
-
-def seen(run: Run) -> Observation:
-    workload = run.workload
-    return observe(workload.namespace, {workload.pk: queries.job_name(workload, run)})[workload.pk]
-
-
-def follow(run: Run) -> bool:
-    """As a worker does that has just read the row."""
-    return interruption_notices.record_preemptions(Run.objects.get(pk=run.pk), seen(run))
 
 
 def shown(run: Run) -> WorkloadRow:
@@ -329,16 +283,6 @@ def test_the_pod_of_before_is_no_sign_of_work(
 def text_of(client: Client, path: str, data: dict[str, str] | None = None) -> str:
     page: Any = client.post(path, data) if data else client.get(path)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page.content.decode())))
-
-
-def holds(run: Run, one: GpuClass, units: int) -> None:
-    queue_says(
-        run, condition("QuotaReserved", "True"), condition("Admitted", "True"), preemptions=0, priority_class="batch"
-    )
-    queued = MirrorWorkload.objects.get(job_uid=f"job-{run.workload_id}")
-    usage = {"flavors": {one.resource: flavor_name(one)}, "usage": {one.resource: units}}
-    queued.record = {**queued.record, **usage}
-    queued.save()
 
 
 def test_what_others_of_the_team_hold_decides_who_borrows(

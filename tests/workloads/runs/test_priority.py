@@ -18,8 +18,8 @@ from devcluster.client.kube import Api
 from portal.core.due import TryLater
 from portal.core.errors import Refused
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker
 from tests.support.rows import make, running
-from tests.workloads.conftest import Worker
 from workloads.core.observation import Observation
 from workloads.core.unit_sql import by_priority, priority_of, rank
 from workloads.launch import actions

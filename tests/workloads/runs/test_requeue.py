@@ -14,10 +14,10 @@ from accounts.models import Event, User
 from catalog.models import GpuClass
 from devcluster.client.kube import Api
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker
 from tests.support.rows import running
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_ready, named, run_of, shown
+from tests.workloads.cases.run_state import is_ready, named, run_of, shown
 from workloads.forecast.queries import run_units
 from workloads.launch import actions
 from workloads.launch.options import Options

@@ -16,9 +16,9 @@ from cluster.models import MirrorPod
 from devcluster.client.kube import Api
 from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
+from tests.support.cluster.worker import Worker
 from tests.support.rows import running
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_running, named, run_of, shown
+from tests.workloads.cases.run_state import is_running, named, run_of, shown
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Volume, Workload

@@ -12,8 +12,8 @@ from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
+from tests.support.http.callers import WorkloadsCaller
 from tests.support.rows import make, running
-from tests.workloads.pages.test_api import Caller
 from workloads.launch import actions
 from workloads.models import Run, Workload
 from workloads.runs import restart
@@ -30,9 +30,9 @@ def body(a100: GpuClass) -> dict[str, Any]:
 
 
 @pytest.fixture
-def bob_calls(granted: Tenant, bob: User, images: list[Image], body: dict[str, Any]) -> Caller:
+def bob_calls(granted: Tenant, bob: User, images: list[Image], body: dict[str, Any]) -> WorkloadsCaller:
     """Bob's script, which has declared the job `train`."""
-    calls = Caller(bob, ["read", "launch"])
+    calls = WorkloadsCaller(bob, ["read", "launch"])
     assert calls("PUT", "/train", body).status_code == 201
     return calls
 
@@ -45,7 +45,7 @@ def end(number: int, **how: Any) -> None:
 # ---- a run by its number -----------------------------------------------------------------------------------------
 
 
-def test_the_answer_to_a_start_says_where_its_run_is(bob_calls: Caller) -> None:
+def test_the_answer_to_a_start_says_where_its_run_is(bob_calls: WorkloadsCaller) -> None:
     started = bob_calls("POST", "/train/runs")
     assert started.headers["Location"] == "http://testserver/api/v1/workloads/train/runs/1?tenant=team-a"
     run = Client().get(started.headers["Location"], headers=bob_calls.headers).json()
@@ -55,7 +55,7 @@ def test_the_answer_to_a_start_says_where_its_run_is(bob_calls: Caller) -> None:
     assert run.items() >= started.json()["run"].items()
 
 
-def test_an_earlier_run_keeps_its_own_end(bob_calls: Caller) -> None:
+def test_an_earlier_run_keeps_its_own_end(bob_calls: WorkloadsCaller) -> None:
     bob_calls("POST", "/train/runs")
     end(1)
     bob_calls("POST", "/train/runs")
@@ -74,13 +74,13 @@ def test_an_earlier_run_keeps_its_own_end(bob_calls: Caller) -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "2", "2147483648", "99999999999999999999"])
-def test_a_number_without_a_run_is_not_there(bob_calls: Caller, number: str) -> None:
+def test_a_number_without_a_run_is_not_there(bob_calls: WorkloadsCaller, number: str) -> None:
     bob_calls("POST", "/train/runs")
     answer = bob_calls("GET", f"/train/runs/{number}")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_runs_come_in_pages_newest_first(bob_calls: Caller, django_assert_num_queries: Any) -> None:
+def test_runs_come_in_pages_newest_first(bob_calls: WorkloadsCaller, django_assert_num_queries: Any) -> None:
     for number in range(1, 6):
         bob_calls("POST", "/train/runs")
         end(number)
@@ -92,7 +92,7 @@ def test_runs_come_in_pages_newest_first(bob_calls: Caller, django_assert_num_qu
         bob_calls("GET", "/train/runs")
 
 
-def test_what_is_interrupted_names_the_run_in_its_place(bob_calls: Caller) -> None:
+def test_what_is_interrupted_names_the_run_in_its_place(bob_calls: WorkloadsCaller) -> None:
     bob_calls("POST", "/train/runs")
     back = {"outcome": "stopped", "reason": outcome.TAKEN_BACK}
     end(1, **back, message=f"{outcome.UNITS_TAKEN_BACK} {outcome.RESTARTS_NOTE}")
@@ -104,7 +104,7 @@ def test_what_is_interrupted_names_the_run_in_its_place(bob_calls: Caller) -> No
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
 
 
-def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: Caller, bob: User) -> None:
+def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: WorkloadsCaller, bob: User) -> None:
     bob_calls("POST", "/train/runs")
     assert bob_calls("GET", "/train/runs/2").status_code == 404
     restart.restart("team-a", "train", by=Actor(bob, via="page"))
@@ -119,7 +119,9 @@ def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: Caller, bob: 
 # ---- waiting -----------------------------------------------------------------------------------------------------
 
 
-def test_the_end_of_a_run_is_not_that_of_the_next(bob_calls: Caller, namespace_a: Namespace, bob: User) -> None:
+def test_the_end_of_a_run_is_not_that_of_the_next(
+    bob_calls: WorkloadsCaller, namespace_a: Namespace, bob: User
+) -> None:
     def reached(until: str, number: int | None = None) -> bool:
         return wait_conditions.has_reached(namespace_a.name, "train", until, number)
 
@@ -143,7 +145,7 @@ def test_the_end_of_a_run_is_not_that_of_the_next(bob_calls: Caller, namespace_a
 
 
 def test_nobody_waits_for_what_follows_something_that_is_deleted(
-    bob_calls: Caller, namespace_a: Namespace, bob: User
+    bob_calls: WorkloadsCaller, namespace_a: Namespace, bob: User
 ) -> None:
     bob_calls("POST", "/train/runs")
     restart.restart("team-a", "train", by=Actor(bob, via="page"))
@@ -152,7 +154,7 @@ def test_nobody_waits_for_what_follows_something_that_is_deleted(
     assert wait_conditions.has_reached(namespace_a.name, "train", "finished", 2)
 
 
-def test_web_says_when_to_come_back(bob_calls: Caller) -> None:
+def test_web_says_when_to_come_back(bob_calls: WorkloadsCaller) -> None:
     bob_calls("POST", "/train/runs")
     answer = bob_calls("GET", "/train/runs/1?wait=60&until=finished")
     assert (answer.status_code, answer.headers["Retry-After"]) == (200, "5")
@@ -163,28 +165,30 @@ def test_web_says_when_to_come_back(bob_calls: Caller) -> None:
 # ---- what is sent along --------------------------------------------------------------------------------------------
 
 
-def start(calls: Caller, text: str, content_type: str, tenant: str = "team-a") -> Any:
+def start(calls: WorkloadsCaller, text: str, content_type: str, tenant: str = "team-a") -> Any:
     path = f"/api/v1/workloads/train/runs?tenant={tenant}"
     return Client().generic("POST", path, text, content_type=content_type, headers=calls.headers)
 
 
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", "application/json", ""])
-def test_an_empty_body_is_none_whatever_it_is_called(bob_calls: Caller, content_type: str) -> None:
+def test_an_empty_body_is_none_whatever_it_is_called(bob_calls: WorkloadsCaller, content_type: str) -> None:
     assert start(bob_calls, "", content_type).status_code == 201
 
 
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""])
-def test_a_body_that_is_not_json_is_refused(bob_calls: Caller, content_type: str, charlie: User) -> None:
+def test_a_body_that_is_not_json_is_refused(bob_calls: WorkloadsCaller, content_type: str, charlie: User) -> None:
     refused = start(bob_calls, '{"accept_terms": 1}', content_type)
     assert (refused.status_code, refused.json()["code"]) == (415, "unsupported_media_type")
-    assert start(Caller(charlie, ["launch"]), "x", content_type).status_code == 404
+    assert start(WorkloadsCaller(charlie, ["launch"]), "x", content_type).status_code == 404
     assert not Run.objects.exists()
 
 
 # ---- needs_run ---------------------------------------------------------------------------------------------------
 
 
-def test_a_declared_job_says_whether_it_needs_a_run(bob_calls: Caller, body: dict[str, Any], bob: User) -> None:
+def test_a_declared_job_says_whether_it_needs_a_run(
+    bob_calls: WorkloadsCaller, body: dict[str, Any], bob: User
+) -> None:
     def needs_run() -> bool:
         put, got = bob_calls("PUT", "/train", body), bob_calls("GET", "/train")
         assert (put.status_code, put.json()["needs_run"]) == (200, got.json()["needs_run"])
@@ -202,7 +206,7 @@ def test_a_declared_job_says_whether_it_needs_a_run(bob_calls: Caller, body: dic
     assert bob_calls("DELETE", "/train").json()["needs_run"] is False
 
 
-def test_a_notebook_needs_none(bob_calls: Caller, body: dict[str, Any]) -> None:
+def test_a_notebook_needs_none(bob_calls: WorkloadsCaller, body: dict[str, Any]) -> None:
     notebook = {**body, "kind": "notebook", "image": "minimal", "command": []}
     assert bob_calls("PUT", "/study", notebook).json()["needs_run"] is False
 
@@ -211,7 +215,7 @@ def test_a_notebook_needs_none(bob_calls: Caller, body: dict[str, Any]) -> None:
 
 
 def test_deleting_is_accepted_and_goes_on_afterwards(
-    bob_calls: Caller, namespace_a: Namespace, a100: GpuClass, bob: User
+    bob_calls: WorkloadsCaller, namespace_a: Namespace, a100: GpuClass, bob: User
 ) -> None:
     never_started = bob_calls("DELETE", "/train")
     assert never_started.status_code == 202
@@ -227,7 +231,7 @@ def test_deleting_is_accepted_and_goes_on_afterwards(
 
 
 def test_a_worker_that_is_quicker_than_the_answer_changes_nothing_in_it(
-    bob_calls: Caller, monkeypatch: pytest.MonkeyPatch
+    bob_calls: WorkloadsCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete = actions.delete
 
@@ -243,13 +247,13 @@ def test_a_worker_that_is_quicker_than_the_answer_changes_nothing_in_it(
 # ---- others --------------------------------------------------------------------------------------------------------
 
 
-def test_runs_are_their_teams(bob_calls: Caller, charlie: User, namespace_a: Namespace) -> None:
+def test_runs_are_their_teams(bob_calls: WorkloadsCaller, charlie: User, namespace_a: Namespace) -> None:
     bob_calls("POST", "/train/runs")
     make.member(make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c"), charlie)
-    stranger = Caller(charlie, ["read", "launch"])
+    stranger = WorkloadsCaller(charlie, ["read", "launch"])
     for path in ("/train/runs", "/train/runs/1", "/train/runs/1?wait=60&until=bad"):
         separator = "&" if "?" in path else "?"
         assert stranger("GET", f"{path}{separator}tenant=team-a").status_code == 404
         assert stranger("GET", path).status_code == 404
-    reads = Caller(charlie, ["launch"])
+    reads = WorkloadsCaller(charlie, ["launch"])
     assert reads("GET", "/train/runs").json()["code"] == "missing_scope"

@@ -14,15 +14,16 @@ from accounts.core.actor import Actor
 from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from tenants.models import Grant, Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
+from tests.workloads.cases.live import is_open, told
+from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.steps_followed import by_hand, follow, help_of
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import shown
-from tests.workloads.situations.test_problems_live import cpu, told
-from tests.workloads.situations.test_problems_shared_live import is_open, own
+from tests.workloads.situations.test_problems_live import cpu
+from tests.workloads.situations.test_problems_shared_live import own
 from workloads.advice.shown import AdviceView
 from workloads.launch import actions
 from workloads.launch.options import Options

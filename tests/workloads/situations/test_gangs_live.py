@@ -20,12 +20,12 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.workloads.cases.run_state import named, run_of, shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.steps_followed import by_hand, follow, help_of
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import named, run_of, shown
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec

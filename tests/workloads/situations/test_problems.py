@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
-from tests.workloads.cases.problems import NOW, PROBLEMS, WISH, Problem
+from tests.workloads.cases.problem_status import told, wish_of
+from tests.workloads.cases.problems import PROBLEMS, Problem
 from workloads.status import progress
-from workloads.status.desired_run import DesiredRun
 from workloads.status.explain.types import FACTS
-from workloads.status.phase import status_of
-from workloads.status.types import Status
 
 BY_NAME = {problem.name: problem for problem in PROBLEMS}
-
-
-def wish_of(problem: Problem) -> DesiredRun:
-    return replace(WISH, has_volume=problem.has_volume, sealed=problem.sealed)
-
-
-def told(problem: Problem) -> Status:
-    return status_of(wish_of(problem), problem.seen, now=NOW)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)

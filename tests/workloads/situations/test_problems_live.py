@@ -21,14 +21,15 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.workloads.cases.live import MISSING, PODS, RUNNING, UNPROVIDED, never_provided, on_nodes, only, told
+from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.cases.steps_followed import by_hand, follow, help_of
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import shown
 from workloads.core import workload_sql
 from workloads.launch import actions
 from workloads.launch.options import Options
@@ -42,8 +43,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 __all__ = ["by_hand"]
 
 Play = Callable[[ScriptedKubelet, Json], object]
-# By workload: phase and reason.
-Told = dict[str, tuple[str, str]]
 
 
 @pytest.fixture
@@ -79,11 +78,6 @@ def wanted(cpu: GpuClass, job: LaunchSpec) -> LaunchSpec:
     return replace(job, gpu_class=cpu.slug)
 
 
-def told() -> Told:
-    rows = queries.workload_rows(workload_sql.with_related(Workload.objects.all()))
-    return {row.workload.name: (str(row.status.phase), row.status.reason) for row in rows}
-
-
 # ---- what scheduler and kubelet say ----------------------------------------------------------------------------------
 
 
@@ -112,9 +106,7 @@ NO_FILE = 'unable to start container process: exec: "trian.py": executable file 
 FULL = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"
 COURSE = "https://git.example.org/course.git"
 NO_COURSE = f"fatal: repository '{COURSE}/' not found"
-MISSING = 'failed to resolve reference "docker.io/library/python:3": docker.io/library/python:3: not found'
 
-UNPROVIDED = "unprovided"
 # Its Job makes another pod at once; the step of the node says why the one before ended.
 AGAIN = ("preparing", "preparing")
 STAGED: dict[str, Staged] = {
@@ -199,22 +191,6 @@ def test_what_scheduler_and_kubelets_say(
     assert (MISSING in raw["absent"], ALREADY in raw["elsewhere"], NO_COURSE in raw["nowhere"]) == (True, True, True)
 
 
-def never_provided(namespace: str, unique: str) -> Json:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    return {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": UNPROVIDED, "namespace": namespace},
-        "spec": {**spec, "storageClassName": f"none-{unique}"},
-    }  # fmt: skip
-
-
-def on_nodes(admin: Api, namespace: str) -> list[str]:
-    return [
-        pod["metadata"]["labels"]["gpu-portal/workload"]
-        for pod in admin.list("v1/pods", namespace=namespace)
-        if pod["spec"].get("nodeName")
-    ]
-
-
 # ---- what the API server, its quotas and its policies say ------------------------------------------------------------
 
 
@@ -232,14 +208,12 @@ def admission(admin: Api, namespace: str, name: str) -> Iterator[None]:
         admin.delete("admissionregistration.k8s.io/v1/validatingwebhookconfigurations", name)
 
 
-RUNNING = ("running", "running")
 STOOD_IN_THE_WAY = {
     "over quota at ResourceQuota": "second",
     "LimitRange": "larger",
     "admitted but pod refused": "denied",
     "webhook down": "silent",
 }
-PODS = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 
 
 def policy(name: str) -> Json:
@@ -276,10 +250,6 @@ def webhook(name: str, namespace: str) -> Json:
             }
         ],
     }  # fmt: skip
-
-
-def only(namespace: str) -> Json:
-    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
 
 
 def quota(namespace: str, **hard: str) -> Json:

@@ -20,23 +20,18 @@ from devcluster.client.types import Json
 from devcluster.controlplane import hardware
 from devcluster.kubelet import pod_status
 from devcluster.kubelet.scripted import ScriptedKubelet
-from portal.core.due import Deadline, TryLater
 from tenants.models import Membership, Namespace, Tenant
-from tenants.provisioning import reconcile as tenants
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
+from tests.workloads.cases.live import PODS, is_open, of_team, on_nodes, only, play, told
+from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.steps_followed import by_hand, follow, help_of
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import shown
-from tests.workloads.situations.test_problems_live import PODS, Told, on_nodes, only, told
-from workloads.core import workload_sql
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec
-from workloads.models import Workload
-from workloads.status import queries
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("watcher")]
 
@@ -126,26 +121,6 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
         actions.stop("team-b", "matters", by=by_charlie)
         play(kubelet, worker, namespace_b.name, "unheard-of")
         worker(lambda: of_team(team_b)["unheard-of"] == ("running", "running"))
-
-
-def of_team(tenant: Tenant) -> Told:
-    found = queries.workload_rows(workload_sql.with_related(Workload.objects.filter(tenant=tenant)))
-    return {row.workload.name: (str(row.status.phase), row.status.reason) for row in found}
-
-
-def is_open(namespace: Namespace, kube: Kube) -> bool:
-    namespace.refresh_from_db()
-    try:
-        tenants.reconcile_namespace(namespace, Deadline(), kube=kube)
-    except TryLater:
-        return False
-    return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"
-
-
-def play(kubelet: ScriptedKubelet, worker: Worker, namespace: str, name: str) -> None:
-    """Its pod runs, as soon as it is on a node."""
-    worker(lambda: name in on_nodes(kubelet.api, namespace))
-    kubelet.running(kubelet.bound(namespace, labels=f"gpu-portal/workload={name}"))
 
 
 # ---- a policy of the site's own --------------------------------------------------------------------------------------

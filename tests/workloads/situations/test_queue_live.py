@@ -21,15 +21,16 @@ from devcluster.client.types import Json
 from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
 from tests.support.waiting import wait_until
+from tests.workloads.cases.live import RUNNING, is_open, only, told
+from tests.workloads.cases.run_state import shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.steps_followed import by_hand, follow, help_of
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.control_plane.test_runs import shown
-from tests.workloads.situations.test_problems_live import RUNNING, cpu, only, told
-from tests.workloads.situations.test_problems_shared_live import is_open, own
+from tests.workloads.situations.test_problems_live import cpu
+from tests.workloads.situations.test_problems_shared_live import own
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 

@@ -20,12 +20,12 @@ from devcluster.controlplane import hardware
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
 from tests.support.cluster import queued
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.workloads.cases.live import told
 from tests.workloads.cases.situations_nodes import BESIDE, ON_NODES
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.cases.steps_followed import by_hand, follow
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.situations.test_problems_live import told
 from workloads.launch import actions
 from workloads.launch.options import Options
 from workloads.launch.types import LaunchSpec

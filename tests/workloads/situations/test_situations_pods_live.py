@@ -23,12 +23,13 @@ from devcluster.client.kube import Api
 from devcluster.client.types import Json
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace, Tenant
+from tests.support.cluster.worker import Worker, provision
 from tests.support.rows import make
+from tests.workloads.cases.live import MISSING, UNPROVIDED, never_provided, on_nodes, told
 from tests.workloads.cases.situations_nodes import ON_NODES
 from tests.workloads.cases.staged import until_as_written
 from tests.workloads.cases.steps_followed import by_hand, follow
-from tests.workloads.conftest import Worker, provision
-from tests.workloads.situations.test_problems_live import MISSING, UNPROVIDED, cpu, never_provided, on_nodes, told
+from tests.workloads.situations.test_problems_live import cpu
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.launch import actions
 from workloads.launch.options import Options

@@ -18,14 +18,14 @@ from cluster.mirror.writer import MirrorWriter
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 from cluster.reads import queries as mirror_of
 from tenants.models import Tenant
+from tests.support.cluster.worker import Worker
 from tests.support.processes.preloaded import watch
 from tests.support.rows import mirrored
 from tests.support.waiting import wait_until
+from tests.workloads.cases.run_state import is_running, run_of, shown
 from tests.workloads.cases.situations import as_written
 from tests.workloads.cases.situations_queue import IN_QUEUE
 from tests.workloads.cases.steps_followed import help_of
-from tests.workloads.conftest import Worker
-from tests.workloads.control_plane.test_runs import is_running, run_of, shown
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Workload

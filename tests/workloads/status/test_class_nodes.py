@@ -15,8 +15,9 @@ from catalog.models import GpuClass
 from cluster.models import Cluster, MirrorNode, MirrorPod
 from tenants.models import Namespace, Tenant
 from tests.support.rows import running
-from tests.workloads.advice.test_advice_facts import NODE, house, runs, waits
-from tests.workloads.status.test_phase import NOW, SUSPENDED, WISH, pending
+from tests.support.rows.waiting_runs import NODE, runs, waits
+from tests.workloads.advice.test_advice_facts import house
+from tests.workloads.cases.cluster_objects import NOW, SUSPENDED, WISH, pending
 from workloads.advice.class_context import ClassContext, context_sentences
 from workloads.core import workload_sql
 from workloads.core.class_nodes import ClassNode, ClassNodes

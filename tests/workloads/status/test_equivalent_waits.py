@@ -15,7 +15,8 @@ from cluster.models import Cluster, MirrorWorkload
 from desk.queue.queries import QueueFilter, read_queue
 from tenants.models import Namespace, Tenant
 from tests.support.rows import make, running
-from tests.workloads.advice.test_advice_facts import NEEDED, house, slices, told, waits
+from tests.support.rows.waiting_runs import NEEDED, told, waits
+from tests.workloads.advice.test_advice_facts import house, slices
 from workloads.core import workload_sql
 from workloads.models import Workload
 from workloads.status import queries

@@ -17,8 +17,8 @@ from cluster.models import AppliedObject, MirrorJob, MirrorPod
 from portal.core.due import Deadline, owner_label
 from tenants.models import Namespace, Tenant
 from tests.support.rows import running
+from tests.support.rows.running import container
 from tests.workloads.cases.problems import ENDINGS, NOW, WISH, Problem
-from tests.workloads.status.test_status_everywhere import container
 from workloads.core.observation import Observation
 from workloads.credentials import sealing
 from workloads.credentials.secrets.models import TeamSecret

@@ -9,8 +9,7 @@ import pytest
 from cluster.models import Cluster
 from cluster.reads.observed import KueueWorkload
 from tests.support.rows import mirrored
-from tests.workloads.status.test_phase import ADMITTED, NEEDED, pending
-from tests.workloads.status.test_queue_holds import ABOVE
+from tests.workloads.cases.cluster_objects import ABOVE, ADMITTED, NEEDED, pending
 from workloads.core.observation import LocalQueueState
 from workloads.status.observations.local_queue import local_queue_state
 

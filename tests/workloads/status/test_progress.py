@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from cluster.reads.observed import Pod
-from tests.workloads.cases.problems import cloning, ended
-from tests.workloads.status.test_phase import (
+from tests.workloads.cases.cluster_objects import (
     ADMITTED,
     AGO,
     BOUND,
@@ -22,6 +21,7 @@ from tests.workloads.status.test_phase import (
     pending,
     pod,
 )
+from tests.workloads.cases.problems import cloning, ended
 from workloads.core.observation import ImagePresence, NodeTrouble, Observation
 from workloads.status import progress
 from workloads.status.desired_run import DesiredRun

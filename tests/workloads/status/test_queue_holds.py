@@ -11,7 +11,8 @@ import pytest
 
 from cluster.reads.observed import AsOf, KueueWorkload
 from tests.workloads.cases.advice import FULL, with_own
-from tests.workloads.status.test_phase import (
+from tests.workloads.cases.cluster_objects import (
+    ABOVE,
     ADMITTED,
     AGO,
     EXCEEDED,
@@ -279,12 +280,6 @@ def test_what_asks_for_nodes_as_they_were_is_started_again() -> None:
         found = advice(told, changed)
         assert found is not None
         assert found.steps[0].verb == "tell_operators"
-
-
-ABOVE = (
-    "resources didn't satisfy LimitRange constraints: podSets[0].template.spec.containers[0]: Invalid value: "
-    '["cpu","memory"]: requests must not be above the limitRange max'
-)
 
 
 def test_limits_are_told_with_what_was_asked_and_what_is_the_most() -> None:

@@ -17,6 +17,7 @@ from cluster.models import AppliedObject, MirrorNode, MirrorPod
 from portal.core.due import Deadline, owner_label
 from tenants.models import Namespace, Tenant
 from tests.support.rows import mirrored, running
+from tests.support.rows.running import container
 from workloads.core import workload_sql
 from workloads.gateway import queries as gateway_queries
 from workloads.models import Run, Workload
@@ -28,14 +29,6 @@ pytestmark = pytest.mark.django_db
 
 SAID = "fatal: repository 'https://git.example.org/course.git/' not found"
 SENTENCE = "There is no repository https://git.example.org/course.git."
-
-
-def container(name: str, state: str, **more: Any) -> dict[str, Any]:
-    none = {"reason": "", "message": "", "since": None, "exit_code": None, "ended_at": None}
-    return {
-        "name": name, "ready": False, "restarts": 0, "state": state, "last_reason": "", "last_exit_code": None, **none,
-        **more,
-    }  # fmt: skip
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from catalog.models import GpuClass
 from cluster.models import Cluster
 from tenants.models import Namespace, Tenant
 from tests.support.rows import mirrored, running
-from tests.workloads.advice.test_advice_facts import NEEDED, mirror_wait
+from tests.support.rows.waiting_runs import NEEDED, mirror_wait
+from tests.workloads.cases.problem_status import told
 from tests.workloads.cases.problems import PROBLEMS
-from tests.workloads.situations.test_problems import told
 from workloads.core import workload_sql
 from workloads.models import Workload
 from workloads.status import queries

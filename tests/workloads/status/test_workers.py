@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.reads.observed import Job, Pod
-from tests.workloads.status.test_phase import ADMITTED, AGO, BOUND, NOW, WISH, condition, job, pending, pod, warning
+from tests.workloads.cases.cluster_objects import ADMITTED, AGO, BOUND, NOW, WISH, condition, job, pending, pod, warning
 from workloads.core.observation import NodeTrouble, Observation
 from workloads.status import outcome, progress, workers
 from workloads.status.desired_run import DesiredRun

@@ -13,7 +13,7 @@ from catalog.models import GpuClass
 from portal.core.errors import Refused
 from tenants.models import Namespace, Tenant
 from tests.support.rows import make, mirrored
-from tests.tenants.grants.test_storage import claim
+from tests.support.rows.claims import claim
 from workloads.launch import actions
 from workloads.launch import queries as launch_queries
 from workloads.launch.types import LaunchSpec

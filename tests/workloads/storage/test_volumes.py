@@ -20,11 +20,11 @@ from portal.core import due
 from portal.core.due import DONE, Deadline
 from portal.core.errors import Refused
 from tenants.models import Membership, Namespace, Tenant
+from tests.support.cluster.worker import Worker
 from tests.support.rows import make, mirrored
+from tests.support.rows.claims import claim
 from tests.support.threads import in_threads
 from tests.support.waiting import wait_until
-from tests.tenants.grants.test_storage import claim
-from tests.workloads.conftest import Worker
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Volume

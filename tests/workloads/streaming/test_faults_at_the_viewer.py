@@ -28,11 +28,11 @@ from devcluster.client.types import Json
 from devcluster.faults.api_proxy import ApiProxy
 from devcluster.kubelet.scripted import ScriptedKubelet
 from tenants.models import Namespace
+from tests.support.cluster.worker import Worker
 from tests.support.processes.onlooker import Onlooker, Versions
 from tests.support.processes.streaming import Doors
 from tests.support.processes.watchers import Watchers
 from tests.support.waiting import wait_until
-from tests.workloads.conftest import Worker
 from workloads.launch import actions
 from workloads.launch.types import LaunchSpec
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,50 +20,13 @@ from catalog.models import GpuClass
 from portal.core.hints import page_hint
 from portal.live import broadcaster
 from tenants.models import Membership, Namespace, Tenant
-from tests.support.processes.streaming import NOTEBOOKS, Doors
+from tests.support.processes.streaming import NOTEBOOKS, Doors, Stream, session_of
 from tests.support.rows import running
 from tests.support.waiting import wait_until
 from workloads.gateway.asgi import REMEMBER_S
 from workloads.models import Run, Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
-
-
-class Stream:
-    """An open event stream, read by a thread of its own."""
-
-    def __init__(self, doors: Doors, path: str, session: str = "", bearer: str = "") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", doors.port, timeout=30)
-        headers = {"Cookie": f"session={session}"} if session else {"Authorization": f"Bearer {bearer}"}
-        self._connection.request("GET", path, headers=headers)
-        self.response = self._connection.getresponse()
-        self.received = b""
-        self.ended_at: float | None = None
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def _read(self) -> None:
-        try:
-            while data := self.response.read1(65536):
-                self.received += data
-        except (OSError, http.client.HTTPException, ValueError):
-            pass
-        self.ended_at = time.monotonic()
-
-    def has(self, text: str) -> bool:
-        return text.encode() in self.received
-
-    def close(self) -> None:
-        if self._connection.sock:
-            self._connection.sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
-        self._connection.close()
-
-
-def session_of(user: User) -> str:
-    client = Client()
-    client.force_login(user)
-    return str(client.cookies["session"].value)
 
 
 @pytest.fixture

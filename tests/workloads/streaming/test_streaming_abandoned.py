@@ -15,10 +15,9 @@ from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace
 from tests.support.processes.sockets import subscriptions
-from tests.support.processes.streaming import Doors
+from tests.support.processes.streaming import Doors, session_of
 from tests.support.rows import running
 from tests.support.waiting import wait_until
-from tests.workloads.streaming.test_streaming import session_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
 

@@ -21,11 +21,10 @@ from portal.core.hints import page_hint
 from tenants.models import JoinRequest, Membership, Namespace, Tenant
 from tenants.requests import actions as quota
 from tenants.requests.types import RequestedLine
-from tests.support.processes.streaming import Doors
+from tests.support.http.routes import all_routes, filled
+from tests.support.processes.streaming import Doors, Stream, session_of
 from tests.support.rows import make, running
 from tests.support.waiting import wait_until
-from tests.test_shape import all_routes, filled
-from tests.workloads.streaming.test_streaming import Stream, session_of
 from workloads.credentials.secrets import actions as secret_actions
 from workloads.models import Run, Volume, Workload
 

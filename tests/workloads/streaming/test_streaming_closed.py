@@ -18,17 +18,12 @@ from accounts.people import actions as people_actions
 from catalog.models import GpuClass
 from tenants.members import actions as member_actions
 from tenants.models import Membership, Namespace
-from tests.support.processes.streaming import Doors
+from tests.support.processes.streaming import BUSY_S, PROMISED_S, Doors, Stream, session_of
 from tests.support.rows import make, running
 from tests.support.waiting import wait_until
-from tests.workloads.streaming.test_streaming import Stream, session_of
 from workloads.models import Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
-
-PROMISED_S = 5.0
-# What a test machine with everything on it may keep all of them waiting.
-BUSY_S = 1.0
 
 
 @dataclass

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from django.db import connection
 from django.test import Client
 
 from accounts.api_tokens import actions as api_token_actions
@@ -23,10 +22,9 @@ from desk.streaming.application import OPEN_LIMIT
 from portal.core import hints
 from portal.core.hints import page_hint
 from tenants.models import Namespace
-from tests.support.processes.streaming import IN_DATABASE, Doors
+from tests.support.processes.streaming import Doors, database_connections, session_of
 from tests.support.rows import running
 from tests.support.waiting import wait_until
-from tests.workloads.streaming.test_streaming import session_of
 from workloads.models import Workload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(240)]
@@ -155,16 +153,6 @@ def fill(doors: Doors, text: str, places: int, crowd: ExitStack) -> list[socket.
 
     wait_until(are_all_open, what="no place is left")
     return calls
-
-
-def database_connections() -> int:
-    """Of the doors process. This one may have several, of servers that tests of before had in threads."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s",
-            [IN_DATABASE],
-        )
-        return int(cursor.fetchone()[0])
 
 
 def test_a_hundred_waiting_calls_hold_no_connection_to_the_database(

@@ -17,11 +17,10 @@ from catalog.models import GpuClass
 from cluster.models import MirrorWorkload
 from portal.core.hints import page_hint
 from tenants.models import Namespace, Tenant
-from tests.support.processes.streaming import Doors
+from tests.support.processes.streaming import Doors, database_connections
 from tests.support.rows import mirrored, running
+from tests.support.rows.waiting_runs import mirror_wait
 from tests.support.waiting import wait_until
-from tests.workloads.advice.test_advice_facts import mirror_wait
-from tests.workloads.streaming.test_streaming_parity import database_connections
 from workloads.models import Run, Workload
 from workloads.runs import restart
 

@@ -1,0 +1,152 @@
+"""A portal in processes of its own, which a test may kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import redis as redis_client
+
+from devcluster.client.kube import Api
+from devcluster.faults.api_proxy import ApiProxy
+from devcluster.processes.ports import free_port
+from devcluster.processes.supervisor import Command, Supervisor
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parent.parent.parent
+
+RECOVERS_WITHIN_S = 90
+
+
+@dataclass
+class Portal:
+    """The portal's background half. Processes that die are started again, as a service manager does."""
+
+    supervisor: Supervisor
+    proxy: ApiProxy
+    admin: Api
+    database_url: str
+    redis_url: str
+    data: Path
+    env: dict[str, str]
+    slug: str
+
+    def run(self, *arguments: str) -> str:
+        """The last line that it says."""
+        command = Command("step", [sys.executable, *arguments], env=self.env, cwd=ROOT)
+        ran = self.supervisor.run(command, within_s=120)
+        assert ran.process.returncode == 0, ran.log.read_text()
+        return next(reversed(ran.log.read_text().splitlines()), "")
+
+    def provision(self, name: str, units: int) -> None:
+        self.run("-m", "tests.recovery.provision", "team", name, self.slug, str(units))
+
+    @contextmanager
+    def doors(self) -> Iterator[int]:
+        """The process that pages keep open, and its port."""
+        port = free_port()
+        argv = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "portal.asgi:application",
+            "--port",
+            str(port),
+            "--log-level",
+            "warning",
+        ]
+
+        def answers() -> bool:
+            return socket.create_connection(("127.0.0.1", port), 1).close() is None
+
+        env = self.env | {"ALLOWED_HOSTS": "*"}
+        self.supervisor.start(Command("doors", argv, env=env, cwd=ROOT, ready=answers, stop_within_s=10))
+        self.supervisor.until_ready("doors")
+        try:
+            yield port
+        finally:
+            self.supervisor.stop("doors")
+
+    # ---- disasters -----------------------------------------------------------------------------------------------
+
+    def kill(self, name: str) -> None:
+        """With its children, at once; then a new one."""
+        running = self.supervisor.running[name]
+        os.killpg(running.pid, signal.SIGKILL)
+        running.process.wait(10)
+        self.supervisor.stop(name)
+        self.supervisor.start(running.command)
+
+    def flush_redis(self) -> None:
+        redis_client.Redis.from_url(self.redis_url).flushall()
+
+    def crash_postgres(self) -> None:
+        """An immediate shutdown: PostgreSQL comes back by crash recovery, which empties unlogged tables."""
+        running = self.supervisor.running["postgres"]
+        os.kill(int((self.data / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+        running.process.wait(20)
+        self.supervisor.stop("postgres")
+        self.supervisor.start(running.command)
+        self.supervisor.until_ready("postgres")
+
+    # ---- looking -------------------------------------------------------------------------------------------------
+
+    def ask(self, statement: str, *parameters: Any) -> Any:
+        """The first value of the first row; None while the database is away."""
+        try:
+            with psycopg.connect(self.database_url, connect_timeout=2) as connection:
+                row = connection.execute(statement, parameters).fetchone()
+        except psycopg.OperationalError:
+            return None
+        return row[0] if row else None
+
+    def keep_alive(self) -> None:
+        for running in self.supervisor.ended():
+            self.supervisor.stop(running.command.name)
+            self.supervisor.start(running.command)
+
+    def wait(self, is_true: Callable[[], bool], *, what: str, within_s: float = RECOVERS_WITHIN_S) -> None:
+        def step() -> bool:
+            self.keep_alive()
+            return is_true()
+
+        wait_until(step, within_s=within_s, every_s=0.1, what=what, story=self.story)
+
+    def story(self) -> str:
+        return "\n".join(f"--- {name}\n{run.last_lines(8)}" for name, run in self.supervisor.running.items())
+
+    def is_provisioned(self, name: str, units: int) -> bool:
+        """As an independent client sees it: the queue is open with the granted units, the rest is there."""
+        queue = self.admin.find("kueue.x-k8s.io/v1beta2/clusterqueues", name)
+        if queue is None or queue["spec"].get("stopPolicy", "None") != "None":
+            return False
+        groups = queue["spec"].get("resourceGroups", [])
+        nominal = sum(int(cell["nominalQuota"]) for g in groups for f in g["flavors"] for cell in f["resources"])
+        others = (
+            ("v1/resourcequotas", "gpu-portal"),
+            ("v1/limitranges", "gpu-portal"),
+            ("kueue.x-k8s.io/v1beta2/localqueues", "gpu-portal"),
+        )
+        return nominal == units and all(self.admin.find(kind, one, namespace=name) for kind, one in others)
+
+    def is_settled(self) -> bool:
+        """No row is due, on lease or behind what is wanted."""
+        waiting = """SELECT count(*) FROM tenants_namespace
+                      WHERE due_at <= now() OR leased_until IS NOT NULL OR observed_generation <> generation
+                         OR error_code <> ''"""
+        return bool(self.ask(waiting) == 0)
+
+    def is_mirrored(self, name: str) -> bool:
+        """The mirror knows the team's queue, and every kind is listed in the epoch of now."""
+        unlisted = """SELECT count(*) FROM cluster_mirrorkind k WHERE k.listed_at IS NULL
+                          OR k.epoch NOT IN (SELECT epoch FROM cluster_mirrorepoch)"""
+        seen = "SELECT count(*) FROM cluster_mirrorobject WHERE kind = 'ClusterQueue' AND name = %s"
+        return bool(self.ask(seen, name) == 1 and self.ask(unlisted) == 0)

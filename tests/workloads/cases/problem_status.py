@@ -1,0 +1,18 @@
+"""What a problem is shown as."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.workloads.cases.problems import NOW, WISH, Problem
+from workloads.status.desired_run import DesiredRun
+from workloads.status.phase import status_of
+from workloads.status.types import Status
+
+
+def wish_of(problem: Problem) -> DesiredRun:
+    return replace(WISH, has_volume=problem.has_volume, sealed=problem.sealed)
+
+
+def told(problem: Problem) -> Status:
+    return status_of(wish_of(problem), problem.seen, now=NOW)
