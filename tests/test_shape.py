@@ -1,83 +1,317 @@
-"""The shape of the project: import contracts, migrations, order of time-outs, Events, no stranger gets in."""
+"""The shape of the project: import contracts, rooms, roles by file name, names, migrations, time-outs, Events.
+
+`.importlinter` says which app and which room may know which. What a contract cannot say is asked here, of every module
+at any depth. Each rule is a pure function, so that a planted violation shows that it sees one.
+"""
 
 from __future__ import annotations
 
 import ast
-import json
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
-from django.shortcuts import resolve_url
-from django.test import Client
-from django.utils import timezone
 
-from accounts.core.actor import Actor
-from accounts.models import Event, User
-from catalog.models import GpuClass
-from tenants.models import Namespace, Tenant
-from tenants.requests import actions
-from tenants.requests.types import RequestedLine
-from tests.support.http.contract import query_of
-from tests.support.http.routes import all_routes, filled
-from tests.support.rows import make, running
+from tests.support.source import APPS, PACKAGES, ROOT, import_graph, named, product_modules, tracked_files
 
-ROOT = Path(__file__).parent.parent
+# What a file name says of a module, and how high it stands: a role knows those below it and its equals.
+RANKS = {
+    "models": 0,
+    "types": 0,
+    "policy": 1,
+    "queries": 2,
+    "shown": 2,
+    "actions": 3,
+    "reconcile": 3,
+    "forms": 4,
+    "serializers": 4,
+    "views": 5,
+    "api": 5,
+    "admin": 5,
+    "tasks": 5,
+}
+EDGES = frozenset({"views", "api", "admin", "tasks"})
+Graph = Mapping[str, Iterable[str]]
 
 
-def tracked_files() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
-    return [ROOT / name for name in listed.split("\0") if name]
-
-
-def test_apps_import_downwards_only() -> None:
+def test_apps_and_rooms_import_downwards_only() -> None:
     done = subprocess.run(
         [Path(sys.executable).parent / "lint-imports"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
 
 
-def test_pure_modules_know_no_database() -> None:
-    """Policies, phases, manifests and calculations take values and give values; no contract can say `django.db`."""
-    pure = [
-        *ROOT.glob("*/policy.py"),
-        *ROOT.glob("*/phase.py"),
-        *(ROOT / "cluster" / "manifests").glob("*.py"),
-        *(ROOT / "cluster" / name for name in ("names.py", "specs.py", "run_spec.py", "records.py", "observed.py")),
-        *(ROOT / "catalog" / "discovery").glob("*.py"),
-        *(ROOT / "catalog" / name for name in ("findings.py", "checks.py", "node_checks.py", "queue_checks.py")),
-        *(ROOT / "catalog" / "contract").glob("*.py"),
-        *(ROOT / "catalog" / name for name in ("file.py", "difference.py", "validity.py", "cel.py", "mig.py")),
-        *(ROOT / "catalog" / name for name in ("advice.py", "needs.py", "products.py", "images.py", "failures.py")),
-        *(
-            ROOT / "tenants" / name
-            for name in ("promises.py", "entitlements.py", "joint.py", "triage.py", "working_days.py")
-        ),
-        *(ROOT / "tenants" / name for name in ("rule_policy.py", "deputy_policy.py", "line_policy.py")),
-        *(ROOT / "workloads" / "explain").glob("*.py"),
-        *(ROOT / "workloads" / name for name in ("progress.py", "seen.py", "ending.py")),
-    ]
-    impure = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in pure
-        for name in imported(path)
-        if name.startswith(("django.db", "kubernetes", "psycopg", "cluster.client.kube"))
-    ]
-    assert len(pure) > 12
-    assert impure == []
+# ---- roles by file name ------------------------------------------------------------------------------------------
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def role_violations(graph: Graph) -> list[str]:
+    """Imports by which a role knows one above it, an edge another edge, or a reconciler a verb of its own app."""
+    found = []
+    for module, imported in graph.items():
+        for other in imported:
+            app, role, other_role = module.partition(".")[0], _role(module), _role(other)
+            if app not in APPS or role not in RANKS or other_role not in RANKS:
+                continue
+            is_within = other.startswith(f"{app}.")
+            is_edge_of_edge = {role, other_role} <= EDGES and not _is_found_by_django(module, role, other_role)
+            is_verb_of_reconciler = is_within and {role, other_role} == {"actions", "reconcile"}
+            if RANKS[other_role] > RANKS[role] or is_edge_of_edge or is_verb_of_reconciler:
+                found.append(f"{module} imports {other}")
+    return sorted(found)
+
+
+def _role(module: str) -> str:
+    return module.rpartition(".")[2]
+
+
+def _is_found_by_django(module: str, role: str, other_role: str) -> bool:
+    """Django looks for `<app>.admin`, which hands it the classes of the rooms."""
+    return role == other_role == "admin" and module.count(".") == 1
+
+
+def test_each_role_knows_those_below_it() -> None:
+    assert role_violations(import_graph()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"),
+    [
+        ("tenants.requests.queries", "tenants.requests.actions"),
+        ("workloads.storage.views", "workloads.storage.api"),
+        ("catalog.classes.admin", "catalog.images.admin"),
+        ("workloads.runs.policy", "workloads.runs.queries"),
+        ("workloads.storage.reconcile", "workloads.storage.actions"),
+        ("tenants.models", "tenants.members.policy"),
+    ],
+)
+def test_a_planted_import_is_seen(module: str, imported: str) -> None:
+    assert role_violations({module: [imported]}) == [f"{module} imports {imported}"]
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Sets of modules that know each other, by Tarjan's algorithm."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_modules: list[str] = []
+    found = []
+
+    def visit(module: str) -> None:
+        number[module] = lowest[module] = len(number)
+        open_modules.append(module)
+        for other in graph.get(module, ()):
+            if other not in number:
+                visit(other)
+                lowest[module] = min(lowest[module], lowest[other])
+            elif other in open_modules:
+                lowest[module] = min(lowest[module], number[other])
+        if lowest[module] == number[module]:
+            at = open_modules.index(module)
+            circle = open_modules[at:]
+            del open_modules[at:]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    for module in graph:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports for types and inside functions count."""
+    assert circles(import_graph()) == []
+
+
+def test_a_planted_circle_is_seen() -> None:
+    assert circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
+
+
+# ---- what policies and other pure modules know -------------------------------------------------------------------
+
+IMPURE = ("django.db", "kubernetes", "psycopg", "redis", "cluster.client.kube")
+# Rooms and modules that take values and give values, beside every `policy` and every `types`.
+PURE = (
+    "cluster/manifests",
+    "cluster/mirror/records",
+    "cluster/reads/observed.py",
+    "catalog/contract",
+    "catalog/guide",
+    "catalog/discovery",
+    "catalog/checks",
+    "catalog/classes/validation",
+    "catalog/classes/life_cycle.py",
+    "catalog/images/compatibility.py",
+    "catalog/images/image_references.py",
+    "catalog/file",
+    "tenants/grants/promises.py",
+    "tenants/grants/combined_promises.py",
+    "tenants/provisioning/entitlements.py",
+    "tenants/requests/decisions/triage.py",
+    "tenants/requests/escalation/working_days.py",
+    "workloads/status/explain",
+    "workloads/status/phase.py",
+    "workloads/status/progress.py",
+    "workloads/status/outcome.py",
+    "workloads/core/observation.py",
+    "portal/ui",
+)
+
+
+def pure_modules() -> list[Path]:
+    listed = [ROOT / name for name in PURE]
+    assert all(path.exists() for path in listed)
+    inside = [one for path in listed for one in (path.rglob("*.py") if path.is_dir() else [path])]
+    pure = [path for path in inside if path.stem not in ("queries", "actions", "admin", "models")]
+    by_role = [path for path in product_modules() if path.stem in ("policy", "types")]
+    return sorted({*pure, *by_role})
+
+
+def impurities(source: str) -> Iterator[str]:
+    """Imports of a database, of the cluster or of Redis, and managers of models."""
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names if alias.name.startswith(IMPURE))
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            paths = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (path for path in paths if path.startswith(IMPURE))
+        elif isinstance(node, ast.Attribute) and node.attr in ("objects", "_base_manager", "_default_manager"):
+            yield ast.unparse(node)
+
+
+def test_pure_modules_know_no_database() -> None:
+    """Policies, phases, manifests and calculations take values and give values."""
+    modules = pure_modules()
+    assert len(modules) > 80
+    assert {named(path): list(found) for path in modules if (found := [*impurities(path.read_text())])} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from django.db import connection",
+        "from django import db\nfrom django.db.models import Q",
+        "def may(by):\n    return Grant.objects.exists()",
+        "from cluster.client.kube import Kube",
+    ],
+)
+def test_a_planted_impurity_is_seen(source: str) -> None:
+    assert list(impurities(source))
+
+
+# ---- no app knows one above it, neither by a name in a string ------------------------------------------------------
+
+
+def upward_strings(app: str, source: str, labels: Iterable[str], reversed_names: Iterable[str]) -> list[str]:
+    """Models of apps above, as `app.Model` in a string, and what they add to rows below, as `name__…` in a look-up."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_named = node.value in labels or any(node.value.startswith(f"{name}__") for name in reversed_names)
+            found += [node.value] if is_named else []
+        elif isinstance(node, ast.keyword) and any(str(node.arg).startswith(f"{name}__") for name in reversed_names):
+            found.append(str(node.arg))
+        elif isinstance(node, ast.Attribute) and node.attr in MANAGER_METHODS and isinstance(node.value, ast.Attribute):
+            found += [ast.unparse(node)] if node.value.attr in reversed_names else []
+    return [f"{app}: {one}" for one in found]
+
+
+MANAGER_METHODS = frozenset({"aggregate", "all", "count", "exists", "filter", "first", "get", "values", "values_list"})
+
+
+def models_above(app: str) -> tuple[set[str], set[str]]:
+    """Labels of models of the apps above, and the names under which Django adds them to models of apps up to `app`."""
+    above = {*APPS[APPS.index(app) + 1 :]}
+    labels = {model._meta.label for name in above for model in apps.get_app_config(name).get_models()}
+    added = {
+        str(relation.get_accessor_name())
+        for name in APPS[: APPS.index(app) + 1]
+        for model in apps.get_app_config(name).get_models()
+        for relation in model._meta.related_objects
+        if relation.related_model._meta.app_label in above
+    }
+    own = {field.name for name in APPS[: APPS.index(app) + 1] for model in apps.get_app_config(name).get_models()
+           for field in model._meta.get_fields() if not field.auto_created}  # fmt: skip
+    return labels, added - own - {"None"}
+
+
+@pytest.mark.parametrize("app", APPS[:-1])
+def test_no_app_knows_one_above_by_name(app: str) -> None:
+    labels, added = models_above(app)
+    found = {}
+    for path in product_modules():
+        if path.relative_to(ROOT).parts[0] == app and (names := upward_strings(app, path.read_text(), labels, added)):
+            found[named(path)] = names
+    assert found == {}
+
+
+def test_a_planted_name_is_seen() -> None:
+    labels, added = models_above("catalog")
+    assert upward_strings("catalog", 'apps.get_model("tenants.Grant")', labels, added)
+    assert upward_strings("catalog", "one.grants.filter(pk=1)", labels, added)
+    assert upward_strings("catalog", "filter(grants__units=1)", labels, added)
+
+
+# ---- rooms and names ---------------------------------------------------------------------------------------------
+
+FILES_MAX = 12
+LINES_MAX, LINES_MEDIAN_MAX = 400, 120
+# A role stands alone as a file name: `secrets/policy.py`, not `secret_policy.py`.
+SUFFIXES = tuple(f"_{role}" for role in RANKS if role != "types")
+
+
+def test_no_folder_is_crowded() -> None:
+    """Migrations, decisions of architecture and mutants are lists, not rooms."""
+    lists = {"migrations", "adr", "mutants", "golden"}
+    files = Counter(path.parent for path in tracked_files() if not lists & {*path.parts} and path.parent != ROOT)
+    assert {named(folder): count for folder, count in files.items() if count > FILES_MAX} == {}
+
+
+def test_modules_are_short() -> None:
+    lengths = {named(path): len(path.read_text().splitlines()) for path in product_modules()}
+    assert {name: length for name, length in lengths.items() if length > LINES_MAX} == {}
+    assert statistics.median(length for name, length in lengths.items() if "__init__" not in name) <= LINES_MEDIAN_MAX
+
+
+def test_a_role_is_a_file_of_its_own() -> None:
+    assert [named(path) for path in product_modules() if path.stem.endswith(SUFFIXES)] == []
+
+
+def test_packages_say_what_is_in_the_room_and_hold_no_code() -> None:
+    """`__init__` has a docstring alone: what stands in a room has one address."""
+    silent, busy = [], []
+    for path in product_modules():
+        if path.name != "__init__.py" or path.parts[-3:-1] == ("cli", "gpu_cli"):
+            continue
+        tree = ast.parse(path.read_text())
+        busy += [named(path)] if len(tree.body) > 1 else []
+        is_djangos = {"management", "templatetags"} & {*path.parts}
+        silent += [named(path)] if ast.get_docstring(tree) is None and not is_djangos else []
+    assert (silent, busy) == ([], [])
+
+
+def test_a_class_name_is_unique_in_its_app() -> None:
+    """Classes inside of classes (choices, Meta) are named with what they are in; commands have Django's name."""
+    twice = {}
+    for app in PACKAGES:
+        found = Counter(
+            node.name
+            for path in product_modules()
+            if path.relative_to(ROOT).parts[0] == app and "commands" not in path.parts
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.ClassDef)
+        )
+        twice |= {f"{app}: {name}": count for name, count in found.items() if count > 1}
+    assert twice == {}
+
+
+# ---- the rest ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -97,16 +331,6 @@ def test_time_outs_are_ordered() -> None:
     assert order == sorted(set(order))
     # The last write may begin just before the budget ends.
     assert settings.RECONCILE_BUDGET_S + settings.KUBE_TIMEOUT_S < settings.TASK_LIMIT_S
-
-
-def test_no_module_is_longer_than_400_lines() -> None:
-    long = {
-        str(path.relative_to(ROOT)): count
-        for path in tracked_files()
-        if path.suffix == ".py" and not {"migrations", "tests"} & set(path.parts) and path.exists()
-        if (count := len(path.read_text().splitlines())) > 400
-    }
-    assert long == {}
 
 
 def test_no_file_names_a_package_index() -> None:
@@ -130,25 +354,32 @@ RECORDING = ("record", "create_token", "end_token")
 
 
 def test_every_action_that_someone_asks_for_records_an_event() -> None:
-    """`by=` is who asks; such a transaction, in any module, reaches `record`, itself or by what it calls there."""
+    """`by=` is who asks; such a transaction, in any module, reaches `record`, itself or by what it calls."""
     found, silent = 0, []
     # desk joins apps and writes by their actions alone.
-    apps = [ROOT / app for app in ("accounts", "catalog", "tenants", "workloads")]
-    for path in (path for app in apps for path in sorted(app.glob("*.py"))):
-        functions = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+    apps_that_write = APPS[:-1]
+    modules = [path for path in product_modules() if path.relative_to(ROOT).parts[0] in apps_that_write]
+    defined = {path: functions_of(path) for path in modules}
+    times = Counter(name for functions in defined.values() for name in functions)
+    anywhere = {name: one for functions in defined.values() for name, one in functions.items() if times[name] == 1}
+    for path, functions in defined.items():
         for name, node in functions.items():
             if name.startswith("_") or not any(argument.arg == "by" for argument in node.args.kwonlyargs):
                 continue
             if path.name != "actions.py" and "transaction.atomic" not in map(ast.unparse, node.decorator_list):
                 continue
             found += 1
-            if not reaches_record(node, functions, seen=set()):
-                silent.append(f"{path.parent.name}.{name}")
-    assert found >= 40, f"{found} actions were found: this test looks in the wrong place"
+            if not reaches_record(node, {**anywhere, **functions}, seen=set()):
+                silent.append(f"{named(path)}: {name}")
+    assert found >= 80, f"{found} actions were found: this test looks in the wrong place"
     assert silent == []
 
 
-def reaches_record(node: ast.FunctionDef, functions: dict[str, ast.FunctionDef], *, seen: set[str]) -> bool:
+def functions_of(path: Path) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+
+
+def reaches_record(node: ast.FunctionDef, functions: Mapping[str, ast.FunctionDef], *, seen: set[str]) -> bool:
     seen.add(node.name)
     for call in ast.walk(node):
         if not isinstance(call, ast.Call):
@@ -159,79 +390,3 @@ def reaches_record(node: ast.FunctionDef, functions: dict[str, ast.FunctionDef],
         if name in functions and name not in seen and reaches_record(functions[name], functions, seen=seen):
             return True
     return False
-
-
-# ---- the outsider ------------------------------------------------------------------------------------------------
-
-# Pages that anybody may open without an account, and why.
-OPEN_TO_ALL = {
-    "login": "the way in",
-    "password-code": "the way to a password, with a code",
-    "oidc-begin": "the way in by an issuer, not there without one",
-    "oidc-back": "believes who began to sign in and brings what the issuer says, nobody else",
-    "livez": "a load balancer asks",
-    "readyz": "a load balancer asks",
-    "logout": "ends the session of who asks, if there is one",
-    "theme": "a cookie in the browser of who asks",
-    "api-docs": "describes the API, holds no data",
-    "api-schema": "describes the API, holds no data",
-}
-FORM = "application/x-www-form-urlencoded"
-METHODS = ("GET", "POST", "DELETE")
-
-
-@pytest.mark.django_db
-def test_nobody_gets_in_without_signing_in(team_a: Tenant) -> None:
-    """Pages send to the login page, the API says 401; both before they look at the method, the path or the body."""
-    values = {"tenant": "team-a", "slug": "team-a", "name": "one"}
-    login = resolve_url(settings.LOGIN_URL)
-    let_in, checked = {}, 0
-    for route, pattern in all_routes():
-        if pattern.name in OPEN_TO_ALL or route.startswith("static"):
-            continue
-        for method in METHODS:
-            response = Client().generic(method, filled(route, values))
-            sent_to = response.headers.get("Location", "").partition("?")[0]
-            checked += 1
-            if response.status_code != 401 and (response.status_code, sent_to) != (302, login):
-                let_in[f"{method} {route}"] = (response.status_code, sent_to)
-    assert let_in == {}
-    assert checked > 100
-
-
-@pytest.mark.django_db
-def test_a_stranger_gets_404_for_everything_of_a_tenant(
-    team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bob: User, charlie: User
-) -> None:
-    """Walks the URL map: every route to something of a tenant answers a signed-in stranger as if it did not exist."""
-    make.tenant(namespace_a.cluster, slug="team-c", namespace=f"{namespace_a.name}-c")
-    make.member(Tenant.objects.get(slug="team-c"), charlie)
-    running.workload(namespace_a, a100, name="one", by=alice)
-    line = RequestedLine(a100.slug, 1, timezone.now(), timezone.now() + timedelta(days=9))
-    filed = actions.file_request("team-a", lines=[line], justification="x", by=Actor(alice, "page"))
-    as_json = json.dumps({"lines": [{"id": filed.lines.get().pk, "approve": False, "reason": "No."}]})
-    client = Client()
-    client.force_login(charlie)
-    events = Event.objects.count()
-    seen, reached = {}, set()
-    for route, _pattern in all_routes():
-        named = ("tenant>", "requests/<", "workloads/<", "volumes/<")
-        if not any(part in route for part in named):
-            continue
-        values = {"tenant": "team-a", "name": "one", "pk": str(filed.pk if "requests/<" in route else bob.pk)}
-        for method in METHODS:
-            path = filled(route, values)
-            if route.startswith("api/"):
-                path += query_of(method, route, tenant="team-a")
-                status = client.generic(method, path, as_json, content_type="application/json").status_code
-            else:
-                status = client.generic(method, path, "confirm=one", content_type=FORM).status_code
-            if status == 404:
-                reached.add(route)
-            elif status != 405:
-                seen[f"{method} {route}"] = status
-        if route not in reached:
-            seen[route] = 405
-    assert seen == {}
-    assert len(reached) >= 20
-    assert Event.objects.count() == events
