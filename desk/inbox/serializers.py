@@ -1,4 +1,4 @@
-"""/api/v1/tenants/<slug>/usage: what a team used in the last 30 days, as who decides about it sees it."""
+"""/api/v1/teams/<slug>/usage: what a team used in the last 30 days, as who decides about it sees it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ SECTIONS = {
     "inbox-deny": "Inbox",
     "deputies": "Inbox",
     "team-request": "Inbox",
-    "team-decide": "Inbox",
+    "team-request-decide": "Inbox",
     "history": "History",
     "health": "Health",
     "queue": "Queue",
@@ -65,7 +65,7 @@ SECTIONS = {
     "node": "Nodes",
     "people": "People",
     "person": "People",
-    "person-decides": "People",
+    "person-class-grant": "People",
     "person-roles": "People",
 }
 

@@ -77,7 +77,7 @@ def test_postgres_crashed_in_front_of_somebody(portal: Portal, team: str) -> Non
     versions = Versions()
 
     def snapshot() -> dict[str, Any] | None:
-        found = viewer.ask(f"/api/v1/tenants/{team}/live?wait=0")
+        found = viewer.ask(f"/api/v1/teams/{team}/live?wait=0")
         if found is not None:
             versions.note(found)
         return found

@@ -33,7 +33,7 @@ def team_tokens(request: HttpRequest, tenant: str) -> HttpResponse:
         with refusal_in_form(form):
             _token, secret = actions.create_team_token(tenant, **form.cleaned_data, by=by)
             form = TokenForm(tenant=tenant)
-    example = f'curl -H "Authorization: Bearer $TOKEN" {settings.PORTAL_URL}/api/v1/tenants/{team.slug}/tokens'
+    example = f'curl -H "Authorization: Bearer $TOKEN" {settings.PORTAL_URL}/api/v1/teams/{team.slug}/tokens'
     context = {
         "tenant": team,
         "tokens": [accounts.token_row(token) for token in found],

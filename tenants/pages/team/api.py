@@ -1,4 +1,4 @@
-"""/api/v1/tenants: teams, and one team with members, quota and objects."""
+"""/api/v1/teams: teams, and one team with members, quota and objects."""
 
 from __future__ import annotations
 

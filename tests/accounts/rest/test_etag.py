@@ -129,8 +129,8 @@ def things(
     ada = make.user("Ada", roles=list(Role))
     cluster, namespace = a100.cluster, Namespace.objects.get()
     nightly, banner = "/api/v1/workloads/nightly", "/api/v1/cluster/banner"
-    member, request = f"/api/v1/tenants/team-a/members/{bob.pk}", f"/api/v1/requests/{stage.pk}"
-    space, person = "/api/v1/tenants/team-a/namespace", f"/api/v1/people/{dana.pk}"
+    member, request = f"/api/v1/teams/team-a/members/{bob.pk}", f"/api/v1/requests/{stage.pk}"
+    space, person = "/api/v1/teams/team-a/namespace", f"/api/v1/people/{dana.pk}"
     first, second = stage.lines.order_by("pk")
     denied = [Decision(first.pk, approve=False, reason="No.")]
     denial = {"lines": [{"id": second.pk, "approve": False, "reason": "No."}]}
@@ -363,8 +363,8 @@ def test_the_contract_says_where() -> None:
         "/api/v1/cluster/banner",
         person,
         "/api/v1/requests/{pk}",
-        "/api/v1/tenants/{tenant}/members/{pk}",
-        "/api/v1/tenants/{tenant}/namespace",
+        "/api/v1/teams/{tenant}/members/{pk}",
+        "/api/v1/teams/{tenant}/namespace",
         "/api/v1/workloads/{name}",
     }
     assert found["written"] == {
@@ -376,9 +376,9 @@ def test_the_contract_says_where() -> None:
         f"put {person}/approver-for-all",
         f"delete {person}/approver-for-all",
         "post /api/v1/requests/{pk}/decide",
-        "patch /api/v1/tenants/{tenant}/members/{pk}",
-        "delete /api/v1/tenants/{tenant}/members/{pk}",
-        "patch /api/v1/tenants/{tenant}/namespace",
+        "patch /api/v1/teams/{tenant}/members/{pk}",
+        "delete /api/v1/teams/{tenant}/members/{pk}",
+        "patch /api/v1/teams/{tenant}/namespace",
         "put /api/v1/workloads/{name}",
         "delete /api/v1/workloads/{name}",
     }

@@ -327,11 +327,11 @@ def test_page_stream_and_api_show_the_same(
     MirrorKind.objects.update(resource_version="70")
     MirrorKind.objects.filter(kind="Job").update(listed_at=None)
     client.force_login(alice)
-    body = client.get("/api/v1/tenants/team-a/live").json()
+    body = client.get("/api/v1/teams/team-a/live").json()
     assert body["versions"] == {"Job": None, "Pod": "70", "Workload": "70"}
     running.known(namespace_a.cluster_id)
     page = client.get(HOME).content.decode()
-    body = client.get("/api/v1/tenants/team-a/live").json()
+    body = client.get("/api/v1/teams/team-a/live").json()
 
     state = queries.home_state(namespace_a)
     assert [one["lent"] for one in body["holdings"]] == [{"least": 0, "most": 2}]
@@ -351,7 +351,7 @@ def test_page_stream_and_api_show_the_same(
     assert "up to 2" in page
 
 
-@pytest.mark.parametrize("path", ["/api/v1/tenants/team-a/live", HOME])
+@pytest.mark.parametrize("path", ["/api/v1/teams/team-a/live", HOME])
 def test_strangers_learn_nothing(team_a: Tenant, charlie: User, client: Client, path: str) -> None:
     client.force_login(charlie)
     assert client.get(path).status_code == 404

@@ -200,13 +200,13 @@ def test_a_decision_keeps_what_was_measured(
     assert [sliced[name] for name in names[1:3]] == [0, 0.0]
 
 
-# ---- /api/v1/tenants/<slug>/usage --------------------------------------------------------------------------------
+# ---- /api/v1/teams/<slug>/usage --------------------------------------------------------------------------------
 
 
 def answer_to(by: User, tenant: str = "team-a") -> Any:
     name = f"script {by.tokens.count()}"
     _, token = api_token_actions.create_token(name=name, scopes=[Scope.READ], expires_in_days=7, by=Actor(by, "page"))
-    return Client(headers={"Authorization": f"Bearer {token}"}).get(f"/api/v1/tenants/{tenant}/usage")
+    return Client(headers={"Authorization": f"Bearer {token}"}).get(f"/api/v1/teams/{tenant}/usage")
 
 
 def test_a_member_reads_the_same_numbers_by_the_api(

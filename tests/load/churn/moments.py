@@ -142,7 +142,7 @@ class Moments:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             earlier = self._ask(f"/api/v1/workloads?tenant={slug}&limit=200")
-            live = self._ask(f"/api/v1/tenants/{slug}/live")
+            live = self._ask(f"/api/v1/teams/{slug}/live")
             workloads = self._ask(f"/api/v1/workloads?tenant={slug}&limit=200")
             assert workloads["next"] is None
             rows = list(Workload.objects.filter(namespace=self.namespace, deleted_at=None))

@@ -16,7 +16,7 @@ from tenants.class_access.image_prefixes import policy as image_prefixe_policy
 from tenants.models import ImagePrefix, Tenant
 from tests.support.http.callers import caller
 
-PREFIXES = "/api/v1/tenants/team-a/image-prefixes"
+PREFIXES = "/api/v1/teams/team-a/image-prefixes"
 VISION = "registry.example.org/vision/"
 needs_rows = pytest.mark.django_db
 

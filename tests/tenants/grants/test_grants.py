@@ -74,12 +74,12 @@ def test_a_stranger_sees_neither_grants_nor_renews_them(team_a: Tenant, a100: Gp
     client = signed_in(charlie)
     assert client.get("/teams/team-a/grants").status_code == 404
     assert client.post(f"/teams/team-a/grants/{grant.pk}/renew").status_code == 404
-    assert caller(charlie, Scope.READ).get("/api/v1/tenants/team-a/grants").status_code == 404
+    assert caller(charlie, Scope.READ).get("/api/v1/teams/team-a/grants").status_code == 404
 
 
 def test_the_api_says_the_same(team_a: Tenant, a100: GpuClass, bob: User) -> None:
     grant = make.grant(team_a, a100, units=4)
-    [found] = caller(bob, Scope.READ).get("/api/v1/tenants/team-a/grants").json()["items"]
+    [found] = caller(bob, Scope.READ).get("/api/v1/teams/team-a/grants").json()["items"]
     assert found["gpu_class"] == a100.slug
     assert (found["id"], found["units"], found["kind"], found["state"]) == (grant.pk, 4, "base", "now")
     assert found["request"] is None

@@ -110,7 +110,7 @@ def by_page(verb: str, world: World, who: User | None) -> Answer:
 
 def by_api(verb: str, world: World, who: User | None) -> Answer:
     client: Any = visit(who)
-    api = "/api/v1/tenants/team-a"
+    api = "/api/v1/teams/team-a"
     if verb == "renew":
         answer = client.post(f"{api}/grants/{world.grant}/renew", content_type="application/json")
     else:
@@ -219,7 +219,7 @@ def test_the_table_has_every_outcome() -> None:
 )
 def test_what_is_wrong_is_told_by_every_door(world: World, body: dict[str, Any], code: str, field: str) -> None:
     before, client = rows(), visit(world.people["operator"])
-    answer: Any = client.patch("/api/v1/tenants/team-a/namespace", json.dumps(body), content_type="application/json")
+    answer: Any = client.patch("/api/v1/teams/team-a/namespace", json.dumps(body), content_type="application/json")
     assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, code, field)
     message = answer.json()["message"]
     typed = {**body, "to": body["wanted"], "confirm": "team-a"}
@@ -237,9 +237,7 @@ def test_what_is_wrong_is_told_by_every_door(world: World, body: dict[str, Any],
 def test_what_is_so_already_is_200_and_a_change_202(world: World) -> None:
     client: Any = visit(world.people["operator"])
     answers = [
-        client.patch(
-            "/api/v1/tenants/team-a/namespace", json.dumps({"wanted": wanted}), content_type="application/json"
-        )
+        client.patch("/api/v1/teams/team-a/namespace", json.dumps({"wanted": wanted}), content_type="application/json")
         for wanted in ("active", "suspended", "suspended", "active", "closed", "active")
     ]
     assert [answer.status_code for answer in answers] == [200, 202, 200, 202, 202, 202]

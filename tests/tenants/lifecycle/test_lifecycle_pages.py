@@ -82,7 +82,7 @@ def test_who_closes_a_team_sees_what_goes(busy: QuotaRequest, a100: GpuClass, ol
 def test_the_api_lists_the_same_and_to_nobody_else(
     busy: QuotaRequest, namespace_a: Namespace, a100: GpuClass, olga: User, alice: User
 ) -> None:
-    body = json.loads(signed_in(olga).get("/api/v1/tenants/team-a/namespace").content)
+    body = json.loads(signed_in(olga).get("/api/v1/teams/team-a/namespace").content)
     goes = body["goes"]
     assert [(one["name"], one["who"]) for one in goes["running"]] == [("runs", "Bob")]
     assert [(one["name"], one["units"]) for one in goes["waiting"]] == [("waits", 1)]
@@ -90,7 +90,7 @@ def test_the_api_lists_the_same_and_to_nobody_else(
     assert [one["units"] for one in goes["grants"]] == [2, 1]
     assert [(one["request"], one["units"]) for one in goes["pending"]] == [(busy.pk, 5)]
     assert (goes["queue"], body["state"], body["stuck"]) == (namespace_a.name, "active", None)
-    own = json.loads(signed_in(alice).get("/api/v1/tenants/team-a/namespace").content)
+    own = json.loads(signed_in(alice).get("/api/v1/teams/team-a/namespace").content)
     assert own["goes"] is None
     assert {key: own[key] for key in own if key != "goes"} == {key: body[key] for key in body if key != "goes"}
     assert "What is listed here goes" not in text(signed_in(alice).get("/teams/team-a/members"))
@@ -98,9 +98,9 @@ def test_the_api_lists_the_same_and_to_nobody_else(
 
 def test_a_stranger_learns_nothing(team_a: Tenant, charlie: User) -> None:
     client: Any = signed_in(charlie)
-    path = "/api/v1/tenants/team-a/namespace"
+    path = "/api/v1/teams/team-a/namespace"
     answers = [client.get(path), client.patch(path, "{}", content_type="application/json")]
-    answers.append(client.post("/api/v1/tenants/team-a/grants/1/renew"))
+    answers.append(client.post("/api/v1/teams/team-a/grants/1/renew"))
     assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(404, "not_found")}
 
 
@@ -140,7 +140,7 @@ def test_the_api_says_each_state(namespace_a: Namespace, olga: User) -> None:
     client = signed_in(olga)
 
     def state() -> tuple[str, str]:
-        body = json.loads(client.get("/api/v1/tenants/team-a/namespace").content)
+        body = json.loads(client.get("/api/v1/teams/team-a/namespace").content)
         return body["state"], body["because"]
 
     assert state() == ("active", "")
@@ -156,13 +156,13 @@ def test_it_takes_the_same_number_of_queries_however_much_goes(
     busy: QuotaRequest, namespace_a: Namespace, olga: User, django_assert_num_queries: Callable[..., Any]
 ) -> None:
     client = signed_in(olga)
-    client.get("/api/v1/tenants/team-a/namespace")
+    client.get("/api/v1/teams/team-a/namespace")
     with django_assert_num_queries(13):
-        client.get("/api/v1/tenants/team-a/namespace")
+        client.get("/api/v1/teams/team-a/namespace")
     for number in range(20):
         Volume.objects.create(namespace=namespace_a, name=f"more-{number}", size_gib=1)
     with django_assert_num_queries(13):
-        client.get("/api/v1/tenants/team-a/namespace")
+        client.get("/api/v1/teams/team-a/namespace")
 
 
 # ---- what blocks a namespace -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tenants.models import Invitation, JoinRequest, Membership, Tenant
 from tests.support.http.callers import caller, send, told
 from tests.support.rows import make
 
-MEMBERS = "/api/v1/tenants/team-a/members"
+MEMBERS = "/api/v1/teams/team-a/members"
 
 
 def items(client: Client, path: str) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def test_members_are_listed_with_the_ids_that_the_addresses_take(team_a: Tenant,
     assert [one["id"] for one in first["items"] + second["items"]] == [alice.pk, bob.pk]
 
 
-@pytest.mark.parametrize("path", [MEMBERS, "/api/v1/tenants/team-a/joins", "/api/v1/tenants/team-a/invitations"])
+@pytest.mark.parametrize("path", [MEMBERS, "/api/v1/teams/team-a/joins", "/api/v1/teams/team-a/invitations"])
 def test_lists_cost_the_same_for_many(
     team_a: Tenant, alice: User, path: str, django_assert_max_num_queries: Any
 ) -> None:
@@ -101,7 +101,7 @@ def test_a_member_manages_nobody_but_may_leave(team_a: Tenant, alice: User, bob:
     assert told(send(client, "PATCH", f"{MEMBERS}/{bob.pk}", {"role": "owner"}))[1] == "not_allowed"
     assert told(send(client, "DELETE", f"{MEMBERS}/{alice.pk}"))[1] == "not_allowed"
     for what in ("joins", "invitations"):
-        assert client.get(f"/api/v1/tenants/team-a/{what}").status_code == 403
+        assert client.get(f"/api/v1/teams/team-a/{what}").status_code == 403
     assert send(client, "DELETE", f"{MEMBERS}/{bob.pk}").status_code == 204
     assert role_of(bob) is None
 
@@ -119,7 +119,7 @@ def invited(team_a: Tenant, alice: User) -> dict[str, Any]:
 
 def test_an_address_without_an_account_is_invited(invited: dict[str, Any], alice: User) -> None:
     assert invited.items() >= {"tenant": "team-a", "email": "new@example.org", "state": "pending"}.items()
-    assert items(caller(alice, Scope.READ), "/api/v1/tenants/team-a/invitations") == [invited]
+    assert items(caller(alice, Scope.READ), "/api/v1/teams/team-a/invitations") == [invited]
     again = send(caller(alice), "POST", MEMBERS, {"email": "new@example.org"})
     assert told(again) == (409, "already_invited", "email")
 
@@ -138,7 +138,7 @@ def test_an_invitation_is_accepted_by_its_address(invited: dict[str, Any], charl
 
 
 def test_an_invitation_is_declined_or_taken_back(invited: dict[str, Any], alice: User) -> None:
-    client, revoke = caller(alice), f"/api/v1/tenants/team-a/invitations/{invited['id']}"
+    client, revoke = caller(alice), f"/api/v1/teams/team-a/invitations/{invited['id']}"
     assert send(client, "DELETE", revoke).status_code == 204
     assert told(send(client, "DELETE", revoke))[1] == "already_decided"
     second = send(client, "POST", MEMBERS, {"email": "new@example.org"}).json()
@@ -162,15 +162,15 @@ def joining(team_a: Tenant, charlie: User) -> dict[str, Any]:
 
 def test_who_asks_is_let_in(joining: dict[str, Any], alice: User, charlie: User) -> None:
     assert items(caller(charlie), "/api/v1/joins") == [joining]
-    assert items(caller(alice, Scope.READ), "/api/v1/tenants/team-a/joins") == [joining]
-    path = f"/api/v1/tenants/team-a/joins/{joining['id']}"
+    assert items(caller(alice, Scope.READ), "/api/v1/teams/team-a/joins") == [joining]
+    path = f"/api/v1/teams/team-a/joins/{joining['id']}"
     answer = send(caller(alice), "POST", path, {"accept": True, "role": "viewer"})
     assert (answer.status_code, answer.json()["state"], role_of(charlie)) == (200, "accepted", "viewer")
     assert told(send(caller(alice), "POST", path, {"accept": True}))[1] == "already_decided"
 
 
 def test_a_no_needs_a_reason(joining: dict[str, Any], alice: User, charlie: User) -> None:
-    path = f"/api/v1/tenants/team-a/joins/{joining['id']}"
+    path = f"/api/v1/teams/team-a/joins/{joining['id']}"
     assert told(send(caller(alice), "POST", path, {"accept": False})) == (422, "reason_missing", "reason")
     no = {"accept": False, "reason": "We are full."}
     assert told(send(caller(alice), "POST", path, {**no, "role": "king"})) == (422, "unknown_role", "role")
@@ -210,8 +210,8 @@ MANAGING = [
     ("POST", MEMBERS, {"email": "x@example.org"}),
     ("PATCH", MEMBERS + "/{bob}", {"role": "viewer"}),
     ("DELETE", MEMBERS + "/{bob}", None),
-    ("DELETE", "/api/v1/tenants/team-a/invitations/1", None),
-    ("POST", "/api/v1/tenants/team-a/joins/1", {"accept": True}),
+    ("DELETE", "/api/v1/teams/team-a/invitations/1", None),
+    ("POST", "/api/v1/teams/team-a/joins/1", {"accept": True}),
 ]
 
 

@@ -57,7 +57,7 @@ class Doors:
 
 
 def verbs(world: World) -> dict[str, Doors]:
-    team, api = "/teams/team-a", "/api/v1/tenants/team-a"
+    team, api = "/teams/team-a", "/api/v1/teams/team-a"
     bob, join, invited = world.bob, world.join, world.invitation
     until = timezone.localdate() + timedelta(days=30)
     dates = {"from_date": timezone.localdate(), "until_date": until}

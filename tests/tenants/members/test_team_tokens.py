@@ -73,7 +73,7 @@ def mona(team_a: Tenant) -> User:
 def test_owners_and_managers_make_list_and_revoke_them_by_the_api(team_a: Tenant, alice: User, mona: User) -> None:
     by_mona, by_alice = personal(mona), personal(alice)
     new = {"name": "ci", "scopes": ["read"], "expires_in_days": 9}
-    made = send(by_mona, "POST", "/api/v1/tenants/team-a/tokens", new)
+    made = send(by_mona, "POST", "/api/v1/teams/team-a/tokens", new)
     assert (made.status_code, made["Cache-Control"]) == (201, "no-store")
     text, prefix = made.json()["token"], made.json()["prefix"]
     ci = Client(headers={"Authorization": f"Bearer {text}"})
@@ -85,14 +85,14 @@ def test_owners_and_managers_make_list_and_revoke_them_by_the_api(team_a: Tenant
         f"token {prefix}",
     )
 
-    [listed] = by_alice.get("/api/v1/tenants/team-a/tokens").json()["items"]
+    [listed] = by_alice.get("/api/v1/teams/team-a/tokens").json()["items"]
     assert (listed["name"], listed["owner"], listed["tenant"]) == ("ci", "mona@example.org", "team-a")
     assert text not in json.dumps(listed)
     assert [row["name"] for row in by_mona.get("/api/v1/tokens").json()["items"]] == ["own"]
 
-    assert by_alice.delete(f"/api/v1/tenants/team-a/tokens/{prefix}").status_code == 204
+    assert by_alice.delete(f"/api/v1/teams/team-a/tokens/{prefix}").status_code == 204
     assert told(ci.get("/api/v1/me")) == (401, "token_revoked")
-    assert by_alice.delete(f"/api/v1/tenants/team-a/tokens/{prefix}").status_code == 404
+    assert by_alice.delete(f"/api/v1/teams/team-a/tokens/{prefix}").status_code == 404
     events = Event.objects.filter(tenant="team-a").order_by("id").values_list("verb", "actor")
     assert list(events) == [("token.created", "Mona"), ("token.revoked", "Alice")]
 
@@ -128,7 +128,7 @@ def test_others_neither_see_nor_make_nor_revoke_them(
     asking = personal(request.getfixturevalue(who))
     browser = Client()
     browser.force_login(request.getfixturevalue(who))
-    address = "/api/v1/tenants/team-a/tokens"
+    address = "/api/v1/teams/team-a/tokens"
     answers = [
         asking.get(address),
         send(asking, "POST", address, {"name": "mine", "scopes": ["read"]}),
@@ -147,7 +147,7 @@ def test_others_neither_see_nor_make_nor_revoke_them(
 def test_an_administrator_from_outside_revokes_them_and_makes_none(team_a: Tenant, alice: User, olga: User) -> None:
     token, ci = make_token(alice)
     by_olga = personal(olga)
-    address = "/api/v1/tenants/team-a/tokens"
+    address = "/api/v1/teams/team-a/tokens"
     assert [row["prefix"] for row in by_olga.get(address).json()["items"]] == [token.prefix]
     assert told(send(by_olga, "POST", address, {"name": "mine", "scopes": ["read"]})) == (403, "not_allowed")
     assert by_olga.delete(f"{address}/{token.prefix}").status_code == 204
@@ -159,8 +159,8 @@ def test_a_token_of_another_team_is_not_there(team_a: Tenant, alice: User, mona:
     other = make.tenant(team_a.namespaces.get().cluster, slug="team-b")
     make.member(other, alice, Membership.Role.OWNER)
     token, ci = make_token(alice, team="team-b")
-    assert personal(mona).delete(f"/api/v1/tenants/team-a/tokens/{token.prefix}").status_code == 404
-    assert personal(alice).delete(f"/api/v1/tenants/team-a/tokens/{token.prefix}").status_code == 404
+    assert personal(mona).delete(f"/api/v1/teams/team-a/tokens/{token.prefix}").status_code == 404
+    assert personal(alice).delete(f"/api/v1/teams/team-a/tokens/{token.prefix}").status_code == 404
     assert ci.get("/api/v1/me").json()["tenants"] == ["team-b"]
 
 
@@ -193,9 +193,9 @@ def test_it_makes_no_personal_token_no_wider_one_and_none_elsewhere(team_a: Tena
     make.member(other, alice, Membership.Role.OWNER)
     _token, ci = make_token(alice, "read", "admin")
     new = {"name": "next", "scopes": ["read"], "expires_in_days": 3}
-    address = "/api/v1/tenants/team-a/tokens"
+    address = "/api/v1/teams/team-a/tokens"
     assert told(send(ci, "POST", "/api/v1/tokens", new)) == (403, "team_token")
-    assert told(send(ci, "POST", "/api/v1/tenants/team-b/tokens", new)) == (404, "not_found")
+    assert told(send(ci, "POST", "/api/v1/teams/team-b/tokens", new)) == (404, "not_found")
     assert told(send(ci, "POST", address, {**new, "scopes": ["launch"]})) == (403, "lacks_scope")
     assert told(send(ci, "POST", address, {**new, "expires_in_days": 31})) == (403, "outlives_token")
     assert ApiToken.objects.count() == 1
@@ -217,9 +217,9 @@ def test_what_its_maker_may_no_more_it_may_not(team_a: Tenant, mona: User) -> No
     _token, ci = make_token(mona)
     new = {"name": "next", "scopes": ["read"], "expires_in_days": 3}
     Membership.objects.filter(user=mona).update(role=Membership.Role.VIEWER)
-    assert ci.get("/api/v1/tenants/team-a").status_code == 200
-    assert told(send(ci, "POST", "/api/v1/tenants/team-a/tokens", new)) == (403, "not_allowed")
-    added = send(ci, "POST", "/api/v1/tenants/team-a/members", {"email": "x@example.org", "role": "member"})
+    assert ci.get("/api/v1/teams/team-a").status_code == 200
+    assert told(send(ci, "POST", "/api/v1/teams/team-a/tokens", new)) == (403, "not_allowed")
+    added = send(ci, "POST", "/api/v1/teams/team-a/members", {"email": "x@example.org", "role": "member"})
     assert told(added) == (403, "not_allowed")
 
 
@@ -244,8 +244,8 @@ def test_without_its_makers_membership_there_is_nothing(team_a: Tenant, mona: Us
     """However that came to an end."""
     _token, ci = make_token(mona)
     Membership.objects.filter(user=mona).delete()
-    assert ci.get("/api/v1/tenants").json()["items"] == []
-    assert ci.get("/api/v1/tenants/team-a").status_code == 404
+    assert ci.get("/api/v1/teams").json()["items"] == []
+    assert ci.get("/api/v1/teams/team-a").status_code == 404
     assert ci.get("/api/v1/secrets?tenant=team-a").status_code == 404
     assert ci.get("/api/v1/events").json()["items"] == []
 
@@ -391,4 +391,4 @@ def test_lists_ask_the_same_number_of_questions_whatever_their_length(
     with django_assert_max_num_queries(5):
         assert len(by_olga.get("/api/v1/tokens?owner=everybody").json()["items"]) == 14
     with django_assert_max_num_queries(6):
-        assert len(by_alice.get("/api/v1/tenants/team-a/tokens").json()["items"]) == 12
+        assert len(by_alice.get("/api/v1/teams/team-a/tokens").json()["items"]) == 12

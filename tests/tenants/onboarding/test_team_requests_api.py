@@ -52,7 +52,7 @@ def test_ask_see_and_decide(wish: dict[str, str], a100: GpuClass, alice: User, c
     assert (less.status_code, less.json()["code"], less.json()["field"]) == (422, "reason_missing", "lines[0].reason")
     decided = post(caller(dana), decide, {"approve": True, "units": {a100.slug: 1}, "reason": "One first."}).json()
     assert (decided["state"], decided["tenant"], decided["decided_by"]) == ("approved", wish["slug"], "Dana")
-    [held] = caller(charlie).get(f"/api/v1/tenants/{wish['slug']}").json()["holdings"]
+    [held] = caller(charlie).get(f"/api/v1/teams/{wish['slug']}").json()["holdings"]
     assert (held["gpu_class"], held["units"]) == (a100.slug, 1)
     again = post(caller(dana), decide, {"approve": False, "reason": "No."})
     assert (again.status_code, again.json()["code"]) == (409, "already_decided")

@@ -55,7 +55,7 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
     start = text(as_(charlie).get("/start"))
     assert "Start a team" in start
     assert "Training: 2 cards of A100 80GB whole card, for 60 days" in start
-    assert "Approvers are told by mail" in text(as_(charlie).post("/start/found", typed, follow=True))
+    assert "Approvers are told by mail" in text(as_(charlie).post("/start/team-requests", typed, follow=True))
     waiting = text(as_(charlie).get("/start"))
     assert "Withdraw" in waiting
     assert "Ask for this team" not in waiting
@@ -80,11 +80,11 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
 def test_what_was_typed_stays_when_asking_is_refused(
     team_a: Tenant, bundle: Bundle, charlie: User, typed: dict[str, str]
 ) -> None:
-    refused = as_(charlie).post("/start/found", {**typed, "slug": "team-a"})
+    refused = as_(charlie).post("/start/team-requests", {**typed, "slug": "team-a"})
     assert refused.status_code == 422
     assert "A team of this short name already exists" in text(refused)
     assert "Grasping from video." in text(refused)
-    missing = as_(charlie).post("/start/found", {**typed, "bundle": ""})
+    missing = as_(charlie).post("/start/team-requests", {**typed, "bundle": ""})
     assert missing.status_code == 422
     assert not TeamRequest.objects.exists()
 
@@ -130,7 +130,7 @@ def test_strangers_find_nothing_and_staff_see_why_not(
     address = f"/team-requests/{asked.pk}"
     assert as_(alice).get(address).status_code == 404
     assert as_(alice).post(f"{address}/decide", {}).status_code == 404
-    assert as_(alice).post(f"/start/found/{asked.pk}/withdraw").status_code == 404
+    assert as_(alice).post(f"/start/team-requests/{asked.pk}/withdraw").status_code == 404
     for reader in (charlie, olga):
         assert as_(reader).get(address).status_code == 200
         assert "Found the team" not in text(as_(reader).get(address))
@@ -139,7 +139,7 @@ def test_strangers_find_nothing_and_staff_see_why_not(
     one = User.objects.get(name="One")
     assert "Other approvers decide this" in text(as_(one).get(address))
     assert "New teams" not in text(as_(one).get("/inbox"))
-    assert as_(charlie).post(f"/start/found/{asked.pk}/withdraw", follow=True).status_code == 200
+    assert as_(charlie).post(f"/start/team-requests/{asked.pk}/withdraw", follow=True).status_code == 200
     assert TeamRequest.objects.get().state == "withdrawn"
 
 

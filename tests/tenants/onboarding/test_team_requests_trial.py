@@ -137,11 +137,11 @@ def test_the_card(starter: GpuClass, charlie: User) -> None:
     start = " ".join(client.get("/start").content.decode().split())
     assert "Try it" in start
     assert "for 8 hours" in start
-    begun = client.post("/start/try")
+    begun = client.post("/start/trial")
     tenant = Tenant.objects.get()
     assert begun["Location"] == f"/teams/{tenant.slug}"
     again = " ".join(client.get("/start").content.decode().split())
     assert "You have had your trial." in again
-    assert client.post("/start/try").status_code == 409
+    assert client.post("/start/trial").status_code == 409
     GpuClass.objects.update(starter=False)
     assert "Try it" not in client.get("/start").content.decode()

@@ -342,7 +342,7 @@ def test_why_a_team_is_suspended_is_told_after_the_pages_of_people_were_read(tea
     lifecycle_actions.set_namespace_state(
         team_a.namespaces.get().pk, to="suspended", because="The course is over.", by=page(olga)
     )
-    assert caller(olga).get("/api/v1/tenants/team-a/namespace").json()["because"] == "The course is over."
+    assert caller(olga).get("/api/v1/teams/team-a/namespace").json()["because"] == "The course is over."
 
 
 # ---- classes to decide --------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ def test_request_and_last_day_say_what_happens(
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert "It is proposed to leave 3 cards of it from" in card
     assert f"request #{filed.pk}</a>" in card
-    [told] = signed_in(alice).get("/api/v1/tenants/team-a/grants").json()["items"]
+    [told] = signed_in(alice).get("/api/v1/teams/team-a/grants").json()["items"]
     assert {name: told["reclaim"][name] for name in ("request", "is_pending", "units")} == {
         "request": filed.pk,
         "is_pending": True,
@@ -240,7 +240,7 @@ def test_request_and_last_day_say_what_happens(
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert f"It was to last until {timezone.localtime(grant.period.upper):%-d %b %Y}" in card
     assert "3 cards are left of it after its end" in card
-    rest, cut = signed_in(alice).get("/api/v1/tenants/team-a/grants").json()["items"]
+    rest, cut = signed_in(alice).get("/api/v1/teams/team-a/grants").json()["items"]
     assert (cut["reclaim"]["is_pending"], rest["reclaim"]) == (False, None)
     assert "asked to take quota back in" in text(signed_in(alice).get("/teams/team-a/history"))
 

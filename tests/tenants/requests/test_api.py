@@ -52,7 +52,7 @@ def test_file_decide_and_see_it_in_force(
     )
     assert decided.status_code == 200
     assert (decided.json()["state"], decided.json()["lines"][0]["decided_units"]) == ("approved", 2)
-    team = caller(alice, Scope.READ).get("/api/v1/tenants/team-a").json()
+    team = caller(alice, Scope.READ).get("/api/v1/teams/team-a").json()
     assert team["holdings"] == [
         {"gpu_class": limited.slug, "units": 2, "until": decided.json()["lines"][0]["decided_until"]}
     ]
@@ -116,14 +116,14 @@ def test_a_stranger_gets_404_everywhere(filed: dict[str, Any], limited: GpuClass
     pk = filed["id"]
     answers = [
         client.get(f"/api/v1/requests/{pk}"),
-        client.get("/api/v1/tenants/team-a"),
+        client.get("/api/v1/teams/team-a"),
         post(client, "/api/v1/requests", wish(limited)),
         post(client, f"/api/v1/requests/{pk}/withdraw"),
         post(client, f"/api/v1/requests/{pk}/decide", {"lines": [{"id": filed["lines"][0]["id"], "approve": True}]}),
     ]
     assert [answer.status_code for answer in answers] == [404] * 5
     assert client.get("/api/v1/requests").json()["items"] == []
-    assert client.get("/api/v1/tenants").json()["items"] == []
+    assert client.get("/api/v1/teams").json()["items"] == []
     assert post(caller(charlie), f"/api/v1/requests/{filed['id']}/decide", {"lines": "nonsense"}).status_code == 404
 
 
@@ -154,7 +154,7 @@ def test_lists_are_paged_and_filtered(filed: dict[str, Any], dana: User, alice: 
     assert second["next"] is None
     assert len(client.get("/api/v1/requests?state=pending&tenant=team-a").json()["items"]) == 2
     assert client.get("/api/v1/requests?state=approved").json()["items"] == []
-    assert [item["slug"] for item in client.get("/api/v1/tenants").json()["items"]] == ["team-a"]
+    assert [item["slug"] for item in client.get("/api/v1/teams").json()["items"]] == ["team-a"]
 
 
 def test_the_catalog_with_what_is_free(limited: GpuClass, charlie: User) -> None:

@@ -96,7 +96,7 @@ def test_teams_by_words_among_those_that_one_sees(cluster: Cluster, alice: User,
     for slug, name in (("vision", "Vision group"), ("speech", "Speech and vision"), ("maths", "Numbers")):
         make.tenant(cluster, slug=slug)
         Tenant.objects.filter(slug=slug).update(name=name)
-    of = "/api/v1/tenants"
+    of = "/api/v1/teams"
     staff = caller(olga)
     assert names(staff, "q=vision", of, "slug") == ["speech", "vision"]
     assert names(staff, "q=SPEECH%20vis", of, "slug") == ["speech"]

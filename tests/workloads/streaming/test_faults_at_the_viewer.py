@@ -70,7 +70,7 @@ class Scene:
         return [int(one[1]) for one in found if one]
 
     def live(self) -> dict[str, Any] | None:
-        found = self.viewer.ask("/api/v1/tenants/team-a/live?wait=0")
+        found = self.viewer.ask("/api/v1/teams/team-a/live?wait=0")
         if found is not None:
             self.versions.note(found)
         return found
