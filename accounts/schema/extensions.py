@@ -1,4 +1,4 @@
-"""What drf-spectacular cannot see: how callers prove who they are, and the one body of every refusal."""
+"""How callers prove who they are, and what a strict body is, for drf-spectacular."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call sent in a field that cannot be: DRF's word for it as a sentence with the field and a way out. Pure."""
+"""What a call sent in a field that is not valid: DRF's word for it as a sentence with the field and a way out. Pure."""
 
 from __future__ import annotations
 

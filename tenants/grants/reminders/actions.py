@@ -1,5 +1,4 @@
-"""Reminders before the end of a base grant, and word of the end, sent when a worker looks at the team's namespace
-anyway.
+"""Mails before and after the end of a base grant, sent when a worker looks at the team's namespace.
 
 Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
 earlier, or another follows it, and is not reminded of.

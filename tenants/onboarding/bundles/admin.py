@@ -1,4 +1,4 @@
-"""The Django admin of bundles: through the verb, as every other door. Part of tenants.admin."""
+"""The Django admin of bundles, which calls the verb. Part of tenants.admin."""
 
 from __future__ import annotations
 

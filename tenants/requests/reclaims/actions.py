@@ -1,4 +1,4 @@
-"""The verb by which staff take units back with notice. It is decided, by somebody else, as every request is."""
+"""The verb by which staff reduce a team's quota with notice. Somebody else decides it, as every request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of mails about quota that is reduced. Pure: values in, text out."""
+"""Texts of mails about quota that is reduced. Pure: values in, text out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def reclaim_text(class_name: str, held: int, one: ReclaimLine, now: datetime, *,
     """What shall be taken back, with the notice: `now` is the moment at which the team is told."""
     days = (one.starts - now).days
     return (
-        f"{class_name}: from {held} to {one.units} {plural_form(unit)} from {one.starts:%d %b %Y, %H:%M %Z} on, in {days} "
-        f"days. {_CONSEQUENCE[unit]}"
+        f"{class_name}: from {held} to {one.units} {plural_form(unit)} from {one.starts:%d %b %Y, %H:%M %Z} on, "
+        f"in {days} days. {_CONSEQUENCE[unit]}"
     )

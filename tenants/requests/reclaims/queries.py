@@ -1,4 +1,4 @@
-"""Reads about taking units back: what is granted when, and what is proposed or was cut."""
+"""The totals that are granted at the moments from which staff want to reduce them."""
 
 from __future__ import annotations
 
