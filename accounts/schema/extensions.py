@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
@@ -53,6 +52,7 @@ class StrictSerializerExtension(OpenApiSerializerExtension):
         from accounts.rest.strict.serializers import StrictSerializer
 
         schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        if schema.get("description") == inspect.getdoc(StrictSerializer):
-            del schema["description"]  # what is said to who writes one, not to who sends one
+        described = next(one for one in type(self.target).__mro__ if one.__doc__)
+        if described is StrictSerializer:
+            schema.pop("description", None)  # its docstring is for who writes a serializer, not for who sends a body
         return {**schema, "additionalProperties": False}

@@ -34,6 +34,7 @@ class ReclaimableTotal:
     ends: datetime
     is_pending: bool
     unit: str = "unit"
+    is_storage: bool = False
 
 
 @dataclass(frozen=True)

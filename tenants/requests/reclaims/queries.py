@@ -32,5 +32,6 @@ def reclaimable_totals(tenant: Tenant, lines: Collection[ReclaimLine]) -> dict[s
             ends=grant.period.upper if grant else starts[one.slug],
             is_pending=one.pk in waiting,
             unit=catalog.counted_in(one),
+            is_storage=one.is_storage,
         )
     return found
