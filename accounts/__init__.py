@@ -1,1 +1,1 @@
-"""Who acts: users, actors, tokens, events, deliveries; API authentication, throttles, paging."""
+"""Who acts: people, actors, tokens, events, deliveries; sign-in, and the base of the REST API."""

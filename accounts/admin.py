@@ -1,4 +1,4 @@
-"""What allauth would show in the Django admin has verbs of its own (accounts/credentials/actions.py) and is not edited there."""
+"""The Django admin does not show what allauth registers there: accounts/credentials/actions.py has verbs for it."""
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator

@@ -170,7 +170,7 @@ constraint_sentence(
 
 
 class KeptAnswer(models.Model):
-    """What a call with an Idempotency-Key was answered, to be answered again (accounts/rest/idempotency.py). `call`: a keyed
+    """The answer to a call with an Idempotency-Key, to be given again (accounts/rest/idempotency.py). `call`: a keyed
     digest of what was asked.
     """
 

@@ -1,4 +1,6 @@
-"""Celery: workers drain due tables, beat sweeps every 10 s. No retries, results, late acks or ETAs (portal/core/due.py)."""
+"""Celery: workers drain due tables, beat sweeps every 10 s. There are no retries, results, late acks or ETAs
+(portal/core/due.py).
+"""
 
 import os
 

@@ -321,7 +321,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("teams/<slug:tenant>/workloads/<slug:name>/start", workloads.start, name="workload-start"),
     path("teams/<slug:tenant>/workloads/<slug:name>/stop", workloads.stop, name="workload-stop"),
     path("open/<slug:origin>", workloads.by_origin, name="open"),
-    # served by doors (portal/asgi.py)
+    # served by doors (desk/streaming)
     path("live/logs/<slug:tenant>/<slug:name>", workloads.served_by_doors, name="workload-log"),
     path("live/<slug:namespace>", workloads.served_by_doors, name="live"),
     # quota and teams

@@ -1,1 +1,1 @@
-"""Who may have how much: tenants, namespaces, requests, grants, plans."""
+"""Who may have how much: teams, their namespaces, requests, grants and plans."""

@@ -1,1 +1,1 @@
-"""How people come to an account and a password by administrators, with a code."""
+"""How administrators make an account, and how a code from them sets its password."""

@@ -1,4 +1,4 @@
-"""A new password with a code, by who has none or has lost it."""
+"""The form that sets a new password with a code, for somebody who has none or has lost it."""
 
 from __future__ import annotations
 

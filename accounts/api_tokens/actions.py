@@ -27,7 +27,7 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """The new token and its text, which is shown now and never again. Its owner is told a week before it ends.
 
-    `tenant`: of a team's token; whether `by` may make one there is asked by tenants.members.tokens.actions, which calls this.
+    `tenant`: of a team's token. tenants.members.tokens.actions, which calls this, asks whether `by` may make one there.
     Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token (403), name_taken (409), the rest 422.
     """
     User.objects.select_for_update().get(pk=by.person.pk)  # one at a time: the number of tokens is a rule

@@ -1,4 +1,4 @@
-"""/api/v1/: who am I, my tokens, events."""
+"""/api/v1/tokens: the tokens of the person who asks, and everybody's for administrators."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def may_create_token(
 
 
 def scopes_for(tenant: str) -> list[str]:
-    """Deciding is for staff and their deputies, and they leave that at home."""
+    """Staff and their delegates decide; a team's token has none of their rights."""
     return [scope for scope in Scope.values if not tenant or scope != Scope.DECIDE]
 
 

@@ -1,4 +1,4 @@
-"""Reads about people, tokens and events."""
+"""Reads about tokens; `authenticate_token` is the one way in for web and doors alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a request to an Actor: what every view and API view hands to actions and queries as `by`."""
+"""From a request to an Actor: what every view hands to actions and queries as `by`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session has shown, by allauth's list: a second factor, a sign-in by the issuer."""
+"""By what a session was authenticated, as allauth records it: a second factor, a sign-in by the issuer."""
 
 from __future__ import annotations
 

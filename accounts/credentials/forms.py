@@ -1,4 +1,4 @@
-"""Shapes of what people type. What is allowed is said by the action."""
+"""Forms for passwords and codes, refused where attempts come too fast."""
 
 from __future__ import annotations
 

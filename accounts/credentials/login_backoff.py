@@ -1,6 +1,7 @@
-"""Guessing a password or a code gets slower with every attempt, for one address at one account; nobody else waits.
+"""Each wrong password or code makes the next attempt wait longer, for one address at one account; nobody else waits.
 
-Counted in Redis. Redis away: nobody waits, since signing in matters more than slowing a guesser for that minute.
+The attempts are counted in Redis. While Redis is away nobody waits, since signing in matters more than slowing down a
+guesser for that minute.
 """
 
 from __future__ import annotations

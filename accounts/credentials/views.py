@@ -1,4 +1,4 @@
-"""The page of one's own account: password, second factor, sessions; and the second step of signing in."""
+"""The page of one's own account: password, second factor, sessions."""
 
 from __future__ import annotations
 

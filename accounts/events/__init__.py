@@ -1,1 +1,1 @@
-"""What was done and who is told: one event for each verb, deliveries, and their words."""
+"""What was done and who is told: one event for each verb, deliveries, and their texts."""

@@ -1,7 +1,4 @@
-"""The verbs about accounts, and `record` and `deliver`, with which every other app's verbs end.
-
-Each verb is one transaction that writes exactly one Event.
-"""
+"""`record` and `deliver`, with which every verb of every app ends."""
 
 from __future__ import annotations
 

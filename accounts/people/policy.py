@@ -1,4 +1,4 @@
-"""Who may do what to accounts and tokens. Pure: (actor, row, facts) → Refusal or None."""
+"""Who may administer accounts: roles, suspension, access. Pure."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""How calls of the API are read, bounded, repeated and answered, whatever they are about; no verb and no row of an app
-but kept answers.
+"""How calls of the API are parsed, limited, repeated and answered, whatever they are about. This room knows no verb,
+and no row but kept answers.
 """

@@ -1,4 +1,6 @@
-"""`ETag` and `If-Match`: who would undo what somebody else did meanwhile is told so instead, and nothing is done."""
+"""`ETag` and `If-Match`: a caller whose change would undo what somebody else changed meanwhile is told so instead, and
+nothing is done.
+"""
 
 from __future__ import annotations
 

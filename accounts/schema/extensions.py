@@ -1,8 +1,7 @@
-"""What drf-spectacular cannot see: how callers prove who they are, and the one body of every refusal."""
+"""How callers prove who they are, and what a strict body is, for drf-spectacular."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
@@ -53,6 +52,7 @@ class StrictSerializerExtension(OpenApiSerializerExtension):
         from accounts.rest.strict.serializers import StrictSerializer
 
         schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        if schema.get("description") == inspect.getdoc(StrictSerializer):
-            del schema["description"]  # what is said to who writes one, not to who sends one
+        described = next(one for one in type(self.target).__mro__ if one.__doc__)
+        if described is StrictSerializer:
+            schema.pop("description", None)  # its docstring is for who writes a serializer, not for who sends a body
         return {**schema, "additionalProperties": False}

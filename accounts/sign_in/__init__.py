@@ -1,1 +1,1 @@
-"""Signing in and out by password, into the administration, and by an issuer (oidc)."""
+"""Signing in and out: by password, into the Django admin, and by an issuer (oidc)."""

@@ -1,4 +1,4 @@
-"""Somebody signed in or out, as events."""
+"""The events of signing in and out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The administration's door: one way to sign in for everybody, which slows guessers down, and a second factor."""
+"""How people get into the Django admin: by the portal's own sign-in, which slows guessers down, and a second factor."""
 
 from __future__ import annotations
 

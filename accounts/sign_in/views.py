@@ -1,4 +1,4 @@
-"""Pages of the account: sign in and out, tokens."""
+"""Pages to sign in, with the second step, and to sign out."""
 
 from __future__ import annotations
 

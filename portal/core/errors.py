@@ -1,7 +1,7 @@
-"""Refusals that people read, and the one place where they become a page, a fragment or JSON.
+"""Refusals that people read: the value, how to raise it, and how other errors become one.
 
-`policy` returns a Refusal, `actions` raise Refused, edges never catch it: the middleware (pages) and
-`api_exception_handler` (REST) render it here, so that browser, API and admin say the same sentence.
+`policy` returns a Refusal, `actions` raise Refused, edges never catch it; portal/web/refusals.py renders them, so that
+browser, API and admin say the same sentence.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What a call sent in a field that cannot be: DRF's word for it as a sentence with the field and a way out. Pure."""
+"""What a call sent in a field that is not valid: DRF's word for it as a sentence with the field and a way out. Pure."""
 
 from __future__ import annotations
 
-# Serializers that ask for a field only beside another say it themselves, without DRF's code.
-REQUIRED = "This field is required."
 UNKNOWN = "unknown_field"
 MISSING = frozenset({"required"})
 EMPTY = frozenset({"blank", "empty", "null"})
@@ -18,7 +16,7 @@ def validation_message(field: str | None, code: str, said: str) -> str:
         return said
     if code == UNKNOWN:
         return f"There is no field '{field}', so nothing was changed. {said}"
-    if code in MISSING or said == REQUIRED:
+    if code in MISSING:
         return f"'{field}' is missing; send it."
     if code in EMPTY:
         return f"'{field}' has no value; send one."

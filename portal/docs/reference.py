@@ -1,4 +1,4 @@
-"""/api/: the contract as a page for people, without anybody's data and without anybody else's script."""
+"""The contract taken apart for the page: operations by theme, fields by schema."""
 
 from __future__ import annotations
 

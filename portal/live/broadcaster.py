@@ -4,7 +4,7 @@ A channel is a namespace; a topic is one view of it. The views of a channel that
 from one reading and once for all who watch, and only fragments whose bytes changed are sent. Per process, not per
 stream: one Redis subscription, one access check of all open viewers every 3 s, so that a right that was lost ends a
 stream within 5 s, and one comparison of versions every 15 s, which finds what a lost hint would have told
-(`compared.py`). While it waits, a stream holds no thread and no database connection.
+(`staleness.py`). While it waits, a stream holds no thread and no database connection.
 """
 
 from __future__ import annotations

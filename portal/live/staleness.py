@@ -1,4 +1,4 @@
-"""From which versions channels were rendered, and which of them were changed by something that no hint told."""
+"""Which versions of a channel were rendered, and which channels changed since without a hint."""
 
 from __future__ import annotations
 

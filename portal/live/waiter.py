@@ -1,4 +1,4 @@
-"""Something that one waits for."""
+"""An event that exactly one coroutine waits for."""
 
 from __future__ import annotations
 

@@ -1,1 +1,3 @@
-"""For who runs the portal: probes, metrics, log lines without secrets, and the internal port that serves them."""
+"""For the people who run the portal: probes, metrics, log lines without secrets, and the internal port that serves
+them.
+"""

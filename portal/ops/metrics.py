@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests of this process, and figures that are rows (the same from every process).
+"""What Prometheus reads: requests of this process, and figures that are rows of Due tables; apps register their own.
 
 The one to alert on is portal_overdue_seconds: how long work waits that should have been looked at.
 """

@@ -87,8 +87,9 @@ def _cell(one: Any) -> str:
 
 @register.inclusion_tag("components/charts/_promise_curve.html")
 def promise_curve(curve: Any, narrow: bool = False) -> dict[str, PromiseCurve]:
-    """`curve` has before, after (steps), limit, start, end and unit; see portal/ui/promise_curve.py. `narrow`: it has half
-    the width of a page or less.
+    """`curve` has before, after (steps), limit, start, end and unit; see portal/ui/promise_curve.py.
+
+    `narrow`: it has half the width of a page or less.
     """
     return {
         "curve": promise_geometry(

@@ -31,7 +31,7 @@ class FetchMetadataMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.path in FOR_OTHER_PAGES:
             public = self.get_response(request)
-            public["Cross-Origin-Resource-Policy"] = "cross-origin"  # see safe_headers.py for all others
+            public["Cross-Origin-Resource-Policy"] = "cross-origin"  # see security_headers.py for all others
             return public
         own_origin = f"{request.scheme}://{request.get_host()}"
         if is_cross_origin(request.method or "", request.headers, own_origin=own_origin):

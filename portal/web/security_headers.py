@@ -1,4 +1,4 @@
-"""What every answer carries, whichever process gives it and whatever went wrong: pages, files, errors, doors."""
+"""The headers that every answer carries, whichever process gives it and whatever went wrong."""
 
 from __future__ import annotations
 

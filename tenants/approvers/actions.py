@@ -1,4 +1,4 @@
-"""The verbs that say about which classes an approver decides. The role itself is the account's (accounts.events.actions)."""
+"""The verbs that say about which classes an approver decides. The role itself is set by accounts/people/actions.py."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from portal.core.errors import Refusal
 @dataclass(frozen=True)
 class ApproverRight:
     """One approver's: `classes`, slugs, None: all of them. `teams`: that the approver belongs to, by id; who lends a
-    right gives no more than this, so a deputy decides about none of them.
+    right gives no more than this, so a delegate decides about none of them.
     """
 
     approver_id: int
@@ -32,7 +32,7 @@ class ApproverRight:
 
 @dataclass(frozen=True)
 class ApproverRights:
-    """What somebody decides by: the role's own right, and those of approvers whose deputy the person is now."""
+    """What somebody decides by: the role's own right, and those of approvers whose delegate the person is now."""
 
     own: ApproverRight | None = None
     lent: tuple[ApproverRight, ...] = ()
@@ -51,14 +51,14 @@ class ApproverRights:
         return _all_classes_of([*([self.own] if self.own else []), *lent])
 
     def lender(self, slug: str, tenant_id: int | None, asked_by: int) -> ApproverRight | None:
-        """Whose deputy decides here; None where the own right is enough, or none is."""
+        """Whose delegate decides here; None where the own right is enough, or none is."""
         if self.own and self.own.covers(slug):
             return None
         lent = (right for right in self.lent if right.reaches(tenant_id, asked_by))
         return next((right for right in lent if right.covers(slug)), None)
 
     def lenders(self, slugs: Iterable[str], tenant_id: int | None, asked_by: int) -> list[str]:
-        """Names of those whose deputy decides about these classes, sorted."""
+        """Names of those whose delegate decides about these classes, sorted."""
         found = (self.lender(slug, tenant_id, asked_by) for slug in slugs)
         return sorted({right.name for right in found if right})
 

@@ -1,4 +1,4 @@
-"""Who decides about what: approvers by their role, and their deputies while they stand in. Everybody asks here."""
+"""Who decides about what: approvers by their role, and their delegates. Everybody asks here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.models import ApproverFor, Deputy, Membership, Tenant
 
 
 def rights_of(by: Actor) -> ApproverRights:
-    """One query; three for a deputy. Asked several times for one page, so it joins no table of everybody. A team's
+    """One query; three for a delegate. Asked several times for one page, so it joins no table of everybody. A team's
     token decides nothing.
     """
     if by.user is None or by.confined_to:
@@ -78,5 +78,5 @@ def with_delegates(approvers: QuerySet[User]) -> QuerySet[User]:
 
 
 def classes_decided_by(by: Actor) -> frozenset[str] | None:
-    """Slugs of the classes that the actor decides, also as a deputy; None for all of them."""
+    """Slugs of the classes that the actor decides, also as a delegate; None for all of them."""
     return rights_of(by).classes

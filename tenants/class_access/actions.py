@@ -1,4 +1,4 @@
-"""Classes for named teams: the two verbs that say who may use them. Visibility itself is the class's own field."""
+"""The two verbs that say which teams may use a class; and the verb by which a person accepts the terms of a class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which classes a person may know of, and a team may use. Who may not is told what an unknown class is told."""
+"""Which classes a person may see, and which a team may use. Whoever may not see a class is answered as for an unknown
+one.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""What every room of this app knows: the database's clock, mail links and page hints, shared form fields. No capability
-of its own.
+"""What every room of this app uses: the database's clock, links in mails, page hints, shared form fields, the team of
+an address.
 """

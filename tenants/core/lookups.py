@@ -1,4 +1,4 @@
-"""The team that the address of a REST request names, and the body of the request, read by its serializer."""
+"""The team that the address of a REST call names."""
 
 from __future__ import annotations
 

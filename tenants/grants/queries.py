@@ -1,4 +1,4 @@
-"""What grants come to at an instant, their grace included."""
+"""What grants come to at an instant, their grace included, and the classes that a team may ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class as a request meets it, and units beyond what a class can give. Values that rooms above share."""
+"""A class as a request needs it, and units beyond what a class can give. Rooms above share these values."""
 
 from __future__ import annotations
 

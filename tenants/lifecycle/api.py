@@ -1,4 +1,4 @@
-"""A team's life by REST: suspend, resume, close; and renewing a grant. The same verbs as the pages."""
+"""A team's lifecycle by REST: suspend, resume, close. The same verbs as the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs, waits and is stored in a namespace, as the apps above tell it to pages and API of this one. Pure."""
+"""What runs, waits and is stored in a namespace, as the apps above hand it to pages and API of this one. Pure."""
 
 from __future__ import annotations
 

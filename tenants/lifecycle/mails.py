@@ -1,4 +1,4 @@
-"""Words of mails about the end of a team. Pure: values in, text out."""
+"""Texts of mails about a team's lifecycle. Pure: values in, text out."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def closing_announcement(*, closes_at: datetime, volumes_until: datetime, at: da
     """What happens from `at` on, in order."""
     if closes_at > at:
         runs = (
-            f"Nothing new starts from now on. What runs goes on until {date_and_time(closes_at)} and is stopped then; until "
-            "then the operators can take it back. The team's quota ends at the same time."
+            f"Nothing new starts from now on. What runs goes on until {date_and_time(closes_at)} and is stopped then; "
+            "until then the operators can take it back. The team's quota ends at the same time."
         )
     else:
         runs = "Nothing new starts from now on, what runs is stopped, and the team's quota has ended."
@@ -31,8 +31,8 @@ def _volumes_sentence(closes_at: datetime, volumes_until: datetime, claims: int)
     if volumes_until == closes_at:
         return f"Its {volume_count(claims)} with everything on them are deleted then."
     return (
-        f"Its {volume_count(claims)} are kept until {date_and_time(volumes_until)} and deleted then, with everything on them. Ask "
-        "the operators before that if you still need the data."
+        f"Its {volume_count(claims)} are kept until {date_and_time(volumes_until)} and deleted then, with everything "
+        "on them. Ask the operators before that if you still need the data."
     )
 
 

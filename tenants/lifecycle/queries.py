@@ -1,4 +1,4 @@
-"""A namespace's place in its lifecycle, the reason for it, and its objects by kind."""
+"""The state of a namespace in its lifecycle, the reason for it, and its objects by kind."""
 
 from __future__ import annotations
 

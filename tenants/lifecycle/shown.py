@@ -16,7 +16,9 @@ from tenants.models import Namespace
 
 
 def lifecycle_context(row: Namespace | None, by: Actor, look_inside: ReadContents | None) -> dict[str, Any]:
-    """For templates/tenants/lifecycle/_lifecycle.html. What goes is read for those who may close it, while there is a choice."""
+    """For templates/tenants/lifecycle/_lifecycle.html. What closing deletes is read only for those who may close the
+    team, and only while they have the choice.
+    """
     if row is None:
         return {"life": None, "goes": None, "stuck": None}
     now = core_queries.database_now()

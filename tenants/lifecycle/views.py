@@ -1,4 +1,4 @@
-"""The page's part about a team's life: suspend, resume, close, and what closing takes."""
+"""The button by which operators suspend, resume and close a team."""
 
 from __future__ import annotations
 

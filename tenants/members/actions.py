@@ -1,4 +1,4 @@
-"""Who is in a team: the verbs by which people come, change their role and go."""
+"""The verbs by which members are added and removed, and change their role."""
 
 from __future__ import annotations
 

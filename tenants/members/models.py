@@ -1,4 +1,4 @@
-"""Who belongs to a team, and how people come to it. Part of tenants.models."""
+"""Members of a team, invitations and join requests. Part of tenants.models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.core.errors import constraint_sentence
 
 def in_teams_of(by: Actor, path: str = "") -> Q:
     """Of rows whose team is at `path`, such as "tenant__": those of the actor's own teams, which for a team's token is
-    one. The one place that says so, besides where SQL is text (workloads.core.queries, workloads.gateway.stream_access).
+    one. Nothing else says so but SQL that is text (workloads.core.queries, workloads.gateway.stream_access).
     """
     teams = Q(**{f"{path}memberships__user": by.user_id or 0})
     return teams & Q(**{f"{path}slug": by.confined_to}) if by.confined_to else teams

@@ -1,4 +1,4 @@
-"""How teams begin: what somebody asks for, and the bundles that a new team gets. Part of tenants.models."""
+"""Requests for a team, and the bundles that a new team can begin with. Part of tenants.models."""
 
 from __future__ import annotations
 

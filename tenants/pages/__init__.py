@@ -1,1 +1,3 @@
-"""Pages and addresses that join several rooms: the team, the start of somebody without one, the grants of a team."""
+"""Pages and addresses that join several rooms: the page of a team, the start page of somebody without one, a team's
+grants.
+"""

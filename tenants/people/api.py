@@ -1,4 +1,4 @@
-"""/api/v1/people: accounts, for administrators. For everybody else it is not there."""
+"""/api/v1/people: accounts, for administrators. Everybody else gets 404."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of administrators: the filter of the list, a new account, its roles, the classes to decide."""
+"""Forms of administrators: the filter of the list, a new account, its roles, the classes that an approver decides."""
 
 from __future__ import annotations
 

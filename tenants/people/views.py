@@ -1,4 +1,4 @@
-"""Pages for administrators: everybody with an account, and of each the roles, the classes to decide, the suspension."""
+"""Pages of administrators: the list of accounts; and of each its roles, its classes to decide, its suspension."""
 
 from __future__ import annotations
 

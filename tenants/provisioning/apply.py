@@ -1,4 +1,4 @@
-"""What reconcilers of a namespace share: its queue as it is, what was sent for it, and sending."""
+"""What the reconcilers of a namespace share: its live queue, the objects that were sent for it, and sending."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a tenant's units of each class mean in the cluster: queue cells and hard limits. Pure; one definition for all.
+"""What a team's units of each class mean in the cluster: queue cells and hard limits. Pure; one definition for all.
 
-The ClusterQueue is the scale; the ResourceQuota is a fuse behind it, twice as high as what may be admitted, because a
-pod counts until it is gone while its successor is admitted already.
+The ClusterQueue is the limit; the ResourceQuota is a second limit behind it, twice as high as what may be admitted,
+because a pod counts until it is gone while its successor is admitted already.
 """
 
 from __future__ import annotations

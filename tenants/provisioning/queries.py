@@ -1,4 +1,4 @@
-"""What a namespace should be made of: its classes, its objects, and which of them were not sent yet."""
+"""What a namespace should consist of: its classes, its objects, and which of them were not sent yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of a namespace as templates and API show them: words around numbers. Pure."""
+"""Objects of a namespace as templates and API show them: texts around numbers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of tenants: the only code that changes teams, members, requests, grants, and what namespaces shall be."""
+"""The verbs by which a request is filed and withdrawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/requests and /api/v1/teams: the same verbs and the same answers as the pages."""
+"""/api/v1/requests: the same verbs and the same answers as the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of what people type. What is allowed is said by the action."""
+"""The form of a request for quota, and its lines as typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what in a tenant. Pure: (actor, row, facts) → Refusal or None; asked by buttons and by actions alike."""
+"""Who may ask for quota, and which lines are possible. Pure: (actor, row, facts) → Refusal or None."""
 
 from __future__ import annotations
 

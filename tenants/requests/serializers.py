@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
 
 from accounts.rest.strict.serializers import StrictSerializer
 from accounts.rest.validators import documented_range
@@ -67,7 +68,7 @@ class NewLineSerializer(StrictSerializer):
         if is_reclaim and "ends_at" in attrs:
             raise serializers.ValidationError({"ends_at": "A reclaim lasts as long as the grant that it cuts."})
         if not is_reclaim and "ends_at" not in attrs:
-            raise serializers.ValidationError({"ends_at": "This field is required."})
+            raise serializers.ValidationError({"ends_at": ErrorDetail("This field is required.", code="required")})
         return attrs
 
 

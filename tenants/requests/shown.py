@@ -1,4 +1,4 @@
-"""Rows as templates show them: words around numbers. Pure; what is allowed and what is true was decided before."""
+"""Requests as lists show them: texts around numbers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of a request as typed: more quota, or less of it by staff."""
+"""The lines of a request as typed: more quota, or a reduction of quota by staff."""
 
 from __future__ import annotations
 

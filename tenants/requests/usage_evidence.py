@@ -1,5 +1,5 @@
-"""What apps above this one measured of a team, for who decides. The URL map hands the measuring in: tenants imports
-none of them.
+"""What apps above this one measured of a team, shown to whoever decides. The URL map hands the measuring in: tenants
+imports none of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages about quota: asking for it, and one request."""
+"""Pages on which a team asks for quota."""
 
 from __future__ import annotations
 

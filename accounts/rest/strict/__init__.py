@@ -1,1 +1,1 @@
-"""Bodies, forms and queries in which nothing unknown is ignored."""
+"""Bodies, forms and query strings in which an unknown field is refused."""

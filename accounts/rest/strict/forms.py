@@ -1,4 +1,4 @@
-"""A form of a page that refuses what it does not know."""
+"""A form of a page that refuses unknown fields."""
 
 from __future__ import annotations
 

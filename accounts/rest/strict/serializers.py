@@ -1,4 +1,4 @@
-"""What is sent field by field, to the API or by a form: what is not known is refused, never ignored in silence."""
+"""Bodies of calls, field by field: an unknown field is refused and never ignored."""
 
 from __future__ import annotations
 

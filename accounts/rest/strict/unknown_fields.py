@@ -1,4 +1,4 @@
-"""Which of the names that were sent is not known."""
+"""The first of the sent names that is not a known field, and its refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs about people whom an issuer of single sign-on vouches for."""
+"""The verbs by which an issuer's answer becomes an account, a connection or a sign-in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What an issuer has to say before somebody is believed to be who they say (OpenID Connect Core, code flow with PKCE).
 
-Pure: texts in, Claims or Untrusted out. What is asked over the network is in oidc_wire.py.
+Pure: texts in, Claims or Untrusted out. What is asked over the network is in client.py.
 """
 
 from __future__ import annotations

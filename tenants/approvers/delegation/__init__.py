@@ -1,1 +1,1 @@
-"""Who stands in for an approver, and when."""
+"""Delegates: who decides for an approver, and when."""

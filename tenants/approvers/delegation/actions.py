@@ -1,4 +1,4 @@
-"""The verbs about deputies: an approver names somebody for a period, and either of the two ends it."""
+"""The verbs about delegates: an approver names somebody for a period, and either of the two ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/deputies: who stands in for whom."""
+"""/api/v1/deputies: the delegates of approvers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who decides for an approver, and when. Part of tenants.models."""
+"""A delegate (Deputy) decides for an approver within a period. Part of tenants.models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DeputyQuerySet(models.QuerySet["Deputy"]):
 
 
 def delegation_filters(user: Any) -> tuple[Q, Q]:
-    """Whether the person is somebody's deputy now, and, of rows with a `gpu_class`, those about whose class. No query.
+    """Whether the person is somebody's delegate now; of rows with a `gpu_class`, those about whose class. No query.
 
     The first is asked once a query, so that for nearly everybody the second costs nothing.
     """
@@ -50,7 +50,7 @@ def delegation_filters(user: Any) -> tuple[Q, Q]:
 
 
 class Deputy(models.Model):
-    """Within `period` the deputy decides what the approver may decide at that moment, unless it was ended before."""
+    """Within `period` the delegate decides what the approver may decide at that moment, unless it was ended before."""
 
     approver = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     deputy = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

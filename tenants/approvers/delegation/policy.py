@@ -1,4 +1,4 @@
-"""By whose right somebody decides, and who may name a deputy. Pure, as tenants/requests/policy.py."""
+"""Who may name a delegate, for how long, and who may end it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on which an approver names a deputy."""
+"""The page on which an approver names a delegate."""
 
 from __future__ import annotations
 

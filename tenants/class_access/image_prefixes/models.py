@@ -1,4 +1,4 @@
-"""Below which prefixes of image references a team may use any image. Part of tenants.models."""
+"""Prefixes of image references below which a team may use any image. Part of tenants.models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Below which prefixes a team may use images of its own: who says so, and what is refused. Pure."""
+"""Who may set the prefixes below which a team may use any image, and which are refused. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Below which prefixes a team may use images of its own."""
+"""The prefixes below which a team may use any image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all teams together are promised of classes, over time. The database sums: no grant is read by itself."""
+"""What all teams together are promised of classes over time, and what one promise more would do to it.
+
+The database sums: no grant is read by itself.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reminders before the end of a base grant, and word of the end, sent when a worker looks at the team's namespace
-anyway.
+"""Mails before and after the end of a base grant, sent when a worker looks at the team's namespace.
 
 Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
 earlier, or another follows it, and is not reminded of.
@@ -100,7 +99,7 @@ def _deliver_end(event: Event, tenant: Tenant, grant: Grant) -> None:
         subject=f"The {what} of {grant.gpu_class.name} for {tenant.name} has ended",
         body=(
             f"The {what} of {_units(grant)} of {grant.gpu_class.name} ended on {end:%d %b %Y, %H:%M %Z}.\n"
-            f"{mails.grant_end_text(runs_until, unit=catalog.counted_in(grant.gpu_class), is_over=True)}\n\n"
+            f"{mails.grant_end_text(runs_until, is_storage=grant.gpu_class.is_storage, is_over=True)}\n\n"
             f"What the team holds now: {page_url(f'/teams/{tenant.slug}/grants')}"
         ),
     )
@@ -127,7 +126,7 @@ def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
         subject=f"{grant.gpu_class.name} of {tenant.name} ends on {ends:%d %b %Y}",
         body=(
             f"The grant of {_units(grant)} of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
-            f"{mails.grant_end_text(runs_until, unit=catalog.counted_in(grant.gpu_class), is_over=False)}\n\n"
+            f"{mails.grant_end_text(runs_until, is_storage=grant.gpu_class.is_storage, is_over=False)}\n\n"
             f"Renew it with one click: {page_url(f'/teams/{tenant.slug}/grants')}"
         ),
     )

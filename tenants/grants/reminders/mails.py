@@ -7,9 +7,9 @@ from datetime import datetime
 _BEFORE = "Nothing new starts on it afterwards. What runs then goes on"
 
 
-def grant_end_text(runs_until: datetime, *, unit: str, is_over: bool) -> str:
+def grant_end_text(runs_until: datetime, *, is_storage: bool, is_over: bool) -> str:
     """What the end of a grant means, said after it or before."""
-    if unit == "GiB":
+    if is_storage:
         return "Volumes and what is on them stay. While they ask for more than the team holds, new ones are refused."
     until = f"{runs_until:%d %b %Y, %H:%M %Z}"
     first = "Nothing new starts on it. What ran at its end goes on" if is_over else _BEFORE

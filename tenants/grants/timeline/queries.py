@@ -47,6 +47,7 @@ def _row(
         slug=grant.gpu_class.slug,
         name=grant.gpu_class.name,
         unit=catalog.unit_of(grant.gpu_class),
+        is_storage=grant.gpu_class.is_storage,
         kind=grant.kind,
         units=grant.units,
         starts=starts,

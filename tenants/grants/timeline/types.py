@@ -23,6 +23,7 @@ class GrantRow:
     slug: str
     name: str
     unit: str
+    is_storage: bool
     kind: str
     units: int
     starts: datetime
@@ -36,10 +37,6 @@ class GrantRow:
     taking: GrantReclaim | None
     refusal: Refusal | None = None
     reclaim_refusal: Refusal | None = None
-
-    @property
-    def is_storage(self) -> bool:
-        return self.unit == "GiB"
 
     @property
     def take_label(self) -> str:

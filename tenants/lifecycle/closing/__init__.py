@@ -1,1 +1,1 @@
-"""The end of a closed team: its grants end, its volumes are deleted, its namespace goes."""
+"""The end of a closed team: its grants end, its volumes and its namespace are deleted."""

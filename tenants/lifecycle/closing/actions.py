@@ -1,4 +1,4 @@
-"""The end of a closed team: its grants give their units back, and its owners and managers hear of each step once."""
+"""The end of a closed team: its grants end, and its owners and managers are told of each step once."""
 
 from __future__ import annotations
 

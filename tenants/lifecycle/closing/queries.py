@@ -1,4 +1,4 @@
-"""What goes with a team that is closed, and what its namespace is on its way to."""
+"""What is deleted with a team that is closed, and which step of closing its namespace has reached."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Namespaces that were deleted and do not go, and what blocks them."""
+"""Namespaces that stay in Terminating, and what blocks them."""

@@ -1,4 +1,4 @@
-"""Namespaces that were deleted and do not go: what blocks them, as the mirror shows it."""
+"""Namespaces that stay in Terminating: what blocks them, as the mirror shows it."""
 
 from __future__ import annotations
 

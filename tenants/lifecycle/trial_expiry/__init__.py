@@ -1,1 +1,1 @@
-"""Trials that nobody uses any more are closed by rule."""
+"""Trials that nobody uses any more are closed automatically."""

@@ -1,6 +1,8 @@
-"""Trials that nobody uses any more: closed by rule, through their namespace's clock, with a word before and after.
+"""Trials that nobody uses any more are closed automatically, through their namespace's clock, with a mail before and
+after.
 
-Idle since the last run ended and the last grant was over. A run, a grant to come or a request that waits keeps a trial.
+A trial is idle since its last run ended and its last grant was over. A run, a future grant or a pending request keeps
+it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Places in teams and roles of staff that groups of the OIDC issuer give, at each sign-in."""
+"""Memberships and staff roles that groups of the OIDC issuer give, at each sign-in."""

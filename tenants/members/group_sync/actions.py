@@ -1,4 +1,4 @@
-"""What the groups of an issuer give a person: places in teams and roles of staff, looked at whenever they sign in.
+"""What the groups of an issuer give a person at each sign-in: memberships of teams and staff roles.
 
 What people gave by hand is theirs to take: groups neither change nor end it.
 """

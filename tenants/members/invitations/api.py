@@ -1,4 +1,4 @@
-"""REST: a team's invitations and join requests, and those of the person who asks."""
+"""A team's invitations and join requests by REST, and those of the person who asks."""
 
 from __future__ import annotations
 

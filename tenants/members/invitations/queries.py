@@ -1,4 +1,4 @@
-"""How people come into teams: what waits for a person, and what waits for a team's owners."""
+"""Invitations and join requests: those that wait for a person, and those that wait for a team's owners."""
 
 from __future__ import annotations
 

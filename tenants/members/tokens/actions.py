@@ -1,4 +1,4 @@
-"""Tokens of a team: made by its owners and managers, each acts as its maker within the team and nowhere else."""
+"""Tokens of a team: its owners and managers make them, and each token acts as its maker within that team alone."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from tenants.models import Membership, Tenant
 def create_team_token(
     slug: str, *, name: str, scopes: Collection[str], expires_in_days: int, by: Actor
 ) -> tuple[ApiToken, str]:
-    """As accounts.api_tokens.actions.create_token, which records it. Raises Refused: not_found (404), not_allowed (403) and what
-    that raises.
+    """As accounts.api_tokens.actions.create_token, which records it.
+
+    Raises Refused: not_found (404), not_allowed (403) and what that raises.
     """
     rows = Tenant.objects.visible_to(by).select_for_update(of=("self",), no_key=True)  # the number is a rule
     team = get_or_refuse(rows, slug=slug)

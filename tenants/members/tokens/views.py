@@ -1,4 +1,4 @@
-"""The page of a team's tokens. Parse, call one word, render."""
+"""The page of a team's tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Django admin of bundles: through the verb, as every other door. Part of tenants.admin."""
+"""The Django admin of bundles, which calls the verb. Part of tenants.admin."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
 
-from accounts.core.request_actor import actor
-from portal.web.refusals import refusal_in_form
+from accounts.core.actor import Actor
+from accounts.core.admin_base import ActionForm, ActionModelAdmin
+from portal.core.errors import Refusal
 from tenants.core import policy
 from tenants.models import Bundle
 from tenants.onboarding.bundles import actions as bundle_actions
 
 
-class BundleForm(forms.ModelForm):
-    """Runs the verb while the form is checked, so that a refusal stands in it. A line of text is a line of it."""
+class BundleForm(ActionForm):
+    """Each line of the text is a line of the bundle."""
 
     lines = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 6, "cols": 60}),
@@ -27,8 +27,6 @@ class BundleForm(forms.ModelForm):
     class Meta:
         model = Bundle
         fields = ("name", "summary", "days", "position", "is_open")
-
-    request: HttpRequest
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,51 +45,19 @@ class BundleForm(forms.ModelForm):
             found.append((slug, int(units)))
         return found
 
-    def clean(self) -> dict[str, Any]:
-        values: dict[str, Any] = super().clean() or {}
-        if not self.errors:
-            with refusal_in_form(self):
-                self.instance = bundle_actions.put_bundle(bundle_id=self.instance.pk, by=actor(self.request), **values)
-        return values
-
-    def _post_clean(self) -> None:
-        """The row is what the verb made of it."""
+    def act(self, values: dict[str, Any], *, by: Actor) -> Bundle:
+        return bundle_actions.put_bundle(bundle_id=self.instance.pk, by=by, **values)
 
 
 @admin.register(Bundle)
-class BundleAdmin(admin.ModelAdmin):
+class BundleAdmin(ActionModelAdmin):
+    """No bundle is deleted, since requests name it: one that is not open is not offered."""
+
     form = BundleForm
+    can_add = True
+    can_change = True
     list_display = ("name", "summary", "days", "position", "is_open")
     list_filter = ("is_open",)
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self._may_operate(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may_operate(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return self._may_operate(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may_operate(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Requests name it: one that is not open is not offered."""
-        return False
-
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        form = super().get_form(request, obj, change=change, **kwargs)
-        return type("BundleForm", (form,), {"request": request})
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Done by the verb."""
-
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Events are the record."""
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Events are the record."""
-
-    def _may_operate(self, request: HttpRequest) -> bool:
-        return request.user.is_authenticated and policy.may_operate(actor(request)) is None
+    def refusal(self, by: Actor) -> Refusal | None:
+        return policy.may_operate(by)

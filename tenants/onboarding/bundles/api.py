@@ -1,4 +1,4 @@
-"""/api/v1/bundles: what a new team can begin with."""
+"""/api/v1/bundles: the bundles of quota that a new team can begin with."""
 
 from __future__ import annotations
 

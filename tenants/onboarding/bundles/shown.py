@@ -1,4 +1,4 @@
-"""What a bundle holds, as one line of text. Pure."""
+"""The content of a bundle as one line of text. Pure."""
 
 from __future__ import annotations
 

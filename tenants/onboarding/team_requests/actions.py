@@ -1,4 +1,4 @@
-"""How a team begins with a bundle: somebody asks, an approver decides. And the bundles themselves."""
+"""The verbs about requests for a team: somebody files or withdraws one, an approver decides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/team-requests and /api/v1/bundles: how a team begins, by the same verbs as the pages."""
+"""/api/v1/team-requests: the same verbs as the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of what people type when a team begins. What is allowed is said by the verbs."""
+"""The forms that ask for a team, and that decide such a request. The verbs check what is allowed."""
 
 from __future__ import annotations
 

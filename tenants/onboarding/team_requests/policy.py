@@ -1,4 +1,4 @@
-"""Who may ask for a team, decide about one, and edit bundles. Pure, as tenants/requests/policy.py."""
+"""Who may ask for a team, and who may decide such a request. Pure."""
 
 from __future__ import annotations
 

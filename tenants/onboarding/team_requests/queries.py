@@ -1,4 +1,4 @@
-"""Teams to be: bundles to choose from, requests for a team, and who decides them."""
+"""Requests for a team, what deciding one rests on, and who decides them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about teams to be: asking for one, and the page on which an approver decides it."""
+"""Pages of requests for a team: filing one, and the page on which an approver decides it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb by which a team begins, with its owner and its namespace."""
+"""The verb that creates a team with its owner and its namespace."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def create_tenant_rows(
     namespace: str = "",
     cluster: Cluster | None = None,
 ) -> Tenant:
-    """The same without a question of who may: for a verb that has decided it (tenants/onboarding/team_requests/actions.py)."""
+    """The same, but nobody asks who may: for a verb that has decided it (tenants.onboarding.team_requests.actions)."""
     refuse_if(policy.slug_refusal(slug))
     if not name.strip():
         raise refuse("bad_name", "Give the team a name that people will recognise.", field="name")

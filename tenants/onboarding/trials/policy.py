@@ -1,4 +1,4 @@
-"""Who may begin a trial, and when there is none. Pure."""
+"""Who may begin a trial, and when none is offered. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about a team's grants: what it has, until when, and what happens then."""
+"""The page of a team's grants: what it has, until when, and what happens then."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The start of somebody who is in no team: invitations, join requests, team requests, a trial."""
+"""The start page of somebody who is in no team: invitations, join requests, requests for a team, a trial."""

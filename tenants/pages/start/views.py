@@ -1,4 +1,4 @@
-"""The start page and its forms; who mistypes gets the page again, with the error."""
+"""The start page and its forms; a mistake in a form shows the page again, with the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about people: a team with its members and objects, and the start of somebody who is in none."""
+"""The page of a team, with its members."""
 
 from __future__ import annotations
 

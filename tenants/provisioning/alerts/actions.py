@@ -1,4 +1,4 @@
-"""Word of what the cluster refuses of a team's namespace: once for each object, until it was accepted in between."""
+"""Mails about objects of a team's namespace that the cluster refuses: one for each object, until it is accepted."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Takes what a closed team has in the cluster away."""
+"""Deletes what a closed team has in the cluster."""

@@ -1,6 +1,6 @@
-"""Takes what a closed team has in the cluster away, one step at a look, in an order in which nothing hangs.
+"""Deletes what a closed team has in the cluster, one step at each look, in an order in which nothing gets stuck.
 
-Hold → Jobs → their Workloads → LocalQueue → ClusterQueue; then the volumes are kept alone until their day; then the
+Hold → Jobs → their Workloads → LocalQueue → ClusterQueue; then only the volumes are kept until their day; then the
 namespace. When each begins is in the row (`closes_at`, `volumes_until`): the clock is the row's, there is no job.
 """
 

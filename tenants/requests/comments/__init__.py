@@ -1,1 +1,1 @@
-"""What is said about a request."""
+"""Comments on a request."""

@@ -1,4 +1,4 @@
-"""What is said about a request: the verb, and the words as page and API show them."""
+"""The verb by which somebody comments on a request or asks back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/requests/<id>/comments: what was said about a request."""
+"""/api/v1/requests/<id>/comments: the comments on a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of mails about decided requests. Pure: values in, text out."""
+"""Texts of mails about decided requests. Pure: values in, text out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an approver says about a line, and what that comes to. Pure: values in, values out."""
+"""Who may decide a line, what an answer comes to, and what is refused. Pure."""
 
 from __future__ import annotations
 

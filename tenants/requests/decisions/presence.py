@@ -1,8 +1,8 @@
-"""Who has a request open, for those who could decide it as well. A hint, so it lives in Redis and not in a row.
+"""Who has a request open, for the others who could decide it. A hint, so it is kept in Redis and not in a row.
 
 Rows are what people decided, and opening a page decides nothing: a row would be a write at every look, kept in backups
-long after the five minutes for which it means anything. Lost with Redis it costs nothing: of two who decide at the same
-moment one is told that it is decided already, as ever.
+long after the five minutes for which it means anything. Losing it with Redis costs nothing: of two who decide at the
+same moment one is told that it is decided already, as ever.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which requests an approver decides with one click, which ones are in conflict, which ones want a look. Pure.
+"""Which requests are ready to approve, which are in conflict, which need a review. Pure.
 
-Unknown is never one click: where nobody looked at what is in use, somebody looks at the request.
+Unknown is never ready to approve: where nobody looked at what is in use, somebody reviews the request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answer to a line of a request, and the line as somebody meets it who may decide it."""
+"""The answer to a line of a request, and the line as an approver sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request that waits too long: everybody who may decide hears of it, once, when a worker looks at its plan anyway.
+"""A request that waits too long: everybody who may decide is told, once, when a worker looks at its plan.
 
 Nothing is written in advance: who decides, withdraws or asks back in time has nothing to take back.
 """

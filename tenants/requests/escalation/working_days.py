@@ -1,4 +1,4 @@
-"""Working days, Monday to Friday; public holidays are the site's own and not known here. Pure."""
+"""Working days, Monday to Friday. Public holidays are not known. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb by which staff take units back with notice. It is decided, by somebody else, as every request is."""
+"""The verb by which staff reduce a team's quota with notice. Somebody else decides it, as every request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def file_reclaim(tenant_slug: str, *, lines: Sequence[ReclaimLine], justificatio
     after = {"lines": [{**asdict(taken), "kind": QuotaLine.Kind.RECLAIM} for taken in lines]}
     event = record(by, "request.reclaimed", request, tenant=tenant.slug, after=after)
     sentences = [
-        mails.reclaim_text(found.name, found.units, one, now, unit=found.unit)
+        mails.reclaim_text(found.name, found.units, one, now, unit=found.unit, is_storage=found.is_storage)
         for one, found in zip(lines, cut, strict=True)
     ]
     what = " and ".join(sorted({plural_form(one.unit) for one in cut}))

@@ -1,4 +1,4 @@
-"""What a line may be beyond a new total or a boost: taking back with notice, and the grace at its end. Pure."""
+"""Whether staff may reduce a team's quota, from when, and to what. Pure."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class ReclaimableTotal:
     ends: datetime
     is_pending: bool
     unit: str = "unit"
+    is_storage: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def reclaim_line_refusal(taken: ReclaimLine, held: ReclaimableTotal | None, *, n
         text = f"{held.team} already waits for a decision about {held.name}; decide that line first."
         return Refusal("already_pending", text, "gpu_class", status=409)
     if taken.starts < now + NOTICE:
-        text = f"A team has at least {NOTICE.days} days' notice: take back from {now + NOTICE:{DATE_AND_TIME}} on, or later."
+        first = f"{now + NOTICE:{DATE_AND_TIME}}"
+        text = f"A team has at least {NOTICE.days} days' notice: take back from {first} on, or later."
         return Refusal("notice_too_short", text, "starts_at")
     return _lower_refusal(taken.units, held.units, f"{held.team} holds", held.name, taken.starts)
 

@@ -1,4 +1,4 @@
-"""Reads about taking units back: what is granted when, and what is proposed or was cut."""
+"""The totals that are granted at the moments from which staff want to reduce them."""
 
 from __future__ import annotations
 
@@ -32,5 +32,6 @@ def reclaimable_totals(tenant: Tenant, lines: Collection[ReclaimLine]) -> dict[s
             ends=grant.period.upper if grant else starts[one.slug],
             is_pending=one.pk in waiting,
             unit=catalog.counted_in(one),
+            is_storage=one.is_storage,
         )
     return found

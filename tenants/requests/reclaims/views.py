@@ -1,4 +1,4 @@
-"""The page on which staff take units of a grant back."""
+"""The page on which staff reduce a team's quota."""
 
 from __future__ import annotations
 

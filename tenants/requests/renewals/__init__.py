@@ -1,1 +1,1 @@
-"""Renewing a grant in one click, which is a request like any other."""
+"""Renewing a grant in one step, which files a request like any other."""

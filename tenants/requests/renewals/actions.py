@@ -1,4 +1,4 @@
-"""The verb about grants: renewal in one click, which is a request like any other."""
+"""The verb that renews a grant in one step, which files a request like any other."""
 
 from __future__ import annotations
 

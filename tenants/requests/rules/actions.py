@@ -1,4 +1,4 @@
-"""What is decided without a person: which lines of a request a rule that is on approves as asked."""
+"""The verbs about rules: which lines of a request a rule approves as asked, and changing a rule."""
 
 from __future__ import annotations
 

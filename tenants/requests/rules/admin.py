@@ -1,15 +1,15 @@
-"""The Django admin of rules: through the verb, as every other door. Part of tenants.admin."""
+"""The Django admin of rules, which calls the verb. Part of tenants.admin."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from accounts.core.request_actor import actor
-from portal.web.refusals import refusal_in_form
+from accounts.core.actor import Actor
+from accounts.core.admin_base import ActionForm, ActionModelAdmin
+from portal.core.errors import Refusal
 from tenants.core import policy
 from tenants.models import Rule
 from tenants.requests.rules import actions as rule_actions
@@ -27,70 +27,40 @@ BOUND_HELP_TEXTS = {
 }
 
 
-class RuleForm(forms.ModelForm):
-    """Runs the verb while the form is checked, so that a refusal stands in it, one sentence a field."""
+class RuleForm(ActionForm):
+    """Every bound that is not possible is refused beside its own field."""
 
     class Meta:
         model = Rule
         fields = ("is_on", *BOUNDS)
         help_texts = BOUND_HELP_TEXTS
 
-    request: HttpRequest
-
     def clean(self) -> dict[str, Any]:
-        values: dict[str, Any] = super().clean() or {}
-        if self.errors:
-            return values
-        typed = {name: values.get(name) for name in BOUND_RANGES} if self.instance.name == INCREASE else None
-        refused = bounds_refusals(typed) if typed is not None else {}
-        for field, refusal in refused.items():
-            self.add_error(field, refusal.message)
-        if not refused:
-            bounds = IncreaseBounds(**typed) if typed is not None else None  # type: ignore[arg-type]
-            with refusal_in_form(self):
-                by = actor(self.request)
-                self.instance = rule_actions.change_rule(
-                    self.instance.name, is_on=values["is_on"], bounds=bounds, by=by
-                )
-        return values
+        if not self.errors and self.instance.name == INCREASE:
+            for field, refusal in bounds_refusals(self._bounds(self.cleaned_data)).items():
+                self.add_error(field, refusal.message)
+        return super().clean()
 
-    def _post_clean(self) -> None:
-        """The row is what the verb made of it."""
+    def act(self, values: dict[str, Any], *, by: Actor) -> Rule:
+        bounds = IncreaseBounds(**self._bounds(values)) if self.instance.name == INCREASE else None
+        return rule_actions.change_rule(self.instance.name, is_on=values["is_on"], bounds=bounds, by=by)
+
+    def _bounds(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {name: values.get(name) for name in BOUND_RANGES}
 
 
 @admin.register(Rule)
-class RuleAdmin(admin.ModelAdmin):
+class RuleAdmin(ActionModelAdmin):
     """Which rules there are is said by the code; staff turn them on and off, and say how far "increase" goes."""
 
     form = RuleForm
+    can_change = True
     list_display = ("name", "is_on")
     readonly_fields = ("name",)
+
+    def refusal(self, by: Actor) -> Refusal | None:
+        return policy.may_operate(by)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         has_bounds = obj is not None and obj.name == INCREASE
         return ("name", "is_on", *(BOUNDS if has_bounds else ()))
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return request.user.is_authenticated and policy.may_operate(actor(request)) is None
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_module_permission(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        form = super().get_form(request, obj, change=change, **kwargs)
-        return type("RuleForm", (form,), {"request": request})
-
-    def save_model(self, request: HttpRequest, obj: Rule, form: Any, change: bool) -> None:
-        """Done by the verb."""
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Events are the record."""

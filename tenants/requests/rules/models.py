@@ -1,4 +1,4 @@
-"""What is decided without a person, as rows that staff edit. Part of tenants.models."""
+"""Rules that decide without a person, as rows that staff edit. Part of tenants.models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When is more justified by what was measured? Pure: the same question of the rule and of who sorts the inbox."""
+"""When do measurements justify more quota? Pure: rules and the triage of the inbox ask the same question."""
 
 from __future__ import annotations
 

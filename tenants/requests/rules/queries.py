@@ -1,4 +1,4 @@
-"""Which rules are on, within which bounds, and the facts that they are asked about."""
+"""Which rules are on, with which bounds, and the facts that they decide by."""
 
 from __future__ import annotations
 

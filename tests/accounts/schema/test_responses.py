@@ -1,4 +1,4 @@
-"""The contract names what each call may answer. tests/support/http/contract.py holds every answer of every test to it."""
+"""The contract names what each call may answer. tests/support/http/contract.py holds every test's answers to it."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
 
 from portal.core.errors import to_refusal
 
@@ -46,7 +47,8 @@ def test_a_field_that_cannot_be_says_so(body: dict[str, Any], field: str, words:
 
 
 def test_a_field_that_is_asked_for_beside_another_is_missing_too() -> None:
-    refusal = to_refusal(serializers.ValidationError({"ends_at": "This field is required."}))
+    missing = ErrorDetail("This field is required.", code="required")
+    refusal = to_refusal(serializers.ValidationError({"ends_at": missing}))
     assert refusal is not None
     assert (refusal.field, refusal.message) == ("ends_at", "'ends_at' is missing; send it.")
 

@@ -143,12 +143,11 @@ def test_sentences_about_it_say_gib(storage: GpuClass) -> None:
     many = policy.line_refusal(RequestedLine("storage", 200_000, now, now + DAY), facts, now=now)
     assert many is not None
     assert many.message == "Say a whole number of GiB from 0 to 100,000."
-    taken = mails.reclaim_text(
-        "Team storage", 200, request_types.ReclaimLine("storage", 100, now + 8 * DAY), now, unit="GiB"
-    )
+    line = request_types.ReclaimLine("storage", 100, now + 8 * DAY)
+    taken = mails.reclaim_text("Team storage", 200, line, now, unit="GiB", is_storage=True)
     assert taken.startswith("Team storage: from 200 to 100 GiB from ")
     assert taken.endswith("Volumes stay; while they ask for more than that, new ones are refused.")
-    ending = reminder_mails.grant_end_text(now, unit="GiB", is_over=False)
+    ending = reminder_mails.grant_end_text(now, is_storage=True, is_over=False)
     assert ending.startswith("Volumes and what is on them stay.")
     assert "runs" not in ending
 
