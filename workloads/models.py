@@ -1,4 +1,6 @@
-"""What runs and waits. A Workload is what is wanted, a Run one attempt; a Run is history, mirror rows are not."""
+"""Workloads, their runs and their volumes. A Workload is what is wanted and a Run is one attempt. A Run is kept as
+history; rows of the mirror are not.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +126,7 @@ class Run(models.Model):
 
     workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="runs")
     number = models.PositiveIntegerField()
-    # Frozen at launch: cluster.manifests.run_spec.RunSpec as JSON (class, units, weight, price, image, sizes, tolerations).
+    # cluster.manifests.run_spec.RunSpec as JSON, frozen at launch: class, units, price, image, sizes, tolerations, ….
     spec = models.JSONField()
     requested_at = models.DateTimeField(db_default=Now(), editable=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -147,7 +149,8 @@ class Run(models.Model):
     reason = models.CharField(max_length=60, blank=True, default="")
     message = models.CharField(max_length=500, blank=True, default="")
     exit_code = models.IntegerField(null=True, blank=True)
-    # workloads.status.failure_record.FailureRecord as JSON: of a run that failed, the text behind its message and how far it came; {} else.
+    # workloads.status.failure_record.FailureRecord as JSON, of a run that failed: the text behind its message, and how
+    # far it came. {} of every other run.
     kept = models.JSONField(default=dict, db_default={}, blank=True)
     preemptions = models.PositiveIntegerField(default=0)
     # When its time is over: from when it started last; None while it has not, and for runs without an end.
@@ -195,15 +198,16 @@ class Run(models.Model):
 
     @property
     def holds_units(self) -> bool:
-        """While it has not ended; as queries.sizes.HOLDS."""
+        """While it has not ended; as workloads.core.unit_sql.HOLDS."""
         return self.admitted_at is not None and self.put_back_at is None
 
 
 class NotebookWatch(Due):
     """How a run of a notebook on a class with an idle rule is used: what its server answered, and what follows.
 
-    `answered_at`, `last_activity` and `evidence` (workloads.lifetime.idle.policy.evidence) are of the last answer; `asked_at`
-    is later while it does not answer. `idle_since` None: in use, or not known. `stops_at`: what people were told.
+    `answered_at`, `last_activity` and `evidence` (workloads.lifetime.idle.policy.evidence) are of the last answer;
+    `asked_at` is later while it does not answer. `idle_since` None: in use, or not known. `stops_at`: what people
+    were told.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="watch")

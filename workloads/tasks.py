@@ -1,5 +1,5 @@
-"""Drains the tables of workloads, volumes and idle notebooks that are due; counts once a minute what is in use, keeps
-what is told of starts, and finds every few seconds the notebooks of people who may not launch any more.
+"""Drains the tables of workloads, volumes and idle notebooks that are due. Once a minute it counts the units in use and
+logs start estimates; every few seconds it looks for notebooks of people who may not launch any more.
 """
 
 from functools import partial

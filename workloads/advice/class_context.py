@@ -1,6 +1,6 @@
-"""What is known around a wait beside the cluster's own words about it: of the class's nodes, and of who holds units.
+"""What is known about a wait beside the cluster's own words: the class's nodes, and who holds its units. Pure.
 
-Pure. Of other teams only sums are told, and small ones not even as numbers.
+Of other teams only sums are told, and small sums are not told as numbers.
 """
 
 from __future__ import annotations

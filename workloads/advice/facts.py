@@ -1,4 +1,4 @@
-"""What the next steps of one run are worked out from, and what of a class would start at once. Pure."""
+"""The facts that the suggested actions of one run are made of, and how many units of a class would start now. Pure."""
 
 from __future__ import annotations
 

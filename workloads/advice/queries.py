@@ -1,4 +1,4 @@
-"""The facts that next steps are made of: of all workloads of a namespace that wait or are stuck, at once."""
+"""Reads the facts behind suggested actions, at once for all workloads of a namespace that wait or are stuck."""
 
 from __future__ import annotations
 

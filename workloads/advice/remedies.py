@@ -1,4 +1,4 @@
-"""Which kinds of step could help with which reason, best first. Pure."""
+"""Which kinds of suggested action could help with which reason, best first. Pure."""
 
 from __future__ import annotations
 

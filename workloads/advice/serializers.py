@@ -1,4 +1,4 @@
-"""The part of a workload's status that says what would help, for the API."""
+"""Suggested actions of a workload as JSON."""
 
 from __future__ import annotations
 

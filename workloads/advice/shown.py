@@ -1,4 +1,4 @@
-"""Advice as pages and the API show it: the ways of its steps as addresses. Pure."""
+"""Suggested actions as pages and the API show them, with links as addresses. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What helps, for the person who looks: fragments that their browser fetches whenever a state changes."""
+"""Suggested actions for the person who looks: fragments that the browser fetches whenever a state changes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What was seen of one run in the cluster: its Job, Kueue's Workload, its pods and the warnings about them. Pure.
 
-No mirror at all is None for the whole, never an empty Seen: "nothing is there" and "nobody looked" are different.
+No mirror at all is None for the whole, never an empty Observation: "nothing is there" and "nobody looked" differ.
 """
 
 from __future__ import annotations

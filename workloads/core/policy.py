@@ -1,6 +1,5 @@
-"""Who may do what with workloads, and which launches can never start. Pure: (actor, facts, wanted) → Refusal or None.
-
-A launch is refused only if it can never start; everything else is accepted and queues.
+"""Who may launch in a team and manage a workload, and whether a class could ever start so many units. Pure: (actor,
+facts) → Refusal or None. What else a launch must fulfil is in workloads/launch/policy.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Who somebody is in a team: the first thing that every page and every action about workloads asks."""
+"""Who somebody is in a team, which is the first thing that every page and every action about workloads asks; and
+look-ups of one workload, of its last run, and of the facts that policies need of it.
+"""
 
 from __future__ import annotations
 
@@ -89,11 +91,13 @@ SELECT {NAMESPACE_COLUMNS}, member.role,
   FROM {NAMESPACE_FROM} {_KNOWN}"""
 _NAMED = f"""
 SELECT {NAMESPACE_COLUMNS}, {RELATED_COLUMNS}
-  FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {RELATED_JOINS} {_KNOWN}
+  FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id
+       {RELATED_JOINS} {_KNOWN}
    AND workload.name = %s AND workload.deleted_at IS NULL"""
 _NEWEST = f"""
 SELECT {RELATED_COLUMNS}, {NAMESPACE_COLUMNS}
-  FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id {RELATED_JOINS} {_KNOWN}
+  FROM {NAMESPACE_FROM} JOIN {Workload._meta.db_table} workload ON workload.namespace_id = namespace.id
+       {RELATED_JOINS} {_KNOWN}
    AND workload.deleted_at IS NULL AND (%s::bigint IS NULL OR workload.id < %s)
  ORDER BY workload.id DESC LIMIT %s"""
 
@@ -104,7 +108,7 @@ def undeleted_workload(by: Actor, namespace: Namespace, name: str) -> Workload:
 
 
 def watch_of(run: Run) -> NotebookWatch | None:
-    """No query where the run was read with it, as queries.last_runs does."""
+    """No query where the run was read with it, as workload_sql.last_runs does."""
     return getattr(run, "watch", None)
 
 

@@ -1,5 +1,5 @@
-"""Secrets around a notebook. Its server's token is computed by worker and doors and stored nowhere in the database;
-of passes and cookies only digests are kept. Pure.
+"""The token of a notebook's server, which worker and doors compute and nobody stores; and the digest that is kept of
+tickets and cookies in their place. Pure.
 """
 
 from __future__ import annotations

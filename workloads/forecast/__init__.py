@@ -1,3 +1,3 @@
-"""What a launch would meet now on each class, and how well start estimates came true. A single run's estimate is in
-`status`.
+"""What a launch would meet now on each class, and how well start estimates came true. The estimate of a
+single run is in `status`.
 """

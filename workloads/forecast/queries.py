@@ -1,4 +1,6 @@
-"""What so much more of each class would meet now, with the figures that the sentences are made of."""
+"""What a launch of a given size would meet now on each class, with the figures behind the sentences; how well start
+estimates came true; and what a team and a cluster have running and waiting.
+"""
 
 from __future__ import annotations
 

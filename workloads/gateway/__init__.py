@@ -1,1 +1,3 @@
-"""The way into a notebook, its log and the live stream: who may, where it is, and the ASGI edges of the doors process."""
+"""The way into a notebook, the log of a run, and who may watch the live stream. The doors process answers these
+questions at bare ASGI edges.
+"""

@@ -1,8 +1,9 @@
-"""May this browser use this notebook, and where is it? One query, from our own rows only; what a client says is naught.
+"""May this browser use this notebook, and where is it? One query, from our own rows only.
 
-The cookie of a notebook's origin is worth what stands behind it at this moment: the portal session that it was opened
-from, the person's membership, and a run that is ready. A browser may send several of the name: without https a page of
-another notebook can set one for the domain that both are below. One that means anything is enough.
+Nothing that a client says is believed. The cookie of a notebook's origin is worth what stands behind it at this moment:
+the portal session that it was opened from, the person's membership, and a run that is ready. A browser may send several
+of the name: without https a page of another notebook can set one for the domain that both are below. One valid cookie
+is enough.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Who may interrupt a run, by which rule of the queue, and what is lost by it; and what is said when it happened. Pure.
+"""Who may interrupt a run, and by which rule of the queue. Pure.
 
 The queues are set to two rules of Kueue (cluster/manifests/namespace.py). A team that needs units it was granted takes
 them back from whoever borrows them: of the borrower the least urgent work goes first, of equal work what was admitted
 last, until nothing is borrowed any more. And within a team, work of a higher priority takes the place of work of a
-lower one. Both are told before and after by Kueue's own names for them, and never with whose work it was.
+lower one. What is said after an interruption is in workloads/interruption/preemption.py, by Kueue's own names for
+the rules; neither says whose work it was.
 """
 
 from __future__ import annotations

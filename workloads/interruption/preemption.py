@@ -78,7 +78,8 @@ class Interruption:
         """When, why, by which rule, and how often so far."""
         when = f" at {date_and_time(self.at)}" if self.at else ""
         by = f" (Kueue's rule {self.rule})" if self.rule else ""
-        text = f"Interrupted{when}: {preemption_cause(self.rule) if not self.cause else _CAUSES.get(self.cause, UNKNOWN_CAUSE)}{by}."
+        why = _CAUSES.get(self.cause, UNKNOWN_CAUSE) if self.cause else preemption_cause(self.rule)
+        text = f"Interrupted{when}: {why}{by}."
         if self.times > 1:
             text = f"{text} This was the {ordinal(self.times)} time."
         if self.back_at:

@@ -1,4 +1,4 @@
-"""The verbs about workloads: launch, declare, start, stop, delete, and the way into a notebook.
+"""The verbs about workloads: launch, declare, start, stop, delete.
 
 Each is one transaction that asks policy first and writes exactly one Event. The launch is on a person's clock: few
 queries, then a hint; everything in the cluster is done by the worker.
@@ -146,9 +146,6 @@ def delete(tenant: str, name: str, *, by: Actor) -> Workload:
     record(by, "workload.deleted", workload, tenant=tenant)
     page_hint(namespace.name)
     return workload
-
-
-# ---- the way into a notebook -----------------------------------------------------------------------------------------
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What else a person may say about how work runs; what is left out is as the class has it. Pure.
+"""Options of a launch beside class, units and image. What is left out is as the class has it. Pure.
 
 Everything is a typed value with bounds. Nothing of it reaches a field of the pod that places it, gives it rights, or
 hands it devices.

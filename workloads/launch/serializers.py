@@ -1,4 +1,4 @@
-"""What a call may say of work that shall run: bodies of /api/v1/workloads."""
+"""Bodies of calls that launch or declare a workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/workloads/{name}/extend and /keep: more time for a run, and an idle notebook that stays."""
+"""/api/v1/workloads/{name}/extend and /keep: extend the time limit of a run, and keep an idle notebook."""
 
 from __future__ import annotations
 

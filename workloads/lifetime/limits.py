@@ -1,6 +1,6 @@
-"""When a run gives its units back, as pages show it: its run time, the idle rule, and what this person may do about it.
+"""The limits of a run as pages show them: its time limit, its idle rule, and what this person may do about them.
 
-Rows that were read along in, words out: no query, but for a class that the workload is not declared with any more.
+It needs no query beside the rows that it is given, unless the workload is declared with another class since.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Who leaves a team, may only look on from now on, or whose account is suspended, leaves no notebook running in it; its
-volume stays the team's. Who comes back starts again what was stopped: nobody else's decision brings it back.
+"""Stops the notebooks of people who left a team, may only view it from now on, or whose account is suspended. Volumes
+stay with the team. A notebook that was stopped stays so until a person starts it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL and conditions about who may still have a notebook in a team."""
+"""Who may still have a notebook in a team, as SQL and as a condition of the ORM."""
 
 from __future__ import annotations
 

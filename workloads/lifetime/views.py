@@ -1,4 +1,4 @@
-"""The part of a workload's page about giving units back, and its two buttons. Parse, call one word, render."""
+"""The limits of a run on its workload's page, and the two buttons there. Parse, call one action, render."""
 
 from __future__ import annotations
 

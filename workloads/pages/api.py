@@ -1,4 +1,4 @@
-"""/api/v1/workloads: declare, launch, delete, and look, or wait, how it is doing. Its runs: workloads/runs/api.py."""
+"""/api/v1/workloads: declare, launch, delete, and read its status or wait for it. Its runs: workloads/runs/api.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs, waits and is stored in a namespace."""
+"""Counts of what runs, waits and is stored in a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of workloads: list, launch, one workload, and its buttons. Parse, call one word, render."""
+"""Pages of workloads: list, launch, one workload, and its buttons. Parse, call one action, render."""
 
 from __future__ import annotations
 

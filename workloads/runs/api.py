@@ -1,4 +1,4 @@
-"""/api/v1/workloads/<name>/runs: start, list, look or wait how one of them is doing; and stop, also to begin anew."""
+"""/api/v1/workloads/<name>/runs: start, list, stop, restart, and read the status of a run or wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is put into a Run at its bad end, while its pod is still there to be read."""
+"""Captures why a run failed and how far it came, while its pod is still there to be read."""
 
 from __future__ import annotations
 

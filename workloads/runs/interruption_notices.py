@@ -1,4 +1,4 @@
-"""Interruptions are written down and told, each once: what the worker does about what the queue did to a run.
+"""Records each interruption of a run by the queue, and tells people of it once.
 
 Of each there is one mail, with what is known of the way back: once the queue has said what the run waits for, or after
 a while without. A worker that was away tells it later, from what the queue's Workload has counted. That it is at work
@@ -124,7 +124,10 @@ def _tell(run: Run, queue: Queued, row: WorkloadRow) -> bool:
             event,
             recipients_of(run),
             subject=f"{workload.name} of {workload.tenant.name} was interrupted",
-            body=f"{workload.name}: {found.sentence} {interruption_loss_of(run)}\n\n{resumption_outlook(row)}\n\n{page_url(workload)}",
+            body=(
+                f"{workload.name}: {found.sentence} {interruption_loss_of(run)}\n\n"
+                f"{resumption_outlook(row)}\n\n{page_url(workload)}"
+            ),
         )
     return True
 
@@ -199,7 +202,9 @@ def _tell_resumed(run: Run, told: Event) -> None:
             event,
             recipients_of(run),
             subject=f"{workload.name} of {workload.tenant.name} is ready again",
-            body=f"{workload.name} is ready again. {found.sentence} {interruption_loss_of(run)}\n\n{page_url(workload)}",
+            body=(
+                f"{workload.name} is ready again. {found.sentence} {interruption_loss_of(run)}\n\n{page_url(workload)}"
+            ),
         )
 
 

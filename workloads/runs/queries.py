@@ -1,4 +1,4 @@
-"""Runs of a workload by their numbers: those that were, the last one, and the one that is to follow it."""
+"""Runs of a workload by number: earlier runs, the last one, and the one that was asked to follow it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def runs_of(workload: Workload) -> QuerySet[Run]:
 
 def numbered(workload: Workload, number: int) -> RunRow:
     """Of a workload `with_names`. An earlier run is what its row says; the last one takes as many queries more as
-    `queries.rows`. Raises Refused (404).
+    `workload_rows`. Raises Refused (404).
     """
     if number > NUMBER_LIMIT:
         raise Refused(NOT_FOUND)

@@ -1,6 +1,6 @@
-"""A run that follows another: asked for while the former one runs, begun by the worker as soon as that has ended.
+"""Restart: a run that is asked for while another one runs, and that the worker begins as soon as that one has ended.
 
-The wish is a column of the run that is to end, so that it outlives whoever asked and whichever process carries it out.
+The request is a column of the run that is to end, so that it survives the process that asked and the one that acts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way of a run as steps: requested, queued, node assigned, storage, image, repository, starting, ready. Pure.
+"""The progress of a run as steps: requested, queued, node assigned, storage, image, repository, starting, ready. Pure.
 
 Each step is done, busy, stuck or next. The busy or stuck one carries the Status's sentence, remedy and raw text.
 """
@@ -188,7 +188,8 @@ def _node_note(seen: Observation | None, pod: Pod | None) -> str:
     before = _before(seen, pod)
     if not before:
         return ", ".join(sorted({one.node for one in current_pods(seen.pods).values() if one.node}))
-    return f"{pod.node}{'. ' if pod.node else ''}{ordinal(len(seen.pods))} try; before: {termination_explanation(before[-1]).sentence}"
+    ended = termination_explanation(before[-1]).sentence
+    return f"{pod.node}{'. ' if pod.node else ''}{ordinal(len(seen.pods))} try; before: {ended}"
 
 
 def _before(seen: Observation | None, pod: Pod | None) -> list[Pod]:

@@ -1,4 +1,4 @@
-"""Reads about workloads: facts for policy, and one frozen row for page, stream and API alike."""
+"""Workloads with the status of their current run: one frozen row for page, stream and API alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phase and Status of a workload: values that everything about its status is made of. Pure."""
+"""Phase and Status of a workload, the values that the other modules of this room make and read. Pure."""
 
 from __future__ import annotations
 

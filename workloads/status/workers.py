@@ -1,4 +1,4 @@
-"""The workers of one run, by their pods: which is which, how many are ready, and what is said of them together. Pure.
+"""The workers of one run, by their pods: which pod is whose, how many are ready, and their combined status. Pure.
 
 A worker is the pod of one index of an Indexed Job, or the one pod of any other; it may be tried several times.
 """

@@ -1,1 +1,1 @@
-"""Volumes of a team, and what they take of its storage."""
+"""Volumes of a team, and how much of its storage quota they use."""

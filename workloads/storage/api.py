@@ -1,4 +1,4 @@
-"""/api/v1/volumes: a team's volumes; have one deleted, or keep it after all."""
+"""/api/v1/volumes: a team's volumes; request the deletion of one, or withdraw that request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a new volume has room in what the team holds of storage, and who may use and delete one when. Pure."""
+"""Whether a new volume fits into the team's storage quota, and who may use or delete a volume, and when. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a team's volumes and its two buttons. Parse, call one word, render."""
+"""The page of a team's volumes and its two buttons. Parse, call one action, render."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What namespaces used in an hour, and in how many minutes of it that could be read. Part of workloads.models."""
+"""What namespaces used in an hour, and in how many minutes of it that could be read. Django finds these models through
+workloads.models.
+"""
 
 from __future__ import annotations
 

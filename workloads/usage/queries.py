@@ -1,4 +1,6 @@
-"""What a team made of its quota: units in use by the hour, waits and GPU-hours of its runs. Nobody looked: None."""
+"""How a team used its quota: units in use by the hour, and the waits and GPU-hours of its runs. None where nobody
+looked.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Once a minute: how much every namespace uses of every class, kept as one row an hour.
 
-Read from the mirror, and only while that is current: what it showed before its watcher stopped is no use of now. The
+It is read from the mirror, and only while that is current: what it showed before its watcher stopped is not the use of
+now. The
 hour's count of minutes is the denominator of every mean, so that a time in which nobody looked is not taken for 0.
 """
 

@@ -782,7 +782,9 @@ OTHERS = [
     ),
     Problem(
         "node silent", "node not ready",
-        Observation(job(), ADMITTED, (RUNNING_POD,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")),
+        Observation(
+            job(), ADMITTED, (RUNNING_POD,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")
+        ),
         "unknown", "node_lost",
         "Its node a100-1 is not heard of any more; how it does there is not known.",
         "answers again or is taken out of the cluster", (STOP,), NODE, raw="NodeStatusUnknown: Kubelet stopped",

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("provisioned")
 def test_every_object_has_a_row_and_every_row_its_objects(
-    services: dict[str, Any], admin: Api, namespace_a: Namespace, job: LaunchSpec, notebook: LaunchSpec, by_alice: Actor,
-    a100: GpuClass, alice: User, tmp_path: Path,
+    services: dict[str, Any], admin: Api, namespace_a: Namespace, job: LaunchSpec, notebook: LaunchSpec,
+    by_alice: Actor, a100: GpuClass, alice: User, tmp_path: Path,
 ) -> None:  # fmt: skip
     with killed_processes.started(services, tmp_path, namespace=namespace_a.name) as processes:
         wanted = {"job": job, "notebook": notebook}

@@ -111,7 +111,8 @@ BY_OTHERS = Threat(Preemptor.OTHER_TEAM, "InCohortReclamation")
          "its place."),
         (borrowed(1), 1, PRODUCTION, (BY_OTHERS,),
          "It runs on a borrowed card: a team that was granted it takes it back as soon as it needs it."),
-        (borrowed(2), 2, BATCH, (BY_OTHERS, Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
+        (borrowed(2), 2, BATCH,
+         (BY_OTHERS, Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
          "It runs on 2 borrowed cards: a team that was granted them takes them back as soon as it needs them. "
          "More urgent work of your team (production or interactive) may take its place too."),
         (borrowed(1), 2, PRODUCTION, (BY_OTHERS,),

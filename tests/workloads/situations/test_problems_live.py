@@ -122,7 +122,9 @@ STAGED: dict[str, Staged] = {
         lambda k, p: k.mount_error(p, NOT_MOUNTED), "blocked", "volume_not_mounted", "cannot mount", "Storage", "two"
     ),
     "crashed": Staged(lambda k, p: k.exited(p, 3), "failed", "crashed", "exit code 3", "Ended"),
-    "hungry": Staged(ScriptedKubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"),
+    "hungry": Staged(
+        ScriptedKubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"
+    ),
     "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "by whom the cluster does not say", "Ended"),
     "full": Staged(
         lambda k, p: k.exited(p, 1, message=FULL), "failed", "out_of_gpu_memory", "Tried to allocate 20.00 GiB", "Ended"
@@ -135,7 +137,9 @@ STAGED: dict[str, Staged] = {
         lambda k, p: k.init_failed(p, 128, NO_COURSE), "failed", "repository_not_found", COURSE, "Repository",
         repository=COURSE,
     ),
-    "cloning": Staged(ScriptedKubelet.initializing, "preparing", "cloning", "cloning its repository", repository=COURSE),
+    "cloning": Staged(
+        ScriptedKubelet.initializing, "preparing", "cloning", "cloning its repository", repository=COURSE
+    ),
     "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 asked, 0 there", attempts=2),
     "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
     "overbooked": Staged(
@@ -153,8 +157,8 @@ STAGED: dict[str, Staged] = {
 
 
 def test_what_scheduler_and_kubelets_say(
-    team: Tenant, absent: GpuClass, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api,
-    unique: str,
+    team: Tenant, absent: GpuClass, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, worker: Worker,
+    admin: Api, unique: str,
 ) -> None:  # fmt: skip
     kubelet = ScriptedKubelet(admin)
     details: dict[str, workload_row.WorkloadRow] = {}
@@ -267,8 +271,8 @@ def limits(namespace: str, **most: str) -> Json:
 
 
 def test_what_the_cluster_refuses(
-    team: Tenant, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api,
-    unique: str,
+    team: Tenant, namespace_a: Namespace, wanted: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker,
+    admin: Api, unique: str,
 ) -> None:  # fmt: skip
     """A quota of 8 cores, of which two jobs have 5; containers of at most 10; a policy, and a webhook that is away."""
     admin.create(quota(namespace_a.name, cpu="8"))

@@ -74,7 +74,8 @@ def test_the_steps_of_a_failed_run_stay_when_its_pod_is_gone(problem: Problem) -
     told = termination_explanation(pod)
     over = replace(
         wish, ended_at=NOW, outcome="failed", reason=told.reason, message=told.sentence,
-        exit_code=outcome.pod_termination(pod).exit_code, kept=FailureRecord(told, progress.completed_steps(wish, problem.seen)),
+        exit_code=outcome.pod_termination(pod).exit_code,
+        kept=FailureRecord(told, progress.completed_steps(wish, problem.seen)),
     )  # fmt: skip
     gone, there = Observation(), problem.seen
     alive = progress.progress_steps(wish, there, status_of(wish, there, now=NOW))

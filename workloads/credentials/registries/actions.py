@@ -1,6 +1,6 @@
 """The verbs about a team's credentials of registries. Sealed at once and never shown; Events have the host alone.
 
-What runs or waits follows: the worker is woken, and the run's own Secret is as what is kept, or gone.
+Runs that run or wait follow a change: the worker is woken and makes the run's own Secret again, or deletes it.
 """
 
 from __future__ import annotations

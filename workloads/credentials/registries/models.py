@@ -1,4 +1,4 @@
-"""How a team signs in to a registry. Part of workloads.models."""
+"""How a team signs in to a registry. Django finds it through workloads.models."""
 
 from __future__ import annotations
 

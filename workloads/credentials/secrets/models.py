@@ -1,4 +1,4 @@
-"""A value that a team keeps for its runs, sealed. Part of workloads.models."""
+"""A value that a team keeps for its runs, sealed. Django finds it through workloads.models."""
 
 from __future__ import annotations
 

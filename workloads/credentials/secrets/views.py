@@ -1,4 +1,4 @@
-"""The page of a team's sealed secrets. Parse, call one word, render."""
+"""The page of a team's sealed secrets. Parse, call one action, render."""
 
 from __future__ import annotations
 

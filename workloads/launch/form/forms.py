@@ -43,7 +43,7 @@ def _plain(**attrs: object) -> forms.TextInput:
 
 
 class LaunchForm(StrictForm):
-    """Names of fields are those of `Wanted` and `Options`: what policy refuses appears beside its field."""
+    """Names of fields are those of `LaunchSpec` and `Options`: what policy refuses appears beside its field."""
 
     # The terms of the chosen class, as they are now.
     has_ticked = False

@@ -1,6 +1,6 @@
-"""What a launch would make, before anybody asks for it: the objects, and the same as one call of the API.
+"""Preview of a launch: the objects that it would create, and the same launch as one call of the API.
 
-From the functions that make the real ones; nothing is written.
+The same functions make the real objects. Nothing is written.
 """
 
 from __future__ import annotations

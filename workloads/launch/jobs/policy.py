@@ -1,6 +1,6 @@
-"""What only a job may be asked to do: several workers, a script, tries, and being interrupted. Pure.
+"""What only a job may be asked to do: several workers, a script, retries, checkpoints. Pure.
 
-A priority is of notebooks too. Units, cpu and memory are of each worker; grants and limits count all of them.
+Units, cpu and memory are of each worker; grants and limits count all workers.
 """
 
 from __future__ import annotations

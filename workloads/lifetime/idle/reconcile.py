@@ -1,7 +1,8 @@
-"""Idle notebooks: their servers are asked, people are told, and what nobody uses gives its units back.
+"""Asks the servers of notebooks whether they are used, warns people, and stops what nobody uses.
 
-A row of its own per run of a notebook on a class with an idle rule; what is no such run costs nothing. The question is
-asked outside of any transaction, and judged under the row's lock: who keeps the notebook meanwhile is heard.
+Each run of a notebook on a class with an idle rule has a row of its own; other runs cost nothing. The server is asked
+outside of any transaction and its answer is judged under the row's lock, so that a person who keeps the notebook in the
+meantime is heard.
 """
 
 from __future__ import annotations
@@ -132,8 +133,8 @@ def _warn(watch: NotebookWatch, run: Run, verdict: IdleVerdict) -> None:
         subject=f"{workload.name} of {workload.tenant.name} is idle and stops at {stops_at}",
         body=(
             f"Nobody has used the notebook {workload.name} for a while: {evidence_text(watch)}. On its class an idle "
-            f"notebook is stopped after {duration_text(minutes)}; this one at {stops_at}. Use it, or say why it stays, and it "
-            f"goes on. {file_loss_of(run)}\n\n{page_url(workload)}"
+            f"notebook is stopped after {duration_text(minutes)}; this one at {stops_at}. Use it, or say why it stays, "
+            f"and it goes on. {file_loss_of(run)}\n\n{page_url(workload)}"
         ),
     )
 

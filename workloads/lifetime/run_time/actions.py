@@ -1,4 +1,4 @@
-"""The run time of runs: when it is over, telling people before, ending it, and the verb that adds to it.
+"""The verb that extends the time limit of a run.
 
 It counts from when the container started. A run that was preempted counts anew when it starts again: it lost what it
 had done, and waited in between. Until then it has no end.

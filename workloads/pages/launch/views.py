@@ -1,4 +1,4 @@
-"""Pages that lead to a launch: the form, links into it, and another size. Parse, call one word, render."""
+"""Pages that lead to a launch: the form, links into it, and another size. Parse, call one action, render."""
 
 from __future__ import annotations
 

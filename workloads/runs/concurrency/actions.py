@@ -1,4 +1,4 @@
-"""A push: a run that CI asks for, in place of what runs or waits of the same group, as a branch is pushed again."""
+"""Start a run that CI asks for, in place of what runs or waits of the same concurrency group."""
 
 from __future__ import annotations
 

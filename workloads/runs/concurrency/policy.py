@@ -1,4 +1,4 @@
-"""What may be said of a push, and who may stop what it takes the place of. Pure."""
+"""Which concurrency group a run may be started in, and who may stop the runs that it replaces. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workloads.core.policy import RunFacts, TeamFacts
 @dataclass(frozen=True)
 class RunRequest:
     """`group`: what it is for, a branch for one; "" for nothing. `cancel_running`: in place of what runs or waits of
-    the group. `accept_terms`: as of `policy.Wanted`.
+    the group. `accept_terms`: as of `LaunchSpec`.
     """
 
     group: str = ""

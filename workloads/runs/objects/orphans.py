@@ -1,4 +1,4 @@
-"""What a worker made for a run and died before it wrote that down: found by its name, and ours by its label."""
+"""Objects that a worker created for a run and died before it recorded them: found by name, and ours by their label."""
 
 from __future__ import annotations
 

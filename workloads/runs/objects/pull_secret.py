@@ -1,4 +1,4 @@
-"""The Secret by which the pod of one run signs in to the registry of its image: as the team keeps it, or none."""
+"""The Secret by which the pod of one run signs in to the registry of its image, from the team's stored login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Secret of one run holds: a notebook's token, and the team's secrets that were chosen, opened."""
+"""The Secret of one run: a notebook's token and the values of the team's secrets that the run uses."""
 
 from __future__ import annotations
 

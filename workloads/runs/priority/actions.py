@@ -1,8 +1,8 @@
-"""The priority of a run that waits, changed by operators: our row says it, and the worker carries it out.
+"""Operators change the priority of a run that waits. It is recorded here, and the worker applies it.
 
-Kueue reads it from a label of the Job, all its life; of what is sent for a run it is the one thing that ever changes.
-It holds for this run, and for those that bring it back after an interruption; the next one that a person starts is as
-its workload was declared.
+Kueue reads the priority from a label of the Job as long as the Job exists. Nothing else that is sent for a run ever
+changes. The new priority holds for this run and for the runs that replace it after an interruption. The next run that a
+person starts has the priority of the workload's declaration.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""/api/v1/workloads/<name>/priority: who goes first of what waits, changed by operators."""
+"""/api/v1/workloads/<name>/priority: operators change the priority of a run that waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The priority of a run that waits is carried out in the cluster until Kueue says the same."""
+"""Applies the priority of a run that waits in the cluster, until Kueue says the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kueue says of work that it holds back. Pure."""
+"""What Kueue says of a workload that it does not admit, or has preempted. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What holds work back in the queue beside quota and nodes: a queue that takes nothing, checks, a try that comes later.
-
-Pure.
-"""
+"""What holds a workload back in the queue beside quota and nodes: stopped queues, admission checks, retries. Pure."""
 
 from __future__ import annotations
 

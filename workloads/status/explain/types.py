@@ -1,4 +1,4 @@
-"""What every explanation is made of: the value itself, and quantities and names as people read them. Pure."""
+"""Explanation, the names of its facts, and the remedies and actions that several explanations share. Pure."""
 
 from __future__ import annotations
 

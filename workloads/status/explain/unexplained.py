@@ -1,4 +1,4 @@
-"""Texts of the cluster that no explanation knows: shown as they are, and counted, so that somebody writes one."""
+"""Texts of the cluster that no explanation knows. They are shown as they are and counted, so that somebody adds one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What Kueue says of one wait and means of several. Of those in a queue that ask for the same it tries one; the others
-it puts aside with that one, and never writes to them why.
+"""Of several workloads in a queue that ask for the same, Kueue tries one and puts the others aside with it, without
+writing to them why. Here the others get the message of the one that was tried.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a run got as far as somebody waits for: what doors asks whenever something of the namespace changed."""
+"""Whether a run has come as far as a call waits for. The doors process asks whenever the namespace changed."""
 
 from __future__ import annotations
 
