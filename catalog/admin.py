@@ -1,4 +1,4 @@
-"""The Django admin of the catalog. It changes nothing itself: it calls the same actions as every other door."""
+"""The Django admin of the catalog. It changes nothing itself: it calls the same actions as pages, API and command."""
 
 from __future__ import annotations
 

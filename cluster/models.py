@@ -87,7 +87,7 @@ class MirrorKind(models.Model):
 
 
 class MirrorRow(models.Model):
-    """What every mirrored object has; `record` is the small, kind-specific rest (cluster/mirror/records/types.py documents it)."""
+    """The columns of every mirrored object; `record` is the small rest, by kind (see mirror/records)."""
 
     cluster_id = models.BigIntegerField()
     namespace = models.CharField(max_length=63, default="")

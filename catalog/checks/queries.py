@@ -1,4 +1,4 @@
-"""What the standing checks are given: nodes, slices and queues of the mirror, and the rows of the catalog."""
+"""The input of the standing checks: nodes, slices and queues from the mirror, and the rows of the catalog."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Steps of a class's life in the admin, each a page with its own form: hold, release, retire; and proposed classes.
+"""Steps of a class's life cycle in the admin, each a page with its own form: hold, release, retire.
 
-Like the rest of the admin it changes nothing itself. A refusal stands in the form, beside its field.
+The pages change nothing themselves: they call actions. A refusal is shown in the form, beside its field.
 """
 
 from __future__ import annotations

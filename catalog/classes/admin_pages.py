@@ -1,4 +1,4 @@
-"""Pages of the admin beside its own: who may open them, and the way back to a class."""
+"""What our own pages of the admin share."""
 
 from __future__ import annotations
 

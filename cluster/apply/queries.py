@@ -1,4 +1,4 @@
-"""One word for each object that rows want in the cluster, and the objects that no row stands behind."""
+"""Which applied objects are missing in the cluster, and which objects in it have no row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What of a team's own units other teams use through borrowing. Nobody says whose idle units a borrower has, so that it
-is a number only where all possible answers agree.
+"""How many of a team's own units other teams use through borrowing.
+
+Kueue does not record whose idle units a borrower has, so this is a number only where all possible answers agree.
 """
 
 from __future__ import annotations

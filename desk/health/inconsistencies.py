@@ -1,4 +1,4 @@
-"""Where row, mirror and cluster say different things about a run for longer than it takes to notice."""
+"""Runs about which row, mirror and cluster disagree for longer than a change takes to arrive."""
 
 from __future__ import annotations
 

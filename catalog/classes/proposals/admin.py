@@ -1,4 +1,4 @@
-"""The admin's page of proposed classes."""
+"""The admin's pages of proposed classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is mirrored: every kind with its path, the reader of its record and the table it is kept in."""
+"""The mirrored kinds, each with the reader of its record and the table that it is kept in."""
 
 from __future__ import annotations
 
