@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from accounts.core.request_actor import actor
 from catalog.classes import actions, policy
 from catalog.classes.admin import LifeCycleStepsMixin
+from catalog.classes.proposals.admin import ProposalPagesMixin
 from catalog.images import actions as image_actions
 from catalog.models import GpuClass, Image
 from portal.core.errors import Refused
@@ -69,7 +70,7 @@ class ClassForm(forms.ModelForm):
 
 
 @admin.register(GpuClass)
-class ClassAdmin(LifeCycleStepsMixin, _ByAction):
+class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, _ByAction):
     form = ClassForm
     list_display = ("slug", "name", "life_cycle", "resource", "sharing", "partition", "promise_limit")
     list_filter = ("life_cycle", "vendor", "sharing", "interface")

@@ -25,6 +25,10 @@ class Cluster(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def has_kueue(self) -> bool:
+        return self.queue_system == self.QueueSystem.KUEUE
+
 
 class AppliedObject(models.Model):
     """One object that a row wants in the cluster: what was sent, when, and what came of it."""

@@ -38,7 +38,7 @@ def reconcile_pool(
     that no unfinished Workload is assigned to it. Kueue itself keeps a deleted flavor until no queue names it.
     """
     cluster = row.cluster
-    if cluster.queue_system != Cluster.QueueSystem.KUEUE:
+    if not cluster.has_kueue:
         if row.generation > row.observed_generation:
             queues_may_change(cluster)
         return Outcome()

@@ -65,7 +65,7 @@ def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: date
     found: dict[int, LentUnits | None] = {one.pk: NONE_LENT for one in idle}
     cluster = namespace.cluster
     lending = [one for one, own in idle.items() if own.units]
-    if not lending or cluster.queue_system != Cluster.QueueSystem.KUEUE:
+    if not lending or not cluster.has_kueue:
         return found
     is_dra = {one.pk for one in lending if one.interface == GpuClass.Interface.DRA}
     if is_dra and not mirror.is_known(cluster.pk, "ResourceClaim"):

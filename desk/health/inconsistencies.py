@@ -63,7 +63,7 @@ def inconsistencies(cluster: Cluster) -> list[Inconsistency]:
     """Oldest first, at most SHOWN; only to be asked while the mirror is current. One query."""
     values = {
         "cluster": cluster.pk,
-        "kueue": cluster.queue_system == Cluster.QueueSystem.KUEUE,
+        "kueue": cluster.has_kueue,
         "patience": PATIENCE_S,
         "woken": WOKEN_S,
         "kept": KEPT_S,
