@@ -1,1 +1,1 @@
-"""What can be asked for: GPU classes, images, and the pool of capacity behind them."""
+"""What teams can request: GPU classes, images, and the pool of capacity behind them."""

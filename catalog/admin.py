@@ -1,4 +1,4 @@
-"""The Django admin of the catalog. It changes nothing itself: it calls the same actions as every other door."""
+"""The Django admin of the catalog. It changes nothing itself: it calls the same actions as pages, API and command."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from accounts.core.admin_base import ActionForm, ActionModelAdmin
 from accounts.core.request_actor import actor
 from catalog.classes import actions, policy
 from catalog.classes.admin import LifeCycleStepsMixin
+from catalog.classes.proposals.admin import ProposalPagesMixin
 from catalog.images import actions as image_actions
 from catalog.models import GpuClass, Image
 from portal.core.errors import Refusal, Refused
@@ -32,7 +33,7 @@ class ClassForm(ActionForm):
 
 
 @admin.register(GpuClass)
-class ClassAdmin(LifeCycleStepsMixin, ActionModelAdmin):
+class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, _ByAction):
     form = ClassForm
     can_add = True
     can_change = True

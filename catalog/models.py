@@ -1,4 +1,4 @@
-"""What can be asked for. The axes of a class are orthogonal and never mixed in one string (see GpuClass)."""
+"""Classes, images and the pool. The axes of a class are orthogonal and never mixed in one string (see GpuClass)."""
 
 from __future__ import annotations
 

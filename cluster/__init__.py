@@ -1,1 +1,1 @@
-"""The Kubernetes side: names, specs, manifests, the client, mirror rows, applied objects, the watcher."""
+"""The Kubernetes side: manifests, the client, the mirror and its reads, and applied objects."""

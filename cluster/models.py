@@ -25,6 +25,10 @@ class Cluster(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def has_kueue(self) -> bool:
+        return self.queue_system == self.QueueSystem.KUEUE
+
 
 class AppliedObject(models.Model):
     """One object that a row wants in the cluster: what was sent, when, and what came of it."""
@@ -87,7 +91,7 @@ class MirrorKind(models.Model):
 
 
 class MirrorRow(models.Model):
-    """What every mirrored object has; `record` is the small, kind-specific rest (cluster/mirror/records/types.py documents it)."""
+    """The columns of every mirrored object; `record` is the small rest, by kind (see mirror/records)."""
 
     cluster_id = models.BigIntegerField()
     namespace = models.CharField(max_length=63, default="")

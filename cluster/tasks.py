@@ -1,4 +1,4 @@
-"""The worker's start: no work without the fence (cluster/client/fence.py)."""
+"""At its start a worker checks the admission fence (cluster/client/fence.py); without it, it does no work."""
 
 import stamina
 import structlog

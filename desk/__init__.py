@@ -1,1 +1,1 @@
-"""Pages that join apps. Edges and queries only."""
+"""Pages, API and commands that join several apps. It has no models; what it writes, it writes by the apps' actions."""

@@ -60,6 +60,8 @@ for _name in ("SECRETS_PUBLIC_KEY", "SECRETS_PRIVATE_KEY", "SECOND_FACTOR_KEY"):
         raise ImproperlyConfigured(f"{_name} is no key: it has to be 32 bytes in base64.")
 PORTAL_KUBECONFIG: str = env.str("PORTAL_KUBECONFIG", default="")
 CLUSTER_NAME: str = env.str("CLUSTER_NAME", default="main")
+# Models with a `cluster` whose rows the watcher wakes when nodes or devices of that cluster change.
+CAPACITY_OWNERS = ("catalog.Pool",)
 INTERNAL_PORT: int = env.int("INTERNAL_PORT", default=0)
 INTERNAL_ADDRESS: str = env.str("INTERNAL_ADDRESS", default="127.0.0.1")
 # Whose X-Forwarded-For is believed: the gateway is always on this machine or in a private network.

@@ -86,6 +86,9 @@ class Workload(Due):
     delete_requested_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
 
+    # Rows that are kept after they were deleted own nothing in the cluster any more (cluster/apply/queries.py).
+    IS_LIVE = Q(deleted_at=None)
+
     objects = WorkloadQuerySet.as_manager()
 
     class Meta(Due.Meta):

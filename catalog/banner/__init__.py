@@ -1,1 +1,1 @@
-"""What staff tell everybody about the cluster."""
+"""The banner: one message of the staff to everybody, shown on every page until it expires."""

@@ -1,4 +1,4 @@
-"""The verbs of the banner: put it up, take it down."""
+"""Publish and remove the banner."""
 
 from __future__ import annotations
 

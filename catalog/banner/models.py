@@ -1,4 +1,4 @@
-"""What staff say to everybody about the cluster."""
+"""The banner of a cluster, as a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may stand on the banner. Pure."""
+"""Which texts and times a banner may have. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What staff say to everybody, while it holds."""
+"""The banner that is shown now, if there is one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Standing checks: does the catalog still say what nodes and queues are?"""
+"""Standing checks: does the catalog still describe the nodes and queues of the cluster?"""

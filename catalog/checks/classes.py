@@ -1,6 +1,7 @@
-"""Standing checks: does the catalog still say what the nodes are? Values in, findings out, always in the same order.
+"""Standing checks of classes against nodes: does the catalog still describe the nodes? Pure.
 
-Classes against nodes are here, nodes alone in `node_checks.py`, classes against queues in `queue_checks.py`.
+Findings always come in the same order. Checks of nodes alone are in `nodes.py`, of classes against queues in
+`queues.py`.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def class_without_nodes(site: CheckedSite) -> Iterator[Finding]:
         elif selected:
             what = f"devices of class {offer.device_class}" if offer.is_dra else offer.resource
             sentence = (
-                f"Class {offer.name} has {counted(len(selected), 'node')} ({first_names(node.name for node in selected)}), "
-                f"and none of them advertises {what}."
+                f"Class {offer.name} has {counted(len(selected), 'node')} "
+                f"({first_names(node.name for node in selected)}), and none of them advertises {what}."
             )
             remedy = "Correct the resource name of the class, see to the device plugin there, or retire the class."
         else:

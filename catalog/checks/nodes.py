@@ -1,4 +1,4 @@
-"""Standing checks of nodes alone: what a node says that cannot be, or that keeps its cards from people. Pure."""
+"""Standing checks of nodes alone: what a node reports that cannot be true, or that makes its GPUs unusable. Pure."""
 
 from __future__ import annotations
 

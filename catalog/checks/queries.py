@@ -1,4 +1,4 @@
-"""What the standing checks are given: nodes, slices and queues of the mirror, and the rows of the catalog."""
+"""The input of the standing checks: nodes, slices and queues from the mirror, and the rows of the catalog."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CheckReport:
 
 def check_report(cluster: Cluster) -> CheckReport:
     """Six queries, whatever the number of nodes and classes; one while nothing is known."""
-    has_kueue = cluster.queue_system == Cluster.QueueSystem.KUEUE
+    has_kueue = cluster.has_kueue
     as_of = mirror.as_of(cluster.pk, "Node", "ResourceSlice", *(["ClusterQueue"] if has_kueue else []))
     if as_of.at is None:
         return CheckReport(None, None, False, as_of.problem)

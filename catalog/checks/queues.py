@@ -32,8 +32,8 @@ def resource_not_covered(site: CheckedSite) -> Iterator[Finding]:
                 "resource_not_covered",
                 Severity.ERROR,
                 offer.subject,
-                f"Pods of class {offer.name} request {offer.resource}, which queue {first_names(queues)} neither covers for "
-                "that class nor excludes: its work waits there for ever.",
+                f"Pods of class {offer.name} request {offer.resource}, which queue {first_names(queues)} neither "
+                "covers for that class nor excludes: its work waits there for ever.",
                 "Undo the change of the queue; the portal repairs it when it sees the difference.",
             )
 

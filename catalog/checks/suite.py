@@ -1,4 +1,4 @@
-"""All standing checks, in the order in which their findings are told."""
+"""All standing checks, in the order in which their findings are shown."""
 
 from __future__ import annotations
 

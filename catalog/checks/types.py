@@ -1,4 +1,4 @@
-"""What a standing check is given (`Site`, from `queries/checks.py`) and what it answers (`Finding`). Values only."""
+"""What a standing check is given (`Site`, from `queries.py`) and what it answers (`Finding`). Values only."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Classes of GPUs: their life cycle, their rules and what they read as."""
+"""GPU classes: their rules, their life cycle, their capacity, and the classes that discovery proposes."""

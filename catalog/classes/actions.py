@@ -1,4 +1,4 @@
-"""The verbs of the catalog: the only code that changes classes and images. Every change touches the Pool."""
+"""The only code that changes classes. Every change touches the pool, so that the cluster follows."""
 
 from __future__ import annotations
 

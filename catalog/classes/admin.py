@@ -1,6 +1,6 @@
-"""Steps of a class's life in the admin, each a page with its own form: hold, release, retire; and proposed classes.
+"""Steps of a class's life cycle in the admin, each a page with its own form: hold, release, retire.
 
-Like the rest of the admin it changes nothing itself. A refusal stands in the form, beside its field.
+The pages change nothing themselves: they call actions. A refusal is shown in the form, beside its field.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path
 from django.utils import timezone
 
 from accounts.core.request_actor import actor
-from catalog.classes import actions, life_cycle, policy
-from catalog.classes.admin_pages import redirect_to_class
+from catalog.classes import actions, life_cycle
+from catalog.classes.admin_pages import admin_page, redirect_to_class
 from catalog.classes.forms import HoldForm, ReleaseForm, RetireForm
-from catalog.classes.proposals.admin import decide_view, proposals_view
 from catalog.models import GpuClass
 from portal.core.errors import get_or_refuse
 from portal.web.refusals import refusal_in_form
@@ -72,29 +70,16 @@ STEPS = {
 
 
 class LifeCycleStepsMixin:
-    """For the ModelAdmin of GpuClass."""
+    """Adds a page for each step to the ModelAdmin of GpuClass."""
 
     admin_site: Any
 
     def get_urls(self) -> list[Any]:
         pages = [
-            path(f"<int:pk>/{name}/", self._page(_step_view(step)), name=f"catalog_gpuclass_{name}")
+            path(f"<int:pk>/{name}/", admin_page(self.admin_site, _step_view(step)), name=f"catalog_gpuclass_{name}")
             for name, step in STEPS.items()
         ]
-        proposed = [
-            path("proposed/", self._page(proposals_view), name="catalog_gpuclass_proposed"),
-            path("proposed/<slug:slug>/", self._page(decide_view), name="catalog_gpuclass_decide"),
-        ]
-        return [*pages, *proposed, *super().get_urls()]  # type: ignore[misc]
-
-    def _page(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-        def checked(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-            if policy.may_edit(actor(request)) is not None:
-                raise PermissionDenied
-            return view(request, self.admin_site.each_context(request), **kwargs)
-
-        wrapped: Callable[..., HttpResponse] = self.admin_site.admin_view(checked)
-        return wrapped
+        return [*pages, *super().get_urls()]  # type: ignore[misc]
 
 
 def _step_view(step: LifeCycleStep) -> Callable[..., HttpResponse]:
@@ -111,6 +96,3 @@ def _step_view(step: LifeCycleStep) -> Callable[..., HttpResponse]:
         return render(request, "admin/catalog/life_cycle_step.html", {**context, **more})
 
     return view
-
-
-# ---- proposed classes ------------------------------------------------------------------------------------------------

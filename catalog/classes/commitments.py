@@ -1,29 +1,49 @@
-"""Who still has something of a class. Grants and runs belong to apps above this one; Django's relations lead there."""
+"""What a class still owes to teams. Grants and runs belong to apps above, which register how to read them."""
 
 from __future__ import annotations
 
-from django.db.models import Count, Max, Sum
-from django.db.models.functions import Now, Upper
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 
 from accounts.models import User
 from catalog.classes.policy import ClassCommitments
 from catalog.models import GpuClass
 
 
+@dataclass(frozen=True)
+class GrantedTotal:
+    """Grants of one class that are not over, those that begin later included. `until`: when the last of them ends."""
+
+    teams: int
+    units: int
+    until: datetime | None
+
+
+_granted: list[Callable[[GpuClass], GrantedTotal]] = []
+_owners: list[Callable[[GpuClass], list[User]]] = []
+_unfinished: list[Callable[[GpuClass], int]] = []
+
+
+def register_grants(granted: Callable[[GpuClass], GrantedTotal], owners: Callable[[GpuClass], list[User]]) -> None:
+    """`granted` sums the grants of a class; `owners` are the owners of the teams that have them."""
+    _granted[:], _owners[:] = [granted], [owners]
+
+
+def register_runs(unfinished: Callable[[GpuClass], int]) -> None:
+    """`unfinished` counts the runs of a class that have not ended."""
+    _unfinished[:] = [unfinished]
+
+
 def commitments_of(gpu_class: GpuClass) -> ClassCommitments:
-    """Promises that are not over, those that begin later included, and runs that have not ended. Two queries."""
-    found = gpu_class.grants.filter(period__endswith__gt=Now()).aggregate(
-        teams=Count("tenant", distinct=True), units=Sum("units"), until=Max(Upper("period"))
-    )
-    # A workload may be declared with another class while a run of it goes on with this one.
-    alive = {"workloads__runs__ended_at": None, "workloads__runs__spec__gpu_class": gpu_class.slug}
-    runs = gpu_class.cluster.namespaces.filter(**alive).aggregate(count=Count("workloads__runs"))
+    """Fails where nobody has registered: without a reader it is unknown what the class owes, which is not nothing."""
+    (granted,), (unfinished,) = _granted, _unfinished
+    found = granted(gpu_class)
     unit = "GiB" if gpu_class.is_storage else "unit"
-    return ClassCommitments(found["teams"], found["units"] or 0, found["until"], runs["count"], unit)
+    return ClassCommitments(found.teams, found.units, found.until, unfinished(gpu_class), unit)
 
 
 def holder_owners(gpu_class: GpuClass) -> list[User]:
-    """Owners of the teams that hold units of it, or will. One query."""
-    held = gpu_class.grants.filter(period__endswith__gt=Now()).values("tenant")
-    found = User.objects.filter(memberships__role="owner", memberships__tenant__in=held, is_active=True)
-    return list(found.distinct().order_by("pk"))
+    """Owners of the teams that have units of the class, or will have."""
+    (owners,) = _owners
+    return owners(gpu_class)

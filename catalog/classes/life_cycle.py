@@ -1,4 +1,4 @@
-"""What a hold and a retirement mean to people, in one sentence each. Pure; the words of every page, form and letter."""
+"""What a hold and a retirement mean, in one sentence each, for every page, form and mail. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may edit the catalog, and which classes can exist beside each other. Pure."""
+"""Who may edit the catalog, which steps of the life cycle are possible, and which classes can coexist. Pure."""
 
 from __future__ import annotations
 

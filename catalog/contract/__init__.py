@@ -1,1 +1,1 @@
-"""What a class guarantees, computed from its axes and never typed in. Pure."""
+"""The contract of a class: what it guarantees, computed from its axes and never typed in. Pure."""

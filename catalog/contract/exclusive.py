@@ -1,4 +1,4 @@
-"""Whole cards of every vendor, and nodes without a card."""
+"""Contracts of whole GPUs of every vendor, and of nodes without a GPU."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a class promises, computed from its axes and never typed in: vendor × partition × sharing × interface → words.
+"""What a class guarantees, computed from its axes and never typed in: vendor × partition × sharing × interface → words.
 
-Pure. The sentences describe what the hardware and its drivers do, not what one hopes for: taking turns is never sold
-as a fraction of a card. Where each comes from: NVIDIA's MIG user guide, the device plugins of NVIDIA, AMD, Intel and
+Pure. The sentences describe what the hardware and its drivers really do: time-slicing is never described as a fraction
+of a GPU. Where each comes from: NVIDIA's MIG user guide, the device plugins of NVIDIA, AMD, Intel and
 Habana, NVIDIA's DRA driver, AMD's guide to partitions.
 """
 

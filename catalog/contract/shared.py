@@ -1,4 +1,4 @@
-"""Several users of one card or slice: in turns, or at the same time by MPS."""
+"""Contracts of a GPU or slice that several workloads use: time-sliced, or at the same time by MPS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part of a card that hardware sets apart: MIG slices and AMD partitions."""
+"""Contracts of a part of a GPU that hardware isolates: MIG slices and AMD partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a contract is made from and what it consists of."""
+"""The input of a contract and its parts."""
 
 from __future__ import annotations
 

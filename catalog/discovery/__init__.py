@@ -1,3 +1,1 @@
-"""What hardware the nodes and device slices have, and the class that each kind would make. Makes no class; see
-`catalog.classes.proposals`.
-"""
+"""Discovery: which hardware nodes and device slices have, and which class each kind would make. It creates no class."""

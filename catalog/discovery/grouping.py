@@ -1,4 +1,4 @@
-"""What was seen on single nodes → one proposal a kind, with node labels that really tell its nodes from the others'."""
+"""Groups what was found on single nodes into one proposal per kind, with node labels that no other node has."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Nodes and device slices → one proposed class per kind of capacity. Values in, values out.
 
-A kind is what a person would tell apart: product × partition × sharing × the resource name that counts it. Names alone
-do not tell: `nvidia.com/gpu` may be a whole card, a slice, or a turn on either. Labels of GPU Feature Discovery and of
-AMD's and Intel's labellers do. What they do not tell is a problem and no proposal.
+A kind is product × partition × sharing × the resource name that counts it. Names alone are not enough: `nvidia.com/gpu`
+may be a whole GPU, a slice, or a time-sliced one. Labels of GPU Feature Discovery and of AMD's and Intel's labellers
+say which. Where they do not, the answer is a problem and no proposal.
 """
 
 from __future__ import annotations

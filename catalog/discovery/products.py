@@ -1,4 +1,4 @@
-"""Which label names a node's product, and what is known of one by its name alone. Pure; None: nobody here knows."""
+"""Which label names a node's product, and what a product's name alone says about it. Pure; None means unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the nodes say of themselves: nodes and slices for discovery, vendor and CUDA of each class for its images."""
+"""Nodes and device slices of the mirror, as discovery takes them."""
 
 from __future__ import annotations
 

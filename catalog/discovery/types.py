@@ -1,4 +1,4 @@
-"""What discovery is given, what it proposes, and how a proposal is named."""
+"""The input of discovery and what it proposes."""
 
 from __future__ import annotations
 

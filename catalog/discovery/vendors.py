@@ -1,4 +1,4 @@
-"""What each vendor's labels say about one resource of a node. Names alone do not tell."""
+"""What each vendor's labels say about one resource of a node. The name of the resource alone is not enough."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The catalog as a YAML file: read, written, compared; and its change log in words."""
+"""The catalog as a YAML file: read, written and compared; and its change log as sentences."""

@@ -1,4 +1,4 @@
-"""A change of the catalog in words that people read: a sentence, and before → after of every field. Pure."""
+"""A change of the catalog as people read it: a sentence, and every field before → after. Pure."""
 
 from __future__ import annotations
 

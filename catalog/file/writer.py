@@ -1,7 +1,7 @@
-"""The catalog as a file, for a site that keeps it in git. Pure: text → values or problems, values → text.
+"""Values to the text of a catalog file, for a site that keeps it in git. Pure.
 
-An entry says what differs from the defaults. A field that it leaves out has its default; an entry that the file leaves
-out is not spoken of (see catalog/file/diff.py).
+An entry has only the fields that differ from their defaults. An entry that is not in the file stays as it is in the
+database (see catalog/file/diff.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why a class is recommended, what it costs and when it would start: sentences. Pure."""
+"""Sentences: why a class is recommended, its trade-off, and when a workload would start on it. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which class suits what somebody needs: answers in, one class with its reasons out, or the honest end. Pure.
+"""Which class suits a need: answers in, one class with its reasons out, or why there is none. Pure.
 
-A class that does not do is ruled out by a sentence (catalog/guide/requirements.py). Of those left, the smallest that is enough comes
-first, so that larger ones stay for who needs them; what the team may not use comes after what it may.
+A class that does not fit is ruled out with a sentence (catalog/guide/requirements.py). Of the others the smallest that
+is enough comes first, so that larger ones stay free for those who need them; classes that the team may not use come
+last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What somebody needs, what a class is to them, and what rules it out: one sentence each. Pure."""
+"""What a person needs, whether a class fits, and what rules it out: one sentence each. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see when it fails, by the kind of class: the text as Kubernetes says it, what it means, what to do.
+"""What people see when a workload fails, by kind of class: the text of Kubernetes, its meaning, and what to do.
 
 Pure. `…` stands for names and numbers. Texts of Kubernetes, Kueue and NVIDIA's device plugin; the sentences are ours.
 """

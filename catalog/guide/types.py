@@ -1,4 +1,4 @@
-"""What a recommendation consists of."""
+"""The parts of a recommendation."""
 
 from __future__ import annotations
 

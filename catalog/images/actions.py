@@ -1,4 +1,4 @@
-"""The verbs of images: put and remove."""
+"""The only code that changes images of the catalog."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whether an image fits the hardware of a class, and what the pod gets of it. Pure.
+"""Whether an image fits the hardware of a class. Pure.
 
 NVIDIA's libraries need a driver of at least the CUDA version that they were built for, within a major release its
 first (docs.nvidia.com, CUDA Compatibility). Which one an image needs is entered by staff; which one a driver offers is
-told by labels of the nodes. What neither tells is unknown, and the unknown is said, not refused.
+told by labels of the nodes. What neither of them tells is unknown: it is shown as unknown and not refused.
 """
 
 from __future__ import annotations

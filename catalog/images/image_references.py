@@ -1,7 +1,8 @@
 """Images by reference: what one names, and below which allowed prefix it lies. Pure.
 
-Stricter than what nodes take (github.com/distribution/reference): the registry is always said, in lower case, and
-nothing is completed. So a text means the same to who typed it, to who allowed the prefix, and to the node.
+Stricter than what nodes accept (github.com/distribution/reference): the registry is always written, in lower case, and
+nothing is completed. So a reference means the same to the person who typed it, to the one who allowed the prefix, and
+to the node.
 """
 
 from __future__ import annotations

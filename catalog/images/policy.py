@@ -1,4 +1,4 @@
-"""What an image of the catalog may look like. Pure."""
+"""Which images may be in the catalog. Pure."""
 
 from __future__ import annotations
 

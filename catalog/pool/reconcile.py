@@ -1,6 +1,6 @@
-"""Makes the cluster match a Pool: one ResourceFlavor per class, and the Cohort with what nobody was promised.
+"""Makes the cluster match a pool: one ResourceFlavor per class, and the Cohort with the units that no grant covers.
 
-What was promised is known to apps above this one, and handed in (`Promises`).
+Grants belong to an app above this one, which passes their sums in (`Promises`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def reconcile_pool(
     that no unfinished Workload is assigned to it. Kueue itself keeps a deleted flavor until no queue names it.
     """
     cluster = row.cluster
-    if cluster.queue_system != Cluster.QueueSystem.KUEUE:
+    if not cluster.has_kueue:
         if row.generation > row.observed_generation:
             queues_may_change(cluster)
         return Outcome()

@@ -1,4 +1,4 @@
-"""What the pool has to know of grants, which belong to an app above."""
+"""What the pool has to know about grants, which belong to an app above."""
 
 from __future__ import annotations
 

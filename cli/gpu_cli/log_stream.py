@@ -1,4 +1,4 @@
-"""A run's log, as text: what is there, or followed until it ends, over connections that are lost."""
+"""A run's log as text: what exists now, or followed until the end, also when connections are lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `gpu`: what belongs to it, and what ends it."""
+"""The command `gpu`: its subcommands, and its exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for a run: in calls that the portal answers when it is so far, told as its sentence changes."""
+"""Waits for a run, in calls that the portal answers when something changes, and prints each new status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call of `gpu`: what it has of the world around it, and how it speaks to people and to machines."""
+"""One call of `gpu`: its console, configuration and client, and its output for people and for programs."""
 
 from __future__ import annotations
 

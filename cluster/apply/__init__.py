@@ -1,1 +1,1 @@
-"""Make the cluster hold a row's manifests, try it as a dry run, and tell the status of each applied object."""
+"""Makes the cluster hold a row's manifests, tries that as a dry run, and says the status of each applied object."""

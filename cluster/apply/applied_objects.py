@@ -1,4 +1,4 @@
-"""Rows that say what was sent for an owner and what came of it."""
+"""Rows that record what was sent for an owner, and the outcome."""
 
 from __future__ import annotations
 

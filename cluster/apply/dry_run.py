@@ -1,4 +1,4 @@
-"""What would change if manifests were applied, tried on the API server and written down as lines people can read."""
+"""What would change if manifests were applied: tried on the API server, and written as lines for people."""
 
 from __future__ import annotations
 

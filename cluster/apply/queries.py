@@ -1,4 +1,4 @@
-"""One word for each object that rows want in the cluster, and the objects that no row stands behind."""
+"""Which applied objects are missing in the cluster, and which objects in it have no row."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.apps import apps
-from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from cluster.apply.status import Result
 from cluster.mirror.records.kinds import KINDS
@@ -67,13 +66,8 @@ def _without_row(owners: Iterable[str]) -> list[str]:
         except (LookupError, ValueError):
             gone += labels.values()
             continue
-        rows = model_class._base_manager.filter(pk__in=labels)
-        try:
-            model_class._meta.get_field("deleted_at")
-        except FieldDoesNotExist:
-            pass
-        else:
-            rows = rows.filter(deleted_at=None)
+        # A model whose rows outlive what they stand for says with IS_LIVE which of them still count.
+        rows = model_class._base_manager.filter(getattr(model_class, "IS_LIVE", Q()), pk__in=labels)
         alive = set(rows.values_list("pk", flat=True))
         gone += [label for pk, label in labels.items() if pk not in alive]
     return gone

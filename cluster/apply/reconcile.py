@@ -1,8 +1,7 @@
-"""Make the cluster hold a row's manifests: send what changed, is missing or drifted, delete what nobody wants.
+"""Makes the cluster hold a row's manifests: sends what changed, is missing or drifted, and deletes what is not wanted.
 
-First write of an object is POST, so that an object of that name which is not ours is reported and never adopted; later
-writes are server-side apply with the uid that we were given, so that an object somebody deleted and made again is not
-taken for ours. Every object has an AppliedObject row that says what was sent and what came of it.
+How one object is sent is in `server_side_apply`. Every object has an AppliedObject row that records what was sent and
+the outcome (`applied_objects`).
 """
 
 from __future__ import annotations

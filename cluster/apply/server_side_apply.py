@@ -1,4 +1,9 @@
-"""One object to the API server: created by POST, applied with the uid that we were given, never adopted."""
+"""Sends one object to the API server.
+
+The first write is POST, so that an object of the same name that is not ours is reported and never adopted. Later writes
+are server-side apply with the uid that the API server gave us, so that an object which somebody deleted and made again
+is
+not taken for ours."""
 
 from __future__ import annotations
 

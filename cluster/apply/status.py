@@ -1,4 +1,4 @@
-"""One status for each object that a row wants in the cluster, and its sentence."""
+"""The status of each object that a row wants in the cluster, and the sentence for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What converging is given and what it answers."""
+"""The input of a reconciliation and its result."""
 
 from __future__ import annotations
 

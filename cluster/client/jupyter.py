@@ -1,8 +1,8 @@
-"""Asks a notebook's own server how it is used, without counting as use itself. The only file that talks to notebooks.
+"""Asks a notebook's server how it is used, without counting as use itself. The only file that talks to notebooks.
 
-What answers is code of a tenant: an answer is taken within a time and a size, a redirect is none, and only numbers,
-times and a few known words come out of it. Jupyter counts every call of its API as activity, but not `api/status`, nor
-what says `no_track_activity`.
+The server runs code of a team: an answer has a limit of time and size, a redirect is not followed, and only numbers,
+times and a few known words are read from it. Jupyter counts every call of its API as activity, except `api/status` and
+calls with `no_track_activity`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Kubernetes API as the portal uses it, and the only file that imports `kubernetes`.
 
 The library reads kubeconfigs and service account tokens and keeps them fresh; requests and answers are plain JSON
-dicts, since decoding a pod into the library's models costs 80 KiB and 0.8 ms. Answers are sorted by meaning once, here:
-`ClusterUnavailable` (try later), `ClusterRefused` (tell people), `NotFound`, `Conflict`, `Gone`.
+dicts, since decoding a pod into the library's models costs 80 KiB and 0.8 ms. Which
+exception an answer becomes is decided in `errors`.
 """
 
 from __future__ import annotations

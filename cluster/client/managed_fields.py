@@ -1,9 +1,9 @@
-"""Who wrote which fields of an object of ours, from its managedFields. Pure.
+"""Who wrote which fields of one of our objects, from its managedFields. Pure.
 
 Another writer's field counts when we do not own it too (equal values are shared ownership) and when it is not the
-cluster's own bookkeeping: status, finalizers, foreign labels and annotations, the volume that a claim was bound to.
-A field that somebody *removed* has no owner any more: it shows only in that ours became fewer although we did not
-write, so the mirror keeps how many fields are ours and when we last wrote.
+cluster's own bookkeeping: status, finalizers, foreign labels and annotations, the volume that a claim was bound to. A
+field that somebody *removed* has no owner any more: it can only be noticed because we own fewer fields although we did
+not write, so the mirror keeps how many fields are ours and when we last wrote.
 """
 
 from __future__ import annotations

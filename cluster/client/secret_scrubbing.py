@@ -1,5 +1,6 @@
-"""What the cluster says of a Secret that it refuses, without what is in it: whoever checks objects on their way in may
-tell what it found, and the text is kept, shown and logged. Pure.
+"""Removes the values of a Secret from what the cluster says about it. Pure.
+
+An admission webhook may quote what it found in a refused Secret, and that text is stored, shown and logged.
 """
 
 from __future__ import annotations

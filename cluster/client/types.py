@@ -1,4 +1,4 @@
-"""What the API server answers with."""
+"""An answer of the API server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Frozen specs to Kubernetes objects as plain dicts, and the names of these objects. Pure: no database, no API server."""
+"""Builds Kubernetes objects as plain dicts from frozen specs, and names them. Pure: no database, no API server."""

@@ -1,4 +1,4 @@
-"""Pure functions: frozen spec → Kubernetes dict. Every key stands here; nothing is changed after building."""
+"""Labels, annotations and other metadata that every manifest of the portal has. Pure."""
 
 from __future__ import annotations
 

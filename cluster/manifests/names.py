@@ -1,7 +1,7 @@
-"""Names of objects: always valid, deterministic, never two wants with one name.
+"""Names of objects: always valid, always the same for the same input, never one name for two inputs.
 
-A valid name is kept as it is; anything else is slugged, truncated and ends in `--<hash of the original>`, which a kept
-name cannot contain.
+A valid name is kept as it is; any other is slugged, truncated and ends in `--<hash of the original>`, which a valid
+input cannot contain.
 """
 
 from __future__ import annotations

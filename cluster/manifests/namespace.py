@@ -1,4 +1,4 @@
-"""A tenant's namespace as Kubernetes objects: walls, limits, rights, and the queue in front of them."""
+"""A team's namespace as Kubernetes objects: network policies, limits, rights, and its queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster-wide half of the catalog: a ResourceFlavor per class and the Cohort that all queues borrow from."""
+"""The cluster-wide objects of the catalog: a ResourceFlavor per class, and the Cohort that all queues borrow from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a closed team while its volumes are kept: the namespace, and a quota in which nothing can run."""
+"""A closed team while its volumes are kept: the namespace, and a ResourceQuota that lets nothing run."""
 
 from __future__ import annotations
 

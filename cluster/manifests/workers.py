@@ -1,4 +1,4 @@
-"""The pods of one run: how many, how often each is tried, and how several find each other.
+"""The pods of one run: how many, how many retries each has, and how several find each other.
 
 Several are an Indexed Job with a headless Service of the run's name: worker 0 is `<run>-0.<run>`. Kueue admits them all
 or none: with a topology only where all fit on nodes at that moment.

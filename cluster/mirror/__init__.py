@@ -1,1 +1,1 @@
-"""The watcher: follows the API server and writes the mirror tables. Reads of these tables are in `cluster.reads`."""
+"""The watcher: it follows the API server and writes the mirror tables. Reads of them are in `cluster.reads`."""

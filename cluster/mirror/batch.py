@@ -1,4 +1,4 @@
-"""What one transaction of the mirror is going to write, and whose pages show it."""
+"""What one transaction of the mirror will write, and whose pages show it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A second look at namespaces in which something happened. A watch that lost an event never says so, and the next whole
-list may be a day away.
+"""Lists a namespace again after something happened in it, because a watch that lost an event never reports it.
 
-Some seconds after news of a namespace what its pages are made of is listed there once more, a page of each kind. What
-two looks in a row find otherwise than the mirror has it is believed: an event would have come by then. Where nothing
-happens nobody looks, and a namespace with more than a page of objects is left to the daily comparison.
+The next complete list may be a day away. Some seconds after an event in a namespace, one page of each kind that its
+pages show is listed there. A difference from the mirror that two lists in a row find is written: an event would have
+come by then. Namespaces without events are not listed, and one with more than a page of objects is left to the daily
+comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The SQL of the mirror: whole batches in one statement a table, and nothing goes backwards."""
+"""The SQL of the mirror: a whole batch in one statement per table; an older version never replaces a newer one."""
 
 from __future__ import annotations
 

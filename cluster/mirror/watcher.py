@@ -94,8 +94,9 @@ class Watcher:
         locked = connection.connection
         mirror = MirrorWriter(self._cluster.pk, capacity_owners=self._options.capacity_owners)
         mirror.open()
-        run = _Run(self._source, self._options.limits, followed_kinds(self._cluster))
-        kinds = [KINDS[name] for name in followed_kinds(self._cluster)]
+        names = followed_kinds(has_kueue=self._cluster.has_kueue)
+        run = _Run(self._source, self._options.limits, names)
+        kinds = [KINDS[name] for name in names]
         try:
             run.start(KINDS[FIRST])
             waiting = [kind for kind in kinds if kind.name != FIRST]

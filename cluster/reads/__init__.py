@@ -1,3 +1,1 @@
-"""Reads of the mirror, as frozen values; a kind that is not listed yet is unknown, never empty. Nothing is written
-here.
-"""
+"""Reads of the mirror, as frozen values. A kind that is not listed yet is unknown, never empty. Nothing is written."""

@@ -1,4 +1,4 @@
-"""A ClusterQueue as it is now, read from the API server's JSON: what Kueue has admitted decides what may be lowered."""
+"""A ClusterQueue as the API server has it now: what Kueue has admitted decides how far quota may be reduced."""
 
 from __future__ import annotations
 

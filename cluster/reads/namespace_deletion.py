@@ -1,4 +1,4 @@
-"""Why a namespace that was deleted is still there, from its conditions, in words. Pure."""
+"""Why a deleted namespace still exists, from its conditions, as a sentence. Pure."""
 
 from __future__ import annotations
 

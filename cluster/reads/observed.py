@@ -1,4 +1,4 @@
-"""What was seen in the cluster, with types: frozen values that queries make from mirror rows and pure code reads."""
+"""Objects as they were seen in the cluster: frozen, typed values that queries make from mirror rows."""
 
 from __future__ import annotations
 

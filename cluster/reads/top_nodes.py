@@ -1,4 +1,4 @@
-"""A few nodes of each class, for drawings: the ones that matter most to a team, picked by PostgreSQL among all."""
+"""A few nodes of each class, for drawings: PostgreSQL picks those that matter most to a team."""
 
 from __future__ import annotations
 

@@ -1,3 +1,1 @@
-"""How much there is of every class and how much of it is granted, used, queued, borrowed and lent; the page Cluster and
-its banner. No class in detail.
-"""
+"""Totals of every class (capacity, allocated, used, queued, borrowed, lent), and the page Cluster with its banner."""

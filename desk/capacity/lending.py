@@ -1,5 +1,6 @@
-"""What of a team's own units other teams use through borrowing. Nobody says whose idle units a borrower has, so that it
-is a number only where all possible answers agree.
+"""How many of a team's own units other teams use through borrowing.
+
+Kueue does not record whose idle units a borrower has, so this is a number only where all possible answers agree.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def lent_units(namespace: Namespace, idle: Mapping[GpuClass, GrantUse], at: date
     found: dict[int, LentUnits | None] = {one.pk: NONE_LENT for one in idle}
     cluster = namespace.cluster
     lending = [one for one, own in idle.items() if own.units]
-    if not lending or cluster.queue_system != Cluster.QueueSystem.KUEUE:
+    if not lending or not cluster.has_kueue:
         return found
     is_dra = {one.pk for one in lending if one.interface == GpuClass.Interface.DRA}
     if is_dra and not mirror.is_known(cluster.pk, "ResourceClaim"):

@@ -1,4 +1,4 @@
-"""The cluster for everybody: how much there is, how long the queue is and how long it takes. Nobody else's work."""
+"""The cluster for everybody: capacity, length of the queue and waiting times. Nobody else's workloads."""
 
 from __future__ import annotations
 

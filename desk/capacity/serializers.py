@@ -1,4 +1,4 @@
-"""/api/v1/capacity: how much there is of every class, for every signed-in person."""
+"""/api/v1/capacity and the banner as JSON. Class names are component names of the API's contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a class for every signed-in person: capacity, promised, queued, borrowed. No other team is named."""
+"""Totals of a class for every signed-in person: capacity, allocated, queued, borrowed. No other team is named."""
 
 from __future__ import annotations
 

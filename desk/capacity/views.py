@@ -1,4 +1,4 @@
-"""The page Cluster for everybody, and the banner that staff put up."""
+"""The page Cluster for everybody, and the banner that staff publish."""
 
 from __future__ import annotations
 

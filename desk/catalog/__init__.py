@@ -1,3 +1,1 @@
-"""The catalog as a person meets it: all classes as cards, side by side, and the recommendation. One class in full is in
-desk.classes.
-"""
+"""Pages of the catalog: all classes as cards, comparison, recommendation. One class in full is in desk.classes."""

@@ -1,4 +1,4 @@
-"""The catalog as a person meets it: every class they may know of with what is free, and what their team has of it."""
+"""The catalog as cards: every class that a person may know of, with its free units and their team's quota."""
 
 from __future__ import annotations
 

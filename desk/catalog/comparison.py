@@ -1,4 +1,4 @@
-"""Classes side by side: figures and contracts, one line a topic."""
+"""Classes side by side: figures and contracts, one line for each topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The classes that one person may know of, what is free, and what their own team has: for every page of the catalog."""
+"""The data of every page of the catalog: classes that one person may know of, free units, and their team's quota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions of "Help me choose". All are answered by the address, so that an answer can be sent to a colleague."""
+"""The questions of "Help me choose". The answers are in the address, so that the link can be sent to a colleague."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the questions are answered with for one person: the advice, with the doors to what is advised."""
+"""The answer of "Help me choose" for one person: the recommendation, with links to what is recommended."""
 
 from __future__ import annotations
 

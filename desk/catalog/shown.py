@@ -1,4 +1,4 @@
-"""The catalog's three pages, from the address and the person to what their templates show."""
+"""The context of the catalog's three templates, from the address and the person."""
 
 from __future__ import annotations
 

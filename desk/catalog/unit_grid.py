@@ -1,4 +1,4 @@
-"""The units of a class as cells, one row per node: the team's own, those of others, free. Numbers in, geometry out."""
+"""The units of a class as cells, one row per node: the team's own, of other teams, free. Numbers in, geometry out."""
 
 from __future__ import annotations
 

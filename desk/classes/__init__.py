@@ -1,3 +1,1 @@
-"""One class in full, storage included, and what a person may do with it; classes and images in the API. No overview of
-several.
-"""
+"""One class in full, storage included, and what a person may do with it; classes and images in the API."""

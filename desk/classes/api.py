@@ -1,6 +1,6 @@
-"""/api/v1/classes and /api/v1/images: what can be asked for, what it promises, and which image runs on it.
+"""/api/v1/classes and /api/v1/images: what teams can request, its contract, and which image runs on it.
 
-Here and not in `catalog`, since some classes are for named teams only.
+Here and not in `catalog`, because some classes are visible to named teams only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What changes by the minute about one class: its figures, its nodes by product, and how one of them is cut."""
+"""What changes from minute to minute about one class: its totals, its nodes by product, and a MIG layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One class in full: its contract, what is there now, what it costs, its life, its images, what to copy."""
+"""One class in full: contract, capacity, price, life cycle, images, and manifests to copy."""
 
 from __future__ import annotations
 

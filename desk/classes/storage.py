@@ -1,4 +1,4 @@
-"""Storage as a person meets it: no card, no node, no queue; GiB that are promised and held."""
+"""The storage class for people: GiB that are granted and used; it has no GPU, no node and no queue."""
 
 from __future__ import annotations
 

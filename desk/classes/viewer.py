@@ -1,4 +1,4 @@
-"""A person before the catalog: their own first team, and what they may do there with a class."""
+"""The person who looks at a class: their first team, and what they may do there with the class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about one class and, for staff, about nodes."""
+"""The page of one class."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The page Health, the same as text, and metrics: late tasks, old data, drift, inconsistencies, checks of the catalog."""
+"""The page Health, the same as text, and metrics: tasks past due, old data, drift, inconsistencies, catalog checks."""

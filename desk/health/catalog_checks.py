@@ -1,4 +1,4 @@
-"""The standing checks of the catalog as the health page shows them: each finding with its way out and a link."""
+"""Standing checks of the catalog as the page Health shows them: each finding with what to do and a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures for Prometheus of the mirror and of applied objects; portal/ops/metrics.py shows them beside its own."""
+"""Prometheus metrics of the mirror and of applied objects; portal/ops/metrics.py shows them with its own."""
 
 from __future__ import annotations
 

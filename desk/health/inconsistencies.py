@@ -1,4 +1,4 @@
-"""Where row, mirror and cluster say different things about a run for longer than it takes to notice."""
+"""Runs about which row, mirror and cluster disagree for longer than a change takes to arrive."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def inconsistencies(cluster: Cluster) -> list[Inconsistency]:
     """Oldest first, at most SHOWN; only to be asked while the mirror is current. One query."""
     values = {
         "cluster": cluster.pk,
-        "kueue": cluster.queue_system == Cluster.QueueSystem.KUEUE,
+        "kueue": cluster.has_kueue,
         "patience": PATIENCE_S,
         "woken": WOKEN_S,
         "kept": KEPT_S,

@@ -1,4 +1,4 @@
-"""Figures for Prometheus that need classes, runs and nodes; portal/ops/metrics.py shows them beside its own."""
+"""Prometheus metrics of classes, runs and nodes; portal/ops/metrics.py shows them with its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workloads.models import Run, Workload
 
 QUANTILES = (0.5, 0.9, 0.99)
 WAITS_OVER = "1 day"
-# Of a run that ended since no node could give it cpu and cards that lie together (workloads/status/explain/termination.py).
+# The code of a run that ended because no node had CPU and GPUs that lie together (workloads/status/explain).
 TOPOLOGY = "topology_refused"
 
 

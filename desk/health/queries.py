@@ -1,4 +1,4 @@
-"""Is the promise kept? Late work, old data, objects that are not as wanted, objects that nobody wants."""
+"""The state of the installation: tasks past due, old data, drift, missing and orphaned objects."""
 
 from __future__ import annotations
 

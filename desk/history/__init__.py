@@ -1,1 +1,1 @@
-"""What happened: to a team, to a person, to the catalog. Reads events only."""
+"""The history of a team, of a person and of the catalog. Reads events only."""

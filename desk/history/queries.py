@@ -1,4 +1,4 @@
-"""What happened, for the people whom it concerns: a team's events for its members, everything for staff."""
+"""Events for the people whom they concern: a team's for its members, all of them for staff."""
 
 from __future__ import annotations
 

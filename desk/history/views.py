@@ -1,4 +1,4 @@
-"""The pages of what happened: of a team, and of all that concerns a person."""
+"""The pages of history: of a team, and of everything that concerns a person."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A team's home as page, API and stream: quota, queued and running workloads, unmanaged pods, what to start now."""
+"""A team's home as page, API and stream: quota, queued and running workloads, unmanaged pods, quick start."""

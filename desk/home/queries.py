@@ -1,4 +1,4 @@
-"""Reads that join apps: a team's home, the catalog as a person meets it. One snapshot for page, stream and API."""
+"""A team's home: one snapshot for page, stream and API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person could start this second: as their last launches were, on units that are really free."""
+"""Quick start: repetitions of a person's last launches that would start now, on units that are free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods in a team's namespace that hold devices and are of no run: shown as what they are."""
+"""Pods in a team's namespace that hold devices and belong to no run."""
 
 from __future__ import annotations
 

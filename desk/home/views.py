@@ -1,4 +1,4 @@
-"""Pages that join apps: where a person lands, a team's home, the catalog, health."""
+"""The start page and a team's home."""
 
 from __future__ import annotations
 

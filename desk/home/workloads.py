@@ -1,5 +1,6 @@
-"""What runs and what waits in a team, by class: until when, whether it can be interrupted, and what to do with it next.
-Pure: rows of workloads and holdings in, lines for page, stream and API out. It knows no actor.
+"""Running and queued workloads of a team, by class: until when, whether they are preemptible, and suggested actions.
+
+Pure: rows of workloads and quota in, lines for page, stream and API out. It knows no actor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""/api/v1/inbox: what waits for an approver, sorted as on the page."""
+"""/api/v1/inbox: requests that wait for an approver, sorted as on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide several requests in one go, each by itself: what one is refused for stops and undoes no other."""
+"""Decides several selected requests, each by itself: a refusal of one neither stops nor undoes another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decisions about some classes rest on at one instant: capacity, allocations, base grants."""
+"""Values that decisions about some classes need, of one instant: capacity, allocations, base grants."""
 
 from __future__ import annotations
 

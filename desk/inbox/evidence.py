@@ -1,4 +1,4 @@
-"""What a decision about quota rests on beside promises: what the team used, how long it waited, and who of it."""
+"""Evidence for a decision about quota: what the team used, how long its workloads waited, and whose they were."""
 
 from __future__ import annotations
 

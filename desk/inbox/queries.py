@@ -1,4 +1,4 @@
-"""An approver's inbox: what waits, in which group and why, and what a set of it would promise together."""
+"""An approver's inbox: waiting requests, each with its group and the reason for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a set of requests would promise together if all of it were approved as asked: looked at, never decided."""
+"""What a selection of requests would allocate together if all were approved as requested. It decides nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/teams/<slug>/usage: what a team used in the last 30 days, as who decides about it sees it."""
+"""The inbox and a team's usage as JSON. Class names are component names of the API's contract."""
 
 from __future__ import annotations
 

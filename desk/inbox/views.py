@@ -1,4 +1,4 @@
-"""The approver's inbox: what waits in three groups, what a set of it would promise, and decisions about the set."""
+"""The page of the inbox: three groups, what a selection would allocate, and decisions about the selection."""
 
 from __future__ import annotations
 

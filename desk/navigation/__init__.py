@@ -1,1 +1,1 @@
-"""What stands around every page: navigation, the switcher of teams, the call that a page is; no page's own content."""
+"""What is around every page: navigation, the switcher of teams, and the API equivalent of the page."""

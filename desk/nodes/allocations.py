@@ -1,4 +1,4 @@
-"""What is on a node: its devices, the pods that hold them, the classes they are of, and who waits for it alone."""
+"""What is on a node: its devices, the pods that hold them, their classes, and runs that wait for this node alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MIG cards of a node as drawings: slices as boxes, and how many are in use. Values in, values out."""
+"""MIG GPUs of a node as drawings: slices as boxes, and how many are in use. Values in, values out."""
 
 from __future__ import annotations
 

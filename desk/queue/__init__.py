@@ -1,1 +1,1 @@
-"""The whole queue for staff: every queued run, what blocks it, hold and release. Nothing of a single team's page."""
+"""The whole queue for staff: every queued run, what blocks it, pause and resume of scheduling."""

@@ -1,4 +1,4 @@
-"""/api/v1/queue: everything that waits, for staff."""
+"""/api/v1/queue: every queued run, for staff."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cursor of the queue's pages: the sort key of the last run, as text that an address can hold."""
+"""The cursor of the queue's pages: the sort key of the last run, as text for an address."""
 
 from __future__ import annotations
 

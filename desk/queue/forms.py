@@ -1,4 +1,4 @@
-"""What staff type to hold a class."""
+"""What staff type to pause scheduling of a class."""
 
 from __future__ import annotations
 

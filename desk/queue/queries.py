@@ -1,4 +1,4 @@
-"""The whole queue for staff: every run that waits, by class and team in Kueue's order, and what blocks it."""
+"""The whole queue for staff: every queued run, by class and team in Kueue's order, and what blocks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue as text of SQL, and a row of it as PostgreSQL gives it."""
+"""The SQL of the queue, and a row of its answer."""
 
 from __future__ import annotations
 

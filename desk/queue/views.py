@@ -1,4 +1,4 @@
-"""The page Queue for staff: what waits and why, hold and release of a class, suspend and resume of a team."""
+"""The page Queue for staff: queued runs and what blocks them; pause and resume of a class and of a team."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The process that holds connections open: its routes, and which app answers them."""
+"""The process that holds connections open (doors): its routes, and which app answers them."""

@@ -1,4 +1,4 @@
-"""What stays open: event streams, waiting API calls, logs, and the gateway's questions; everything else is 404."""
+"""Requests that stay open (event streams, waiting API calls, logs) and the gateway's questions; others are 404."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     @benchmark("click", "the cost of a launch over a raw request")
     def click(context: Context) -> Iterator[Figure]: ...
 
-What is of rows alone says `@benchmark(..., cluster=False)` and has PostgreSQL and Redis alone beside it: of the
-processor, a control plane and a portal take a part that no two rounds have in common.
+A benchmark of rows alone says `@benchmark(..., cluster=False)` and gets PostgreSQL and Redis only, because a control
+plane and a portal take a different part of the processor in every round.
 
 Ours and the limit are measured interleaved, in one call, over at least six rounds; the first is dropped.
 """

@@ -1,4 +1,4 @@
-"""`run.py up`: the services alone, in the foreground, for `test --reuse` and for looking around."""
+"""`run.py up`: the services alone, in the foreground, for `test --reuse` and for a look at them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A small client for the Kubernetes API, with independent eyes: calls, list and watch, definitions, kubeconfigs."""
+"""A small Kubernetes client that is independent of the portal: calls, list and watch, definitions, kubeconfigs."""

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: put them there, and know when the API server really serves them."""
+"""CustomResourceDefinitions: creates them and waits until the API server really serves them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A small client for the Kubernetes API: plain JSON in and out, standard library only.
 
-The portal has its own client (`cluster.client.kube`). This one is for what surrounds it: set-up, simulated hardware, and tests
-that look at the cluster with independent eyes. A resource is spelled `<group version>/<plural>`: `v1/pods`,
+The portal has its own client (`cluster.client.kube`). This one is for set-up, simulated hardware, and tests that
+observe the cluster independently of the portal. A resource is spelled `<group version>/<plural>`: `v1/pods`,
 `batch/v1/jobs`, `kueue.x-k8s.io/v1beta2/workloads`.
 """
 

@@ -1,4 +1,4 @@
-"""List and watch, for as long as wanted: every object once, then what happens to it."""
+"""List and watch: every object once, then each of its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster of one's own, given with --kubeconfig, in place of the embedded one."""
+"""An existing cluster, given with --kubeconfig, in place of the embedded one."""
 
 from __future__ import annotations
 

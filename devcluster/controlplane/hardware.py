@@ -2,8 +2,8 @@
 
     load(Api(kubeconfig), "mixed")
 
-Loading again makes the cluster equal to the file: nodes that an earlier file brought and this one does not name go
-away. Nodes that somebody else made are left alone.
+Loading again makes the cluster equal to the file: nodes of an earlier file that this one does not name are deleted.
+Nodes that somebody else made are left alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kueue's manager outside the cluster: CRDs and webhooks that point at a port here, its settings, its private root."""
+"""Kueue's manager outside the cluster: CRDs and webhooks (they point at a local port), settings, certificates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`run.py demo --check`: the thin path, walked by a program as a person's browser and as an API client.
+"""`run.py demo --check`: the main path of the portal, walked by a program as a browser and as an API client.
 
-Every step is believed only when an independent client with an administrator's eyes sees it in the cluster.
+A step counts only when an independent client with an administrator's rights sees it in the cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The morning when 36 of 32 cards are asked for: what each team holds, and what it has launched by then.
+"""The scenario of contention: 36 of 32 GPUs are requested. What each team has as quota, and what it has launched.
 
-Training began in the evening and serving runs for ever, all on whole cards. Then eight people open a notebook each, on
-whole cards too, by habit: four of them get one. Everything goes through the portal's own verbs, by those who would do
-it, and each step waits for what the cluster makes of the one before: the same four wait each time.
+Training began in the evening and serving runs without end, all on whole GPUs. Then eight people open a notebook each,
+on whole GPUs too: four of them get one. Everything goes through the portal's own actions, by those who would do it, and
+each step waits until the cluster has followed the one before, so that the same four wait each time.
 """
 
 from __future__ import annotations

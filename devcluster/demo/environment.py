@@ -1,4 +1,4 @@
-"""The stack and the portal on it, seeded and reachable, as one context manager, and where it is described."""
+"""The stack with a seeded and reachable portal, as one context manager, and the file that describes it."""
 
 from __future__ import annotations
 

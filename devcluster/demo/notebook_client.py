@@ -1,4 +1,4 @@
-"""Asks a notebook's kernel something, through the gateway, as JupyterLab in a browser would."""
+"""Runs code in a notebook's kernel, through the gateway, as JupyterLab in a browser does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an administrator sees of one team in the cluster, whatever the portal says about it."""
+"""What an administrator sees of one team in the cluster, read independently of the portal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quota for demo data, by the portal's own verbs: an owner asks, an approver approves. Django has to be set up."""
+"""Quota for demo data, by the portal's own actions: an owner requests, an approver approves. Needs Django."""
 
 from __future__ import annotations
 

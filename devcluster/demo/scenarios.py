@@ -1,6 +1,6 @@
 """What `run.py demo` can begin with: the everyday demo, or one that is named by `--scenario`.
 
-Each has people, hardware and a state directory of its own: to start one leaves the data of the others as it is.
+Each has people, hardware and a state directory of its own: starting one does not change the data of the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Demo data, put there as people would: accounts first, the catalog once the watcher has seen the nodes.
+"""Creates demo data by the portal's own actions: accounts first, the catalog once the watcher has seen the nodes.
 
     python -m devcluster.demo.seed people ACCOUNTS.json [SCENARIO]
     python -m devcluster.demo.seed catalog ACCOUNTS.json [SCENARIO]

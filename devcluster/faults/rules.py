@@ -1,4 +1,4 @@
-"""Which calls to the API server a fault is for, and what happens to them. No I/O."""
+"""Which calls to the API server a fault applies to, and what it does to them. No I/O."""
 
 from __future__ import annotations
 

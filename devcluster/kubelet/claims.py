@@ -1,4 +1,4 @@
-"""Pods that are for the scripted kubelet alone: admission policies mark them while a claim lasts."""
+"""Pods that only the scripted kubelet handles: admission policies mark them while a claim lasts."""
 
 from __future__ import annotations
 

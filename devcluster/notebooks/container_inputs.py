@@ -1,4 +1,4 @@
-"""What a notebook's container is started with: command and environment, from its pod and what that refers to."""
+"""Command and environment of a notebook's container, from its pod and the objects that the pod refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first and last program that the runner starts for a notebook. Standard library only; never imported.
+"""The program that the runner starts for a notebook. Standard library only; never imported.
 
     entry.py tie PARENT PROGRAM ARGUMENT…      ties PROGRAM's life to its parent's
     entry.py jupyter NAME ARGUMENT…            stands for `jupyter`, `start-notebook.py` … of a notebook image

@@ -1,4 +1,4 @@
-"""What all notebooks of one runner share, and how it keeps at the API server."""
+"""What all notebooks of one runner share, and how it retries calls to the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A readiness probe as the pod spec has it, asked from here. Without one, any HTTP answer is enough."""
+"""The readiness probe of a pod spec, made from this process. Without one, any HTTP answer is enough."""
 
 from __future__ import annotations
 

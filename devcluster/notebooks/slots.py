@@ -1,4 +1,4 @@
-"""How many notebooks run at once on this machine; the others wait in the order in which they came."""
+"""Limits how many notebooks run at once on this machine; the others wait in the order in which they came."""
 
 from __future__ import annotations
 

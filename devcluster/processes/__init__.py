@@ -1,3 +1,3 @@
-"""Child processes that are never left behind, their ports and files, and what the person at the keyboard reads.
+"""Child processes that are never left behind, their ports and files, and output for the person at the keyboard.
 Standard library only: bootstrap imports it before anything is installed.
 """

@@ -1,4 +1,4 @@
-"""What the person at the keyboard reads: steps with elapsed time, and problems with a way on."""
+"""Output for the person at the keyboard: steps with elapsed time, and problems with what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run per state directory."""
+"""A lock, so that only one run uses a state directory."""
 
 from __future__ import annotations
 

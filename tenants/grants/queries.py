@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import DateTimeField, ExpressionWrapper, F, Max, Min, Q, QuerySet, Sum
-from django.db.models.functions import Lower, Upper
+from django.db.models import Count, DateTimeField, ExpressionWrapper, F, Max, Min, Q, QuerySet, Sum
+from django.db.models.functions import Lower, Now, Upper
 
+from accounts.models import User
 from catalog.classes import queries as class_queries
 from catalog.classes.capacity.queries import used_by_namespace
+from catalog.classes.commitments import GrantedTotal
 from catalog.models import GpuClass
 from cluster.models import Cluster
 from cluster.reads import queries as mirror
@@ -20,7 +22,7 @@ from tenants.core.queries import database_now
 from tenants.grants import promises
 from tenants.grants import types as grant_types
 from tenants.grants.promises import Promise
-from tenants.models import Grant, Namespace, QuotaLine, Tenant
+from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 
 # When nothing is left of a grant: its end and its grace.
 OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
@@ -224,3 +226,24 @@ def base_grant_at(tenant_id: int, class_id: int, at: datetime) -> Grant | None:
     """The total that is granted at that instant. One query."""
     rows = Grant.objects.filter(tenant_id=tenant_id, gpu_class_id=class_id, kind=Grant.Kind.BASE)
     return rows.filter(period__contains=at).first()
+
+
+def granted_total(gpu_class: GpuClass) -> GrantedTotal:
+    """Grants of the class that are not over, those that begin later included. One query."""
+    found = _not_over(gpu_class).aggregate(
+        teams=Count("tenant", distinct=True), units=Sum("units"), until=Max(Upper("period"))
+    )
+    return GrantedTotal(found["teams"], found["units"] or 0, found["until"])
+
+
+def holder_owners(gpu_class: GpuClass) -> list[User]:
+    """Owners of the teams that have units of the class, or will have. One query."""
+    holders = _not_over(gpu_class).values("tenant")
+    found = User.objects.filter(
+        memberships__role=Membership.Role.OWNER, memberships__tenant__in=holders, is_active=True
+    )
+    return list(found.distinct().order_by("pk"))
+
+
+def _not_over(gpu_class: GpuClass) -> QuerySet[Grant]:
+    return Grant.objects.filter(gpu_class=gpu_class, period__endswith__gt=Now())

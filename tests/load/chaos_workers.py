@@ -1,4 +1,4 @@
-"""A zygote that forks workers which die at random before and after they touch the cluster (tests/load/chaos.py starts it).
+"""A zygote that forks workers which die at random before and after they touch the cluster; started by `chaos.py`.
 
 Django is imported once, so that a death costs milliseconds instead of an interpreter start.
 """

@@ -1,7 +1,8 @@
 """What a decision takes over the one conditional UPDATE that it comes down to: on one hot class, and over many teams.
 
-Django in this process, with a database of its own. Four people decide at once; a decision is `tenants.requests.decisions.actions.decide_request`
-of one line, with its facts, its Event and its mail; the peer is the UPDATE of such a row in a transaction of its own.
+Django in this process, with a database of its own. Four people decide at once. A decision is
+`tenants.requests.decisions.actions.decide_request` of one line, with its evidence, its Event and its mail; the peer is
+the UPDATE of such a row in a transaction of its own.
 """
 
 from __future__ import annotations

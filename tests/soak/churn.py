@@ -46,8 +46,8 @@ def processes(
 
 
 def test_nothing_is_left_over(
-    admin: Api, namespace_a: Namespace, a100: GpuClass, job: LaunchSpec, notebook: LaunchSpec, alice: User, by_alice: Actor,
-    processes: Processes, capsys: pytest.CaptureFixture[str],
+    admin: Api, namespace_a: Namespace, a100: GpuClass, job: LaunchSpec, notebook: LaunchSpec, alice: User,
+    by_alice: Actor, processes: Processes, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     wanted = {"job": job, "notebook": notebook}
     world = random_steps.Churn(wanted, by_alice, Accounts(admin, namespace_a), processes, seed=SEED)

@@ -121,3 +121,11 @@ def active_run(workload: Workload) -> Any:
     run.workload = workload
     run.closes_at, run.cluster_id, run.class_name, run.runs_until, run.may_launch = values
     return run
+
+
+def count_unfinished(gpu_class: GpuClass) -> int:
+    """Runs on the class that have not ended, by their frozen specs: a workload may be declared with another class while
+    a run of it goes on with this one. One query.
+    """
+    of_class = Run.objects.filter(spec__gpu_class=gpu_class.slug, workload__namespace__cluster=gpu_class.cluster_id)
+    return of_class.filter(ended_at=None).count()

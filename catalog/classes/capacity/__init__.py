@@ -1,1 +1,1 @@
-"""What the nodes have of each class and what is in use, from the mirror."""
+"""Capacity: the units of each class that nodes have and that are in use, and what a unit counts as in GPUs."""

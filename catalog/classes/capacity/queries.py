@@ -1,4 +1,4 @@
-"""What the nodes have of each class and what is in use, from the mirror. One that is not there is unknown, never 0."""
+"""The units of each class that nodes have and that are in use, from the mirror. A missing class is unknown, not 0."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What one unit of a class counts as, in GPUs. Pure.
 
-Weights are stored with four digits, and 1/7 of a card is not 0.1429.
+Weights are stored with four digits, but 1/7 of a GPU is not exactly 0.1429.
 """
 
 from __future__ import annotations

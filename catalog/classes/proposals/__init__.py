@@ -1,1 +1,1 @@
-"""Classes that discovery proposes: accepted, edited, or dismissed with a reason."""
+"""Classes that discovery proposes: staff accept, edit or dismiss them."""

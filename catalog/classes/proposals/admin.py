@@ -1,4 +1,4 @@
-"""The admin's page of proposed classes."""
+"""The admin's pages of proposed classes."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import path
 from django.views.decorators.http import require_POST
 
 from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
 from catalog.classes import actions as class_actions
-from catalog.classes.admin_pages import redirect_to_class
+from catalog.classes.admin_pages import admin_page, redirect_to_class
 from catalog.classes.proposals import actions as proposal_actions
 from catalog.classes.proposals import queries as proposal_queries
 from catalog.discovery.types import ClassProposal
 from catalog.models import GpuClass
 from cluster.reads import queries as read_queries
 from portal.core.errors import Refused, refuse
+
+
+class ProposalPagesMixin:
+    """Adds the pages of proposed classes to the ModelAdmin of GpuClass."""
+
+    admin_site: Any
+
+    def get_urls(self) -> list[Any]:
+        pages = [
+            path("proposed/", admin_page(self.admin_site, proposals_view), name="catalog_gpuclass_proposed"),
+            path("proposed/<slug:slug>/", admin_page(self.admin_site, decide_view), name="catalog_gpuclass_decide"),
+        ]
+        return [*pages, *super().get_urls()]  # type: ignore[misc]
 
 
 def proposals_view(request: HttpRequest, context: dict[str, Any]) -> HttpResponse:

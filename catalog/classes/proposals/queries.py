@@ -1,4 +1,4 @@
-"""What staff are offered to accept: discovery's proposals less those that they dismissed."""
+"""Proposals of discovery, without those that staff dismissed."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Everything that can be wrong with a class as typed, each with its field. Pure."""
+"""Checks of the values of a class before they are stored: every problem with its field. Pure."""

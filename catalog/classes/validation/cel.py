@@ -1,7 +1,7 @@
 """CEL, the language in which a class of dynamic resource allocation says which devices it means.
 
-Parsed by the library of the language's authors, so that a slip of the pen is told at the door. Functions that only the
-API server knows (`quantity`, `semver`) are believed: what is left over is the API server's to refuse.
+Parsed by the library of the language's authors, so that a typing error is reported beside the field. Functions that
+only the API server knows (`quantity`, `semver`) are accepted unchecked: the API server refuses what is wrong there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Everything wrong with a class as typed, each with its field. Pure; the constraints of the table say no as well.
+"""Every problem of a class's values, each with its field. Pure; the constraints of the table refuse the same values.
 
-Values are those of the model's fields by name, of the right types. Empty means: the database takes it.
+Values are given by the names of the model's fields and have the right types. No problem means that the database accepts
+them.
 """
 
 from __future__ import annotations

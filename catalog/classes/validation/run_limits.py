@@ -1,4 +1,4 @@
-"""How long a class lets work run, when an idle notebook on it gives its units back, how much may go first. Pure."""
+"""Limits of a class: run time, idle time of notebooks, and units of production priority. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The portal's API over HTTP: address and token, calls, what goes wrong and with which exit code. No console."""
+"""The portal's API over HTTP: address and token, calls, errors and their exit codes. No console."""

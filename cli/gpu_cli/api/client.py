@@ -1,4 +1,4 @@
-"""The portal's API over HTTP: the one place for the token, tries, time-outs and refusals."""
+"""The portal's API over HTTP: the one place for the token, retries, time-outs and refusals."""
 
 from __future__ import annotations
 

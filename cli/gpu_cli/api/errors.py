@@ -1,4 +1,4 @@
-"""What goes wrong, each with the exit code that it means."""
+"""Errors, each with its exit code."""
 
 from __future__ import annotations
 

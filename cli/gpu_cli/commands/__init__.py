@@ -1,1 +1,1 @@
-"""The commands of `gpu`, one module a subject: arguments in, one call or more, a table out."""
+"""The commands of `gpu`, one module per subject: arguments in, one or more calls, a table out."""

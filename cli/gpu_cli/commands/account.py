@@ -1,4 +1,4 @@
-"""Who you are to the portal: login, tokens."""
+"""Sign-in and API tokens: `gpu login`, `gpu token`."""
 
 from __future__ import annotations
 

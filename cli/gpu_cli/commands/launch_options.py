@@ -1,4 +1,4 @@
-"""What shall run: the options that `launch` and `run` share → the body of a call."""
+"""The options that `gpu launch` and `gpu run` share, and the body of the call that they make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking: classes, capacity, quota, and how work is doing and why."""
+"""Commands that only read: classes, capacity, quota, the status of a workload and its reason."""
 
 from __future__ import annotations
 

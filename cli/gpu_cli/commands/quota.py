@@ -1,4 +1,4 @@
-"""Asking for quota, and answering: request, inbox."""
+"""Requests for quota and decisions about them: `gpu request`, `gpu inbox`."""
 
 from __future__ import annotations
 

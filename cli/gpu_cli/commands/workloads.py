@@ -1,4 +1,4 @@
-"""Work: launch, run, wait, stop."""
+"""Workloads: `gpu launch`, `gpu run`, `gpu wait`, `gpu stop`."""
 
 from __future__ import annotations
 

@@ -19,8 +19,6 @@ from cluster.models import Cluster
 from portal.core.due import owner_label
 from portal.ops import ops_server
 
-# Rows with a `cluster` that want to know when nodes and devices change; by name, since this app knows no catalog.
-WAKE_ON_CAPACITY = "catalog.Pool"
 CLUSTER_AGAIN_S = 2.0
 
 
@@ -70,5 +68,5 @@ class Command(BaseCommand):
 
 
 def _capacity_owners(cluster_id: int) -> Iterable[str]:
-    rows = apps.get_model(WAKE_ON_CAPACITY)._base_manager.filter(cluster_id=cluster_id)
-    return [owner_label(row) for row in rows]
+    models = [apps.get_model(label) for label in settings.CAPACITY_OWNERS]
+    return [owner_label(row) for model in models for row in model._base_manager.filter(cluster_id=cluster_id)]

@@ -1,14 +1,13 @@
-"""What is mirrored: every kind with its path, the reader of its record and the table it is kept in."""
+"""The mirrored kinds, each with the reader of its record and the table that it is kept in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.mirror.records import devices, jobs, namespaces, nodes, pods, queues
 from cluster.mirror.records import types as record_types
 from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
-from cluster.models import Cluster
 
 KUEUE = "apis/kueue.x-k8s.io/v1beta2"
 # Created once, then written by controllers: a second writer is how they work, not a difference.
@@ -86,6 +85,6 @@ _ALL = (
 KINDS = {kind.name: kind for kind in _ALL}
 
 
-def followed_kinds(cluster: Cluster) -> Iterable[str]:
-    """Without Kueue its kinds are not served."""
-    return [kind.name for kind in KINDS.values() if not kind.is_kueue or cluster.queue_system == "kueue"]
+def followed_kinds(*, has_kueue: bool) -> list[str]:
+    """Names of the kinds that a cluster serves; those of Kueue only where it is installed."""
+    return [kind.name for kind in KINDS.values() if has_kueue or not kind.is_kueue]

@@ -1,4 +1,4 @@
-"""Records of the kinds that the portal keeps as `MirrorObject` rows, and of Warning events. Pure, like `records.py`."""
+"""Records of a namespace and of the objects in it, and of Warning events. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which code made the records of the mirror."""
+"""A digest of the code that makes the records: records of another version are listed again."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Raw Kubernetes JSON → a small record and the columns of its mirror row. Pure: no database, no cluster, no clock.
+"""What a reader returns, and the object as it was seen: a small record and the columns of its mirror row. Pure.
 
 A pod has 5 KB and a real node 50 KB, half of it managedFields; a record has what pages and reconcilers read, a few
 hundred bytes. A record must not contain what changes without meaning (heartbeats, versions): an equal record is not
-written. Times stay the API server's text. Each reader documents its keys; `observed.py` gives them types, `kinds.py`
-says which reader serves which kind.
+written. Times stay the API server's text. Each reader documents its keys; `cluster/reads/observed.py` gives them types,
+`kinds.py` says which reader serves which kind.
 """
 
 from __future__ import annotations

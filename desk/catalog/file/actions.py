@@ -1,4 +1,4 @@
-"""The catalog file against the rows: `export` reads them, `apply` hands what differs to the actions, all or nothing."""
+"""Applies a catalog file: what differs from the rows goes to the actions of catalog and tenants, all or nothing."""
 
 from __future__ import annotations
 

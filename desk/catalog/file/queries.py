@@ -1,4 +1,4 @@
-"""The rows of the catalog as a document: what a file of it says, and in which fields."""
+"""The rows of the catalog as the document that a catalog file contains, and its schema."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`manage.py catalog settle | propose | accept`: from an empty database to a catalog of what the nodes have.
 
-`manage.py catalog export | apply`: the catalog as a file, for git. Here, since the file also names teams.
+`manage.py catalog export | apply`: the catalog as a file, for git. Here, because the file also names teams.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`manage.py doctor`: what the page Health shows, as text, for when there is no page.
+"""`manage.py doctor`: what the page Health shows, as text, for when the pages do not work.
 
 Ends with 0 when all is well, 1 when it is not, 2 when the database cannot be read.
 """

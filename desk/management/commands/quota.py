@@ -1,7 +1,7 @@
 """`manage.py quota …`: requests and namespaces from a shell, under the rules of the page.
 
-Who acts is said by `--as EMAIL`: what that person may not do on the page is refused here in the same sentence. Here,
-since a decision keeps what apps above tenants have measured.
+`--as EMAIL` says who acts: what that person may not do on the page is refused here with the same sentence. The command
+is in this app because a decision stores evidence that apps above tenants have measured.
 """
 
 from __future__ import annotations

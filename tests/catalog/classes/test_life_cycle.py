@@ -18,8 +18,9 @@ from catalog.classes.proposals import actions as proposal_actions
 from catalog.classes.proposals import queries
 from catalog.models import GpuClass, Pool
 from portal.core.errors import Refused
-from tenants.models import Membership, Tenant
-from tests.support.rows import make, mirrored
+from tenants.models import Membership, Namespace, Tenant
+from tests.support.rows import make, mirrored, running
+from workloads.models import Run, Workload
 
 BY = system_actor("test")
 NOW = datetime(2026, 11, 21, 11, 0, tzinfo=UTC)
@@ -166,6 +167,19 @@ def test_a_class_that_would_orphan_grants_is_not_closed_and_the_numbers_are_said
         actions.move_class(a100.pk, to="retired", by=BY)
     assert (found.value.code, found.value.refusal.status) == ("orphans_grants", 409)
     grant.delete()
+    assert actions.move_class(a100.pk, to="retired", by=BY).life_cycle == "retired"
+
+
+def test_a_class_on_which_a_run_goes_on_is_not_closed_whatever_its_workload_is_declared_with_by_now(
+    a100: GpuClass, h200: GpuClass, namespace_a: Namespace, alice: User
+) -> None:
+    found = running.workload(namespace_a, a100, by=alice)
+    Workload.objects.filter(pk=found.pk).update(gpu_class=h200)
+    for one in (a100, h200):
+        actions.move_class(one.pk, to="retiring", by=BY)
+    assert refused(actions.move_class, a100.pk, to="retired") == "orphans_runs"
+    assert actions.move_class(h200.pk, to="retired", by=BY).life_cycle == "retired", "nothing runs on it"
+    Run.objects.filter(workload=found).update(ended_at=timezone.now(), outcome="stopped")
     assert actions.move_class(a100.pk, to="retired", by=BY).life_cycle == "retired"
 
 

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.models import User
+from catalog.models import GpuClass
 from cluster.apply import queries as apply_queries
 from cluster.apply import status
 from cluster.models import AppliedObject, Cluster, MirrorEpoch
 from portal.core.due import owner_label
 from tenants.models import Namespace
-from tests.support.rows import mirrored
+from tests.support.rows import mirrored, running
+from workloads.models import Workload
 
 DRIFT = {"fields": ["spec.hard.pods"], "manager": "kubectl-edit", "since": "2026-11-21T21:58:03Z"}
 
@@ -109,3 +112,13 @@ def test_orphans_name_no_live_row(namespace_a: Namespace, cluster: Cluster) -> N
     found = apply_queries.orphaned_objects(cluster.pk, limit=10)
     assert found == [("ResourceQuota", name, "gpu-portal") for name in ("gone", "odd", "old")]
     assert len(apply_queries.orphaned_objects(cluster.pk, limit=2)) == 2
+
+
+def test_objects_of_a_deleted_workload_are_orphans_although_its_row_is_kept(
+    namespace_a: Namespace, cluster: Cluster, a100: GpuClass, alice: User
+) -> None:
+    found = running.workload(namespace_a, a100, by=alice)
+    mirrored.seen(cluster, ResourceQuota=[quota(namespace_a.name, owner_label(found))])
+    assert apply_queries.orphaned_objects(cluster.pk, limit=10) == []
+    Workload.objects.filter(pk=found.pk).update(deleted_at=timezone.now())
+    assert [one for _kind, one, _name in apply_queries.orphaned_objects(cluster.pk, limit=10)] == [namespace_a.name]

@@ -3,7 +3,9 @@
 A new interpreter takes 1.3 s of processor time until it does what it is for, in each of some sixty tests. A fork has
 its own connections, threads, signals and end, as if started by `manage.py`; tests/e2e and tests/recovery start it so.
 
-    python -m tests.support.processes.preloaded    reads requests from standard input, a line of JSON each, and answers with a number
+    python -m tests.support.processes.preloaded
+
+reads requests from standard input, a line of JSON each, and answers with a number.
 """
 
 from __future__ import annotations

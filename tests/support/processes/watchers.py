@@ -44,4 +44,5 @@ def eventually(condition: Callable[[], bool], watchers: Watchers, *, within_s: f
 
 
 def is_current(cluster: Cluster) -> bool:
-    return queries.as_of(cluster.pk).is_current and queries.is_known(cluster.pk, *kinds.followed_kinds(cluster))
+    names = kinds.followed_kinds(has_kueue=cluster.has_kueue)
+    return queries.as_of(cluster.pk).is_current and queries.is_known(cluster.pk, *names)
