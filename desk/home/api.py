@@ -1,4 +1,4 @@
-"""/api/v1/tenants/<slug>/live: a team's home as JSON, the same snapshot that page and stream show."""
+"""/api/v1/teams/<slug>/live: a team's home as JSON, the same snapshot that page and stream show."""
 
 from __future__ import annotations
 

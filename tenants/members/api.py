@@ -1,4 +1,4 @@
-"""/api/v1/tenants/<slug>/members: the same verbs as the pages."""
+"""/api/v1/teams/<slug>/members: the same verbs as the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/api/v1/tenants/<slug>/image-prefixes: the prefixes below which a team may use any image."""
+"""/api/v1/teams/<slug>/image-prefixes: the prefixes below which a team may use any image."""
 
 from __future__ import annotations
 
