@@ -33,7 +33,7 @@ class ClassForm(ActionForm):
 
 
 @admin.register(GpuClass)
-class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, _ByAction):
+class ClassAdmin(LifeCycleStepsMixin, ProposalPagesMixin, ActionModelAdmin):
     form = ClassForm
     can_add = True
     can_change = True
