@@ -8,18 +8,17 @@ from catalog.models import Pool
 from cluster.client.kube import connect
 from portal.core import due
 from tenants.models import Namespace, Plan
-from tenants.provisioning import reconcile
-from tenants.provisioning.dry_run import reconcile as dry_run_reconcile
+from tenants.provisioning import reconcile, steps
 
 
 @shared_task(name="tenants.namespace.work", ignore_result=True)
 def work_namespaces() -> None:
-    due.drain(Namespace, partial(reconcile.reconcile_namespace, kube=connect()))
+    due.drain(Namespace, partial(steps.work_on_namespace, kube=connect()))
 
 
 @shared_task(name="tenants.plan.work", ignore_result=True)
 def work_plans() -> None:
-    due.drain(Plan, partial(dry_run_reconcile.reconcile_plan, kube=connect()))
+    due.drain(Plan, partial(steps.work_on_plan, kube=connect()))
 
 
 @shared_task(name="catalog.pool.work", ignore_result=True)

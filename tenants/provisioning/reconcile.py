@@ -6,6 +6,7 @@ What Kueue has admitted is read from the queue itself, not from the mirror: prov
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from catalog.models import Pool
@@ -23,12 +24,10 @@ from portal.core.due import Deadline, Outcome, owner_label, wake
 from portal.core.hints import page_hint
 from tenants.core import queries
 from tenants.grants import queries as grant_queries
-from tenants.grants.reminders import actions as reminder_actions
-from tenants.lifecycle.trial_expiry import actions as trial_expiry_actions
+from tenants.grants.queries import GrantedUnits
 from tenants.models import Namespace
 from tenants.provisioning import entitlements
 from tenants.provisioning import queries as provisioning_queries
-from tenants.provisioning.alerts import actions as alert_actions
 from tenants.provisioning.apply import (
     RETRY_SOON_S,
     KnownObjects,
@@ -38,7 +37,6 @@ from tenants.provisioning.apply import (
     known_objects,
     queue_of,
 )
-from tenants.provisioning.teardown import reconcile as teardown_reconcile
 
 # Who makes a flavor wakes all namespaces; this is for a wake-up that was lost, and for a flavor that leaves when its
 # last work ends, in days maybe. A flavor that cannot be made must not keep every namespace busy.
@@ -48,20 +46,12 @@ FLAVOR_RETRY_S = 60.0
 # ---- Namespace ---------------------------------------------------------------------------------------------------
 
 
-def reconcile_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    now = queries.database_now()
-    if row.closes_at is not None and row.closes_at <= now:
-        return teardown_reconcile.tear_down(row, deadline, kube=kube)
-    moments = (
-        grant_queries.next_grant_change(now, tenant_id=row.tenant_id),
-        row.closes_at,
-        trial_expiry_actions.check_idle(row, now),
-    )
+def reconcile_namespace(
+    row: Namespace, deadline: Deadline, *, now: datetime, held: GrantedUnits, kube: Kube
+) -> Outcome:
+    """The objects of a team that is not closed yet and is granted `held` at `now`, the database's."""
+    moments = (grant_queries.next_grant_change(now, tenant_id=row.tenant_id), row.closes_at)
     clock = min((at for at in moments if at is not None), default=None)
-    held = grant_queries.granted_units(row.tenant_id, now)
-    # A team that is being closed renews nothing.
-    reminder_actions.send_due_reminders(row, held.bases if row.closes_at is None else (), now)
-    reminder_actions.notify_ended_grants(row, held.ended)
     shares = provisioning_queries.class_shares(row, held.in_force, keepable=held.keepable)
     live = queue_of(row, kube)
     is_suspended = row.wanted != WantedState.ACTIVE
@@ -72,7 +62,6 @@ def reconcile_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Ou
     if not is_namespace_owned(known):
         first = apply_objects(row, [manifests.namespace(spec)], deadline, kube=kube, is_all=False, known=known)
         # Nothing else is tried in a namespace that is not ours; the fence would refuse it object by object.
-        alert_actions.alert_new_refusals(row, first)
         apply_reconcile.raise_if_not_applied(row.cluster, owner_label(row), first, clock=clock)
     done = _converge(row, spec, live, known, deadline, kube=kube)
     if spec.is_held and not is_suspended and spec.cells is not None and done.is_all_applied:
@@ -84,7 +73,6 @@ def reconcile_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Ou
     if is_kept_anew:
         # What runs in a grace has changed, and with it what is left to lend.
         wake(Pool, Pool.objects.filter(cluster=row.cluster).values_list("pk", flat=True))
-    alert_actions.alert_new_refusals(row, done)
     apply_reconcile.raise_if_not_applied(row.cluster, owner_label(row), done, clock=clock)
     Namespace.objects.filter(pk=row.pk).update(applied_as_of=now)
     is_coming = any(_is_coming(share) for share in shares)
@@ -126,9 +114,6 @@ def _is_lower(cell: QuotaCell, live: LiveClusterQueue) -> bool:
 
 def _is_coming(share: entitlements.ClassShare) -> bool:
     return bool(share.flavor and not share.is_flavor_ready and (share.in_force or share.borrowing_limit))
-
-
-# ---- Plan --------------------------------------------------------------------------------------------------------
 
 
 # ---- Pool --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from devcluster.faults.rules import WRITES, Call
 from portal.core import due
 from portal.core.due import owner_label
 from tenants.models import Namespace
-from tenants.provisioning import reconcile
+from tenants.provisioning import reconcile, steps
 from tests.support.rows import make
 
 # Merge patches of what we send; names as in a comparison.
@@ -204,7 +204,7 @@ def let_time_pass(scene: Scene) -> None:
 
 
 def _reconciler(model: type[Row]) -> Callable[..., due.Outcome]:
-    return reconcile.reconcile_pool if model is Pool else reconcile.reconcile_namespace
+    return reconcile.reconcile_pool if model is Pool else steps.work_on_namespace
 
 
 def _meant(item: Json) -> Json:

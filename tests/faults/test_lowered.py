@@ -13,7 +13,7 @@ from cluster.client.kube import Kube
 from devcluster.client.kube import Api
 from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace, Tenant
-from tenants.provisioning import reconcile
+from tenants.provisioning import steps
 from tests.support.cluster.ended_grants import end, kept, waits_for
 from tests.support.cluster.queued import admitted, launch, look
 from tests.support.rows import make
@@ -46,7 +46,7 @@ def test_nothing_that_runs_is_lost_within_the_grace(
     make.grant(team_a, xe, units=1, since=timezone.now(), until=timezone.now() + timedelta(days=7))
     make.grant(namespace_b.tenant, xe, units=3)
     wait_until(lambda: look() and kept(admin, namespace_a) is not None)
-    reconcile.reconcile_namespace(namespace_b, Deadline(), kube=kube_worker)
+    steps.work_on_namespace(namespace_b, Deadline(), kube=kube_worker)
     launch(kube_worker, xe, namespace_b, name="first")
     wait_until(lambda: "topology" in waits_for(admin, namespace_b, "first-1"))
     assert set(admitted(admin, namespace_a)) == running, "the neighbour waits and takes nothing"

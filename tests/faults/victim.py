@@ -36,11 +36,11 @@ def look(table: str, kubeconfig: str) -> None:
 
     from cluster.client.kube import Kube
     from portal.core import due
-    from tenants.provisioning import reconcile
+    from tenants.provisioning import reconcile, steps
 
     claimed = due.claim(apps.get_model(table))
     assert claimed is not None
-    work = reconcile.reconcile_pool if table == "catalog.pool" else reconcile.reconcile_namespace
+    work = reconcile.reconcile_pool if table == "catalog.pool" else steps.work_on_namespace
     due.run_claimed(claimed, partial(work, kube=Kube(kubeconfig)))
 
 

@@ -90,7 +90,7 @@ def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> No
     from cluster.client.kube import Kube
     from portal.core import due
     from tenants.models import Namespace
-    from tenants.provisioning import reconcile
+    from tenants.provisioning import steps
     from tests.support.waiting import wait_until
 
     class MortalKube(Kube):
@@ -108,7 +108,7 @@ def _live(arguments: argparse.Namespace, dice: random.Random, parent: int) -> No
 
     def alone(row: Namespace, deadline: due.Deadline) -> due.Outcome:
         with _only_one(row.pk):
-            return reconcile.reconcile_namespace(row, deadline, kube=kube)
+            return steps.work_on_namespace(row, deadline, kube=kube)
 
     # No hint comes here: the rows alone are looked at.
     while os.getppid() == parent:

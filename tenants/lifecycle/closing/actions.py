@@ -18,10 +18,10 @@ from portal.core.due import wake
 from tenants.core.notifications import page_url
 from tenants.grants.queries import OVER_AT
 from tenants.lifecycle import mails
+from tenants.lifecycle.closing.schedule import is_volume_reminder_due
 from tenants.members import queries
 from tenants.models import Grant, Namespace
 
-REMIND_BEFORE = timedelta(days=7)
 CLOSING = system_actor("closing")
 
 
@@ -61,20 +61,10 @@ def finalize_closing(row: Namespace, at: datetime) -> bool:
     return True
 
 
-def next_volume_check(row: Namespace, at: datetime) -> datetime | None:
-    """While volumes are kept: when to look again. Pure."""
-    if row.volumes_until is None:
-        return None
-    moments = (row.volumes_until - REMIND_BEFORE, row.volumes_until)
-    return min((moment for moment in moments if moment > at), default=None)
-
-
 @transaction.atomic
 def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> None:
     """Seven days before they go, unless the announcement itself was that late. `claims`: how many there are."""
-    if row.volumes_until is None or row.closes_at is None:
-        return
-    if not row.closes_at < row.volumes_until - REMIND_BEFORE <= at < row.volumes_until:
+    if row.volumes_until is None or not is_volume_reminder_due(row, at):
         return
     namespace = _locked(row)
     steps = Event.objects.filter(row=row_label(namespace), verb__in=["namespace.changed", "namespace.reminded"])

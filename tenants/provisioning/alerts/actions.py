@@ -8,7 +8,6 @@ from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event, Role, User
-from cluster.apply.types import ConvergeResult
 from cluster.models import AppliedObject
 from portal.core.due import owner_label
 from tenants.core.notifications import page_url
@@ -18,13 +17,11 @@ from tenants.models import Namespace
 Result = AppliedObject.Result
 
 
-def alert_new_refusals(row: Namespace, done: ConvergeResult) -> None:
-    """To operators, who can mend it, and to the team, which waits for it. No query while nothing is refused.
+def alert_new_refusals(row: Namespace) -> None:
+    """To operators, who can mend it, and to the team, which waits for it, after a look at which something was refused.
 
     `row` as it was claimed: an error on it says that the last looks failed too, so what was told then is not new.
     """
-    if not (done.refused or done.foreign):
-        return
     told = _objects_alerted_last(row) if row.error_code else set()
     rows = AppliedObject.objects.filter(
         cluster_id=row.cluster_id, owner=owner_label(row), result__in=[Result.REFUSED, Result.FOREIGN]

@@ -20,7 +20,6 @@ from tenants.grants import queries as grant_queries
 from tenants.models import Namespace, Plan, QuotaLine
 from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning.apply import WantedState, is_namespace_owned, known_objects, queue_of
-from tenants.requests.escalation import actions as escalation_actions
 
 PLAN_NAMESPACE = "gpu-portal-plan"
 
@@ -30,8 +29,6 @@ def reconcile_plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     lines = list(QuotaLine.objects.filter(request=row.request, state=QuotaLine.State.PENDING))
     if not lines:
         return DONE
-    # First, because it does not wait for the cluster.
-    escalates_at = escalation_actions.escalate_if_overdue(row.request)
     target = row.request.tenant.namespaces.select_related("cluster").get()
     held = grant_queries.granted_units(target.tenant_id, core_queries.database_now())
     units = dict(held.in_force)
@@ -47,7 +44,7 @@ def reconcile_plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     planned = _try(target, spec, deadline, kube=kube)
     Plan.objects.filter(pk=row.pk).update(objects_planned=[one.as_json() for one in planned], made_at=Now())
     page_hint(target.name)
-    return Outcome(clock=escalates_at)
+    return Outcome()
 
 
 def _try(target: Namespace, spec: NamespaceSpec, deadline: Deadline, *, kube: Kube) -> list[PlannedChange]:

@@ -18,7 +18,7 @@ from cluster.reads import queries as mirror
 from portal.core.due import DONE, Deadline, Outcome, owner_label
 from portal.core.hints import page_hint
 from tenants.core import queries
-from tenants.lifecycle.closing import actions as closing_actions
+from tenants.lifecycle.closing import schedule
 from tenants.models import Namespace
 from tenants.provisioning import queries as provisioning_queries
 from tenants.provisioning.apply import RETRY_SOON_S, applied_objects, apply_objects, queue_of
@@ -29,23 +29,26 @@ Result = AppliedObject.Result
 
 
 def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """`row.closes_at` has come. In any other order something hangs: a queue with work cannot go, and work without a
-    queue cannot end.
+    """`row.closes_at` has come and is not taken back any more. DONE: nothing is left in the cluster.
+
+    In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
     """
     now = queries.database_now()
-    if not closing_actions.finalize_closing(row, now):
-        return RETRY_SOON
     page_hint(row.name)
     if _queue_remains(row, deadline, kube=kube):
         return RETRY_SOON
-    claims = _claims(row)
-    if claims != 0 and row.volumes_until is not None and row.volumes_until > now and _is_ours(row):
-        closing_actions.remind_of_volume_deletion(row, now, claims=claims or 0)
+    if row.volumes_until is not None and row.volumes_until > now and retained_claims(row) != 0:
         return _retain_volumes(row, deadline, kube=kube)
-    if _namespace_remains(row, deadline, kube=kube):
-        return RETRY_SOON
-    closing_actions.mark_deleted(row, now)
-    return DONE
+    return RETRY_SOON if _namespace_remains(row, deadline, kube=kube) else DONE
+
+
+def retained_claims(row: Namespace) -> int | None:
+    """How many volumes the namespace keeps. None: some may be there that we did not send, and the mirror does not know.
+
+    A namespace that was never made, or is somebody else's, keeps nothing of ours.
+    """
+    ours = applied_objects(row).filter(kind="Namespace").exclude(uid="").exclude(result=Result.FOREIGN)
+    return _claims(row) if ours.exists() else 0
 
 
 def _queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
@@ -69,7 +72,6 @@ def _queue_remains(row: Namespace, deadline: Deadline, *, kube: Kube) -> bool:
 
 
 def _claims(row: Namespace) -> int | None:
-    """How many volumes there are. None: some may be there that we did not send, and the mirror does not know."""
     sent = AppliedObject.objects.filter(cluster=row.cluster, kind=CLAIM, namespace=row.name)
     ours = set(sent.filter(result=Result.APPLIED).values_list("name", flat=True))
     if not mirror.is_known(row.cluster_id, CLAIM):
@@ -77,14 +79,9 @@ def _claims(row: Namespace) -> int | None:
     return len(ours | {one.name for one in mirror.objects(row.cluster_id, kind=CLAIM, namespace=row.name)})
 
 
-def _is_ours(row: Namespace) -> bool:
-    """A namespace that was never made, or is somebody else's, keeps nothing of ours."""
-    return applied_objects(row).filter(kind="Namespace").exclude(uid="").exclude(result=Result.FOREIGN).exists()
-
-
 def _retain_volumes(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
     """Nothing but the claims, in a namespace in which nothing runs."""
-    clock = closing_actions.next_volume_check(row, queries.database_now())
+    clock = schedule.next_volume_check(row, queries.database_now())
     spec = provisioning_queries.namespace_spec(
         row, provisioning_queries.class_shares(row, {}), cluster_queue.ABSENT_QUEUE, is_held=True
     )

@@ -22,6 +22,7 @@ from portal.core import due
 from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile as tenants
+from tenants.provisioning import steps
 from tests.support.rows import make, mirrored
 from tests.support.waiting import wait_until
 from workloads.launch import actions as workloads
@@ -50,7 +51,7 @@ def open_queue(namespace: Namespace, kube: Kube, admin: Api) -> None:
         namespace.refresh_from_db()
         try:
             tenants.reconcile_pool(Pool.objects.get(cluster=namespace.cluster), Deadline(), kube=kube)
-            tenants.reconcile_namespace(namespace, Deadline(), kube=kube)
+            steps.work_on_namespace(namespace, Deadline(), kube=kube)
         except TryLater:
             # A worker goes on where it was.
             return False

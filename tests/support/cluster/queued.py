@@ -15,7 +15,7 @@ from cluster.manifests.run_spec import RunSpec
 from devcluster.client.kube import Api
 from portal.core.due import Deadline, Outcome
 from tenants.models import Namespace
-from tenants.provisioning import reconcile
+from tenants.provisioning import reconcile, steps
 
 WORKLOADS = "kueue.x-k8s.io/v1beta2/workloads"
 
@@ -29,7 +29,7 @@ def look(a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> Callable[
         pool.refresh_from_db()
         namespace_a.refresh_from_db()
         reconcile.reconcile_pool(pool, Deadline(), kube=kube_worker)
-        return reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+        return steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
 
     return look
 

@@ -9,6 +9,7 @@ from cluster.client.kube import Kube
 from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace
 from tenants.provisioning import reconcile as provisioning_reconcile
+from tenants.provisioning import steps
 from tests.support.waiting import wait_until
 
 Worker = Callable[..., None]
@@ -21,7 +22,7 @@ def provision(namespace: Namespace, kube: Kube) -> None:
     def is_open() -> bool:
         namespace.refresh_from_db()
         try:
-            provisioning_reconcile.reconcile_namespace(namespace, Deadline(), kube=kube)
+            steps.work_on_namespace(namespace, Deadline(), kube=kube)
         except TryLater:
             # A worker goes on where it was.
             return False

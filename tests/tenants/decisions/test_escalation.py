@@ -16,7 +16,7 @@ from accounts.models import Delivery, Event, User
 from catalog.models import GpuClass
 from portal.core.due import DONE, Deadline
 from tenants.models import Plan, QuotaRequest, Tenant
-from tenants.provisioning.dry_run import reconcile
+from tenants.provisioning import steps
 from tenants.requests import actions
 from tenants.requests import queries as request_queries
 from tenants.requests.comments import actions as comment_actions
@@ -132,16 +132,14 @@ def test_a_plan_looks_again_at_that_instant_and_rests_once_all_is_decided(
     filed: QuotaRequest, dana: User, kube_worker: Any, clean_cluster: None
 ) -> None:
     row = Plan.objects.get(request=filed)
-    assert reconcile.reconcile_plan(row, Deadline(), kube=kube_worker).clock == request_queries.overdue_at(
-        filed.filed_at
-    )
+    assert steps.work_on_plan(row, Deadline(), kube=kube_worker).clock == request_queries.overdue_at(filed.filed_at)
     wait(filed)
-    assert reconcile.reconcile_plan(Plan.objects.get(), Deadline(), kube=kube_worker).clock is None
+    assert steps.work_on_plan(Plan.objects.get(), Deadline(), kube=kube_worker).clock is None
     assert told() == {"Dana"}
     decision_actions.decide_request(
         filed.pk, [Decision(filed.lines.get().pk, approve=False, reason="No.")], by=page(dana)
     )
-    assert reconcile.reconcile_plan(Plan.objects.get(), Deadline(), kube=kube_worker) == DONE
+    assert steps.work_on_plan(Plan.objects.get(), Deadline(), kube=kube_worker) == DONE
 
 
 def test_nobody_is_told_of_what_was_decided_in_time(filed: QuotaRequest, dana: User) -> None:

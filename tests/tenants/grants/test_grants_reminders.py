@@ -15,7 +15,7 @@ from portal.core.due import Deadline
 from tenants.grants.queries import granted_units
 from tenants.grants.reminders import actions as reminder_actions
 from tenants.models import Grant, Membership, Namespace, Tenant
-from tenants.provisioning import reconcile
+from tenants.provisioning import steps
 from tests.support.rows import make
 
 DAY = timedelta(days=1)
@@ -152,7 +152,7 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
 ) -> None:
     ending(team_a, a100, in_days=6)
     for _ in range(2):
-        reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+        steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert [row.subject.split(" ends on ")[0] for row in Delivery.objects.all()] == [f"{a100.name} of Team A"]
 
 
@@ -160,5 +160,5 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
 def test_the_worker_tells_of_an_end(team_a: Tenant, a100: GpuClass, namespace_a: Namespace, kube_worker: Kube) -> None:
     ending(team_a, a100, in_days=-0.01)
     for _ in range(2):
-        reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+        steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert [row.subject for row in Delivery.objects.all()] == [f"The grant of {a100.name} for Team A has ended"]

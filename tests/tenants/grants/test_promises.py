@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenants.grants.promises import (
@@ -119,6 +119,8 @@ def test_a_decision_over_promises_where_it_makes_an_instant_worse(
 promise_lists = st.lists(st.builds(promise, st.integers(0, 20), st.integers(0, 20), st.integers(21, 40)), max_size=8)
 
 
+# How fast examples are made says how busy the machine is.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(promise_lists, st.integers(0, 30))
 def test_curve_peak_and_sum_agree_at_every_instant(promises: list[Promise], limit: int) -> None:
     steps = curve(promises, day(0), day(45))

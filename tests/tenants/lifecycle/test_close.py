@@ -21,6 +21,7 @@ from tenants.grants.overcommit import queries as overcommit_queries
 from tenants.grants.promises import Promise
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.lifecycle.closing import actions as closing_actions
+from tenants.lifecycle.closing import schedule
 from tenants.models import Grant, Membership, Namespace, Tenant
 from tests.support.http.pages import page
 from tests.support.rows import make
@@ -276,9 +277,9 @@ def test_the_next_look_is_at_the_reminder_then_at_the_end(namespace_a: Namespace
     row = close(namespace_a, olga)
     assert row.closes_at is not None
     assert row.volumes_until is not None
-    assert closing_actions.next_volume_check(row, row.closes_at) == row.volumes_until - 7 * DAY
-    assert closing_actions.next_volume_check(row, row.volumes_until - 7 * DAY) == row.volumes_until
-    assert closing_actions.next_volume_check(row, row.volumes_until) is None
+    assert schedule.next_volume_check(row, row.closes_at) == row.volumes_until - 7 * DAY
+    assert schedule.next_volume_check(row, row.volumes_until - 7 * DAY) == row.volumes_until
+    assert schedule.next_volume_check(row, row.volumes_until) is None
 
 
 def test_a_grant_that_begins_when_the_grace_ends_never_begins(

@@ -22,7 +22,7 @@ from cluster.models import AppliedObject
 from devcluster.client.kube import Api, ApiError
 from portal.core.due import DONE, Outcome, owner_label
 from tenants.lifecycle import actions as lifecycle_actions
-from tenants.lifecycle.closing import actions as closing_actions
+from tenants.lifecycle.closing import schedule
 from tenants.models import Namespace, Tenant
 from tests.support.cluster.namespace_objects import KINDS, objects_of, stop_policy
 from tests.support.cluster.queued import admitted, launch, spec
@@ -105,7 +105,7 @@ def test_volumes_are_kept_alone_until_their_day(
 
     namespace_a.refresh_from_db()
     assert namespace_a.volumes_until is not None
-    assert outcome.clock == namespace_a.volumes_until - closing_actions.REMIND_BEFORE
+    assert outcome.clock == namespace_a.volumes_until - schedule.REMIND_BEFORE
     assert {item["kind"] for item in objects_of(admin, namespace_a)} == {"Namespace", "ResourceQuota"}
     assert admin.find("batch/v1/jobs", "train-1", namespace=namespace_a.name) is None
     hard = admin.get(KINDS["ResourceQuota"], "gpu-portal", namespace=namespace_a.name)["spec"]["hard"]

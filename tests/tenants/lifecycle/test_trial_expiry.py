@@ -17,7 +17,7 @@ from tenants.core import queries
 from tenants.lifecycle.trial_expiry import actions as trial_expiry_actions
 from tenants.models import Grant, Namespace, QuotaLine, Tenant
 from tenants.onboarding.trials import actions as trial_actions
-from tenants.provisioning import reconcile
+from tenants.provisioning import steps
 from tests.support.http.pages import page
 from tests.support.rows import make
 from workloads.models import Run, Workload
@@ -168,9 +168,9 @@ def test_the_namespaces_own_clock_brings_it_there(trial: Namespace, kube_worker:
     Namespace.objects.filter(pk=trial.pk).update(name=f"try-{unique}")
     idle_since(trial, 2)
     trial.refresh_from_db()
-    clock = reconcile.reconcile_namespace(trial, Deadline(), kube=kube_worker).clock
+    clock = steps.work_on_namespace(trial, Deadline(), kube=kube_worker).clock
     assert clock is not None
     assert round((clock - queries.database_now()) / DAY, 2) == 9
     idle_since(trial, 12)
-    reconcile.reconcile_namespace(trial, Deadline(), kube=kube_worker)
+    steps.work_on_namespace(trial, Deadline(), kube=kube_worker)
     assert Event.objects.filter(verb="trial.reminded").count() == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from accounts.models import Delivery, Event, User
-from cluster.apply.types import ConvergeResult
 from cluster.models import AppliedObject
 from portal.core.due import owner_label
 from tenants.models import Namespace
@@ -29,8 +28,7 @@ def look(row: Namespace, **refused: str) -> list[str]:
             result="refused",
             text=text,
         )
-    keys = tuple((kind, row.name, "gpu-portal") for kind in refused)
-    alert_actions.alert_new_refusals(row, ConvergeResult((), (), keys, (), ()))
+    alert_actions.alert_new_refusals(row)
     # What the worker then keeps on the row (portal.core.due.fail, finish).
     row.error_code = "refused" if refused else ""
     return sorted(sent.user.name for sent in Delivery.objects.exclude(pk__in=before) if sent.user)

@@ -15,8 +15,9 @@ from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
 from portal.core.due import Deadline, Outcome
+from tenants.grants import queries as grant_queries
 from tenants.models import Namespace, Tenant
-from tenants.provisioning import reconcile
+from tenants.provisioning import reconcile, steps
 from tests.support.cluster.ended_grants import COHORTS, end, kept, waits_for
 from tests.support.cluster.queued import admitted, launch
 from tests.support.rows import make, mirrored
@@ -72,7 +73,7 @@ def test_what_runs_at_the_end_of_a_grant_stays_until_its_grace_is_over_and_nothi
     end(grant)
     make.grant(namespace_b.tenant, xe, units=4)
     wait_until(lambda: look().again_in_s == reconcile.FLAVOR_RETRY_S)
-    reconcile.reconcile_namespace(namespace_b, Deadline(), kube=kube_worker)
+    steps.work_on_namespace(namespace_b, Deadline(), kube=kube_worker)
     launch(kube_worker, xe, namespace_b, name="first")
     wait_until(lambda: "topology" in waits_for(admin, namespace_b, "first-1"))
     assert set(admitted(admin, namespace_a)) == running, "the neighbour waits and takes nothing"
@@ -110,7 +111,7 @@ def test_who_takes_units_back_takes_them_from_who_borrowed_and_not_from_a_grace(
     make.grant(namespace_b.tenant, a100, units=1)
     look()
     for neighbour in (namespace_b, namespace_c):
-        reconcile.reconcile_namespace(neighbour, Deadline(), kube=kube_worker)
+        steps.work_on_namespace(neighbour, Deadline(), kube=kube_worker)
     launch(kube_worker, a100, namespace_c, name="lent", units=1)
     wait_until(lambda: look() and "lent-1" in admitted(admin, namespace_c))
     launch(kube_worker, a100, namespace_a, name="train", units=1)
@@ -176,7 +177,7 @@ def test_what_is_kept_in_a_grace_is_not_lent_as_well(
     pool = Pool.objects.create(cluster=cluster)
     grant = make.grant(team_a, a100, units=6)
     end(grant)
-    assert reconcile.grants.taken_units(cluster, timezone.now()) == {a100.pk: 6}
+    assert grant_queries.unlendable_units(cluster, timezone.now()) == {a100.pk: 6}
     mirrored.hardware_seen(cluster)
 
     def lent() -> str:

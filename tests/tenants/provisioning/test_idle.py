@@ -13,7 +13,7 @@ from cluster.client.kube import Kube
 from cluster.models import Cluster
 from devcluster.faults.api_proxy import ApiProxy
 from portal.core.due import Deadline
-from tenants.provisioning import reconcile
+from tenants.provisioning import reconcile, steps
 from tests.support.rows import make
 
 
@@ -35,10 +35,10 @@ def test_looking_again_writes_nothing_and_lists_nothing(
         team = make.tenant(cluster, slug=f"idle-{number}", namespace=f"idle-{number}-{unique}")
         make.grant(team, a100, units=1)
         rows.append(team.namespaces.get())
-        reconcile.reconcile_namespace(rows[-1], Deadline(), kube=kube)
+        steps.work_on_namespace(rows[-1], Deadline(), kube=kube)
     before = len(proxy.calls())
     for row in rows:
-        reconcile.reconcile_namespace(row, Deadline(), kube=kube)
+        steps.work_on_namespace(row, Deadline(), kube=kube)
     reconcile.reconcile_pool(pool, Deadline(), kube=kube)
     asked = [(done.call.verb, done.call.resource, done.call.name) for done in proxy.calls()[before:]]
     assert asked == [("get", "clusterqueues", row.name) for row in rows]

@@ -17,7 +17,7 @@ from cluster.models import AppliedObject, Cluster
 from devcluster.client.kube import Api
 from portal.core.due import DONE, Deadline, Outcome, TryLater, owner_label
 from tenants.models import Namespace, Tenant
-from tenants.provisioning import reconcile
+from tenants.provisioning import reconcile, steps
 from tests.support import golden_files
 from tests.support.cluster.namespace_objects import KINDS, objects_of, queue_of, stop_policy
 from tests.support.rows import make
@@ -38,7 +38,7 @@ def pool(a100: GpuClass, kube_worker: Kube) -> Pool:
 def provision(pool: Pool, namespace_a: Namespace, kube_worker: Kube) -> Iterator[Any]:
     def look() -> Outcome:
         namespace_a.refresh_from_db()
-        return reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+        return steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
 
     return look
 
@@ -191,7 +191,7 @@ def test_a_class_whose_flavor_is_not_made_yet_waits_outside_the_queue(
 ) -> None:
     """A queue that names a flavor that does not exist admits nothing at all."""
     make.grant(team_a, a100, units=2)
-    outcome = reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+    outcome = steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert not outcome.is_applied
     assert outcome.again_in_s is not None
     assert outcome.again_in_s >= 30, "the flavor's maker wakes it; one that cannot be made must not keep all busy"

@@ -17,6 +17,7 @@ from devcluster.client.kube import Api
 from portal.core.due import DONE, Deadline
 from tenants.models import Namespace, Plan, QuotaRequest, Tenant
 from tenants.provisioning import reconcile as provisioning_reconcile
+from tenants.provisioning import steps
 from tenants.provisioning.dry_run import reconcile
 from tenants.requests import actions
 from tenants.requests.types import RequestedLine
@@ -35,7 +36,7 @@ def request_of_4(team_a: Tenant, a100: GpuClass, alice: User) -> QuotaRequest:
 def plan(request: QuotaRequest, kube: Kube) -> dict[tuple[str, str], dict[str, Any]]:
     """By (kind, name), as stored."""
     row = Plan.objects.select_related("request__tenant").get(request=request)
-    reconcile.reconcile_plan(row, Deadline(), kube=kube)
+    steps.work_on_plan(row, Deadline(), kube=kube)
     row.refresh_from_db()
     assert row.made_at is not None
     return {(one["kind"], one["name"]): one for one in row.objects_planned}
@@ -70,7 +71,7 @@ def test_for_a_team_that_runs_only_what_differs_is_a_change(
 ) -> None:
     provisioning_reconcile.reconcile_pool(Pool.objects.create(cluster=a100.cluster), Deadline(), kube=kube_worker)
     make.grant(team_a, a100, units=2)
-    provisioning_reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+    steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     planned = plan(request_of_4, kube_worker)
     changed = {key: one["difference"] for key, one in planned.items() if one["change"] != "same"}
     path = f"spec.resourceGroups[0].flavors[{flavor_name(a100)}].resources[nvidia.com/gpu].nominalQuota"
@@ -93,5 +94,5 @@ def test_what_the_cluster_would_refuse_is_said_before_anybody_decides(
 def test_a_plan_rests_when_nothing_is_pending(request_of_4: QuotaRequest, alice: User, kube_worker: Kube) -> None:
     actions.withdraw_request(request_of_4.pk, by=Actor(alice, "page"))
     row = Plan.objects.get(request=request_of_4)
-    assert reconcile.reconcile_plan(row, Deadline(), kube=kube_worker) == DONE
+    assert steps.work_on_plan(row, Deadline(), kube=kube_worker) == DONE
     assert row.made_at is None

@@ -22,8 +22,7 @@ from cluster.client.kube import Kube
 from portal.core.due import Deadline
 from portal.core.errors import Refused
 from tenants.models import Grant, Membership, Namespace, Plan, QuotaRequest, Tenant
-from tenants.provisioning import reconcile
-from tenants.provisioning.dry_run import reconcile as dry_run_reconcile
+from tenants.provisioning import reconcile, steps
 from tenants.requests import actions as request_actions
 from tenants.requests.decisions import actions
 from tenants.requests.decisions.types import Decision
@@ -311,10 +310,10 @@ def test_the_plan_lowers_the_total_and_keeps_boosts(
 ) -> None:
     make.grant(team_a, grant.gpu_class, units=2, kind=Grant.Kind.BOOST)
     reconcile.reconcile_pool(Pool.objects.create(cluster=namespace_a.cluster), Deadline(), kube=kube_worker)
-    reconcile.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+    steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
     assert by_action(grant, olga, 3, DAYS) == DONE
     row = Plan.objects.get()
-    dry_run_reconcile.reconcile_plan(row, Deadline(), kube=kube_worker)
+    steps.work_on_plan(row, Deadline(), kube=kube_worker)
     row.refresh_from_db()
     changed = {one["kind"]: one["difference"] for one in row.objects_planned if one["change"] != "same"}
     path = (

@@ -8,7 +8,7 @@ from devcluster.client.types import Json
 from devcluster.kubelet.scripted import ScriptedKubelet
 from portal.core.due import Deadline, TryLater
 from tenants.models import Namespace, Tenant
-from tenants.provisioning import reconcile as provisioning_reconcile
+from tenants.provisioning import steps
 from tests.support.cluster.worker import Worker
 from workloads.core import workload_sql
 from workloads.models import Workload
@@ -59,7 +59,7 @@ def of_team(tenant: Tenant) -> Told:
 def is_open(namespace: Namespace, kube: Kube) -> bool:
     namespace.refresh_from_db()
     try:
-        provisioning_reconcile.reconcile_namespace(namespace, Deadline(), kube=kube)
+        steps.work_on_namespace(namespace, Deadline(), kube=kube)
     except TryLater:
         return False
     return kube.get("ClusterQueue", name=namespace.name).body["spec"].get("stopPolicy", "None") == "None"

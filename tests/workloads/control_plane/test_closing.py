@@ -13,7 +13,7 @@ from cluster.client.kube import Kube
 from devcluster.client.kube import Api
 from portal.core.due import Deadline
 from tenants.models import Namespace, Tenant
-from tenants.provisioning import reconcile as tenants
+from tenants.provisioning import steps
 from tests.support.cluster.worker import Worker
 from tests.support.rows import make
 from tests.workloads.cases.run_state import is_running, run_of
@@ -52,7 +52,7 @@ def test_what_runs_waits_or_was_not_sent_yet_is_stopped_and_rests(
 
     def is_closed() -> bool:
         namespace_a.refresh_from_db()
-        tenants.reconcile_namespace(namespace_a, Deadline(), kube=kube_worker)
+        steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
         return admin.find("v1/namespaces", namespace_a.name) is None
 
     worker(is_closed, within_s=60)
