@@ -40,6 +40,11 @@ def plural_form(unit: str) -> str:
     return unit if unit in NO_PLURAL or not unit else f"{unit}s"
 
 
+def with_full_stop(text: str) -> str:
+    """As a whole sentence. What people and clusters write has a full stop at its end, or has none."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def ordinal(number: int) -> str:
     suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{suffix}"
