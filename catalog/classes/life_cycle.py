@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from portal.ui.text import date_and_time, time_or_date
+from portal.ui.text import date_and_time, time_or_date, with_full_stop
 
 RETIRING, RETIRED = "retiring", "retired"
 
@@ -56,5 +56,5 @@ def retirement_sentence(
     if successor:
         sentences.append(f"Its successor is {successor}.")
     if message:
-        sentences.append(message if message.endswith((".", "!", "?")) else f"{message}.")
+        sentences.append(with_full_stop(message))
     return " ".join(sentences)

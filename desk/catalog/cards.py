@@ -19,7 +19,7 @@ from desk.catalog.unit_grid import UnitGrid, unit_grid
 from desk.classes import storage
 from desk.classes.viewer import Viewer
 from portal.core.errors import Refusal
-from portal.ui.text import plural
+from portal.ui.text import plural, price_text
 
 ALL, EXCLUSIVE, SHARED, TEAM = "", "exclusive", "shared", "team"
 
@@ -152,9 +152,7 @@ def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> Class
 
 def money(price: Decimal) -> str:
     """ "" for what is free of charge; as many decimals as it has, two at least."""
-    if not price:
-        return ""
-    return f"{price:.2f}" if price == round(price, 2) else f"{price.normalize():f}"
+    return price_text(price) if price else ""
 
 
 def tags(item: CatalogItem, tier: str) -> tuple[str, ...]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
 
 from django.utils import timezone
 
 NAMES_SHOWN = 3
+MINUTES_PER_HOUR = 60
 
 NO_PLURAL = frozenset({"GiB"})
 
@@ -38,6 +41,29 @@ def plural(count: float, unit: str) -> str:
 def plural_form(unit: str) -> str:
     """`cards`, `shares`, and `GiB`, which has no plural."""
     return unit if unit in NO_PLURAL or not unit else f"{unit}s"
+
+
+def with_full_stop(text: str) -> str:
+    """As a whole sentence. What people and clusters write has a full stop at its end, or has none."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def decimal_text(value: Fraction) -> str:
+    """At most two places, none that say nothing: 8, 1.14."""
+    return f"{float(value):.2f}".rstrip("0").rstrip(".")
+
+
+def price_text(value: Decimal) -> str:
+    """Two places, more where a price has more."""
+    return f"{value:.2f}" if value == round(value, 2) else f"{value.normalize():f}"
+
+
+def duration_text(total_minutes: int) -> str:
+    """90 → "1 h 30 min"."""
+    hours, rest = divmod(total_minutes, MINUTES_PER_HOUR)
+    return " ".join(
+        part for part in (f"{hours} h" if hours else "", f"{rest} min" if rest or not hours else "") if part
+    )
 
 
 def ordinal(number: int) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from portal.ui.text import date_and_time, plural, plural_form
+from portal.ui.text import date_and_time, plural, plural_form, with_full_stop
 from workloads.advice.class_context import context_sentences
 from workloads.advice.facts import AdviceFacts, ClassOption, OtherRun, units_that_fit_now
 from workloads.advice.remedies import Remedy, remedies_for
@@ -350,8 +350,7 @@ def _secrets(told: Status, _facts: AdviceFacts) -> list[NextStep]:
 
 
 def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    said = told.sentence if told.sentence.endswith((".", "!")) else f"{told.sentence}."
-    why = f"Name the workload {facts.name} and the reason {told.reason}: {said}"
+    why = f"Name the workload {facts.name} and the reason {told.reason}: {with_full_stop(told.sentence)}"
     return [NextStep("tell_operators", "Tell the operators", why)]
 
 

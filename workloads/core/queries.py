@@ -103,8 +103,19 @@ SELECT {RELATED_COLUMNS}, {NAMESPACE_COLUMNS}
 
 
 def undeleted_workload(by: Actor, namespace: Namespace, name: str) -> Workload:
+    """For a verb: one that nobody asked to delete. One query, with what it points to. Raises Refused (404)."""
     rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
     return get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+
+
+def locked_runs() -> QuerySet[Run]:
+    """For a change of runs alone: what points to them may be written meanwhile. In a transaction."""
+    return Run.objects.select_for_update(of=("self",), no_key=True)
+
+
+def locked_active_run(workload: Workload) -> Run | None:
+    """Its run that has not ended, for a change."""
+    return locked_runs().filter(workload=workload, ended_at=None).first()
 
 
 def watch_of(run: Run) -> NotebookWatch | None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from catalog.classes.capacity import weights
 from portal.core.errors import Refusal
-from portal.ui.text import plural, plural_form
+from portal.ui.text import decimal_text, plural, plural_form, price_text
 
 GOOD, WAIT, BAD = "good", "wait", "bad"
 
@@ -115,19 +115,9 @@ def cost(units: int, hours: int | None, *, unit: str, weight: Fraction, price: D
         each = "" if weight == 1 else f" (a {unit} counts as {weights.weight_text(weight)} GPU)"
         parts.append(f"{amount} {'GPU-hour' if amount == '1' else 'GPU-hours'}{each}")
     if price:
-        parts.append(f"price {money(units * (hours or 1) * price)}")
+        parts.append(f"price {price_text(units * (hours or 1) * price)}")
     time = f"in {hours} h" if hours else "in each hour"
     return f"{plural(units, unit)} {time}: {', '.join(parts)}" if parts else ""
-
-
-def decimal_text(value: Fraction) -> str:
-    """At most two places, none that say nothing: 8, 1.14."""
-    return f"{float(value):.2f}".rstrip("0").rstrip(".")
-
-
-def money(value: Decimal) -> str:
-    """Two places, more where a price has more."""
-    return f"{value:.2f}" if value == round(value, 2) else f"{value.normalize():f}"
 
 
 def _on_own(figures: AvailabilityFigures, units: int, *, uses: str) -> tuple[str, str]:

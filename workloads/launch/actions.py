@@ -31,6 +31,7 @@ from workloads.launch.options import Options
 from workloads.launch.priorities import queries as priority_queries
 from workloads.launch.queries import LaunchTarget
 from workloads.launch.spec import frozen_spec
+from workloads.launch.stopping import announce, request_stop
 from workloads.models import Run, Volume, Workload
 from workloads.storage import actions as storage_actions
 from workloads.storage import policy as storage_policy
@@ -49,7 +50,7 @@ def launch(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> Worklo
     target = _target(namespace, wanted, by)
     refuse_if(policy.may_launch(by, team, target.facts, wanted))
     _check_production_limit(namespace, target.gpu_class, wanted.options, wanted.total_units)
-    _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
+    accept_if_needed(target.gpu_class, target.facts, wanted.accept_terms, by)
     refuse_if(team_secrets.missing_secrets_refusal(namespace, wanted.options.secrets, keep=True))
     workload = _create(namespace, target, wanted, by)
     run = _start(workload, number=1, by=by)
@@ -69,7 +70,7 @@ def declare(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> tuple
     namespace, team = queries.team(by, tenant)
     target = _target(namespace, wanted, by)
     refuse_if(policy.may_declare(by, team, target.facts, wanted))
-    _accept(target.gpu_class, target.facts, wanted.accept_terms, by)
+    accept_if_needed(target.gpu_class, target.facts, wanted.accept_terms, by)
     refuse_if(team_secrets.missing_secrets_refusal(namespace, wanted.options.secrets))
     known = queries.locked_workload(namespace, wanted.name)
     if known is None:
@@ -108,7 +109,7 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by:
     never = policy.may_start_on(found, workload.kind, workload.units, said)
     refuse_if(never or policy.must_accept_terms(found, accept_terms))
     _check_production_limit(namespace, workload.gpu_class, said, workload.total_units)
-    _accept(workload.gpu_class, found, accept_terms, by)
+    accept_if_needed(workload.gpu_class, found, accept_terms, by)
     refuse_if(team_secrets.missing_secrets_refusal(namespace, said.secrets, keep=True))
     run = _start(workload, number=last.number + 1 if last else 1, group=group, by=by)
     touch(Workload, workload.pk)
@@ -125,11 +126,9 @@ def stop(tenant: str, name: str, *, by: Actor) -> Workload:
     namespace, team = queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
     refuse_if(core_policy.may_stop(by, team, queries.run_facts(workload, queries.last_run(workload))))
-    unwished = Run.objects.filter(workload=workload, ended_at=None, next_wanted_by__isnull=False)
-    if _ask_to_stop(workload) or unwished.update(next_wanted_by=None):
-        touch(Workload, workload.pk)
+    is_new = request_stop(workload)
+    if is_new or _cancel_next_run(workload):
         record(by, "workload.stopped", workload, tenant=tenant)
-        page_hint(namespace.name)
     return workload
 
 
@@ -140,11 +139,11 @@ def delete(tenant: str, name: str, *, by: Actor) -> Workload:
     workload = undeleted_workload(by, namespace, name)
     refuse_if(core_policy.may_delete(by, team, queries.run_facts(workload, queries.last_run(workload))))
     # The run before its workload, as everybody who locks both.
-    _ask_to_stop(workload)
+    is_announced = request_stop(workload)
     Workload.objects.filter(pk=workload.pk, delete_requested_at=None).update(delete_requested_at=Now())
-    touch(Workload, workload.pk)
+    if not is_announced:
+        announce(workload)
     record(by, "workload.deleted", workload, tenant=tenant)
-    page_hint(namespace.name)
     return workload
 
 
@@ -162,7 +161,7 @@ def _check_production_limit(namespace: Namespace, gpu_class: GpuClass, said: Opt
     refuse_if(priority_queries.production_refusal(namespace, gpu_class, priority=said.priority, units=units))
 
 
-def _accept(gpu_class: GpuClass, facts: core_policy.ClassFacts, ticked: int, by: Actor) -> None:
+def accept_if_needed(gpu_class: GpuClass, facts: core_policy.ClassFacts, ticked: int, by: Actor) -> None:
     """After policy found the tick to be for the version in force."""
     if facts.terms_version and not facts.terms_accepted:
         accept_terms(gpu_class.pk, ticked, by=by)
@@ -219,9 +218,13 @@ def _start(workload: Workload, *, number: int, group: str = "", by: Actor) -> Ru
     return Run.objects.create(workload=workload, number=number, spec=frozen, requested_by=by.person, group=group)
 
 
-def _ask_to_stop(workload: Workload) -> bool:
-    alive = Run.objects.filter(workload=workload, ended_at=None, stop_requested_at=None)
-    return bool(alive.update(stop_requested_at=Now()))
+def _cancel_next_run(workload: Workload) -> bool:
+    """Of a run that was asked to stop before, and was to be followed by another one."""
+    wished = Run.objects.filter(workload=workload, ended_at=None, next_wanted_by__isnull=False)
+    if not wished.update(next_wanted_by=None):
+        return False
+    announce(workload)
+    return True
 
 
 def _summary(run: Run) -> dict[str, object]:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.core.actor import Actor
 from portal.core.errors import Refusal
-from portal.ui.text import date_and_time
+from portal.ui.text import date_and_time, duration_text
 from workloads.core import policy, queries
 from workloads.core.queries import watch_of
 from workloads.lifetime.idle import policy as idle_policy
@@ -20,7 +20,6 @@ from workloads.lifetime.idle import queries as idle_queries
 from workloads.lifetime.idle.queries import kept_until
 from workloads.lifetime.run_time import policy as run_time_policy
 from workloads.lifetime.run_time import queries as run_time_queries
-from workloads.lifetime.run_time.policy import duration_text
 from workloads.models import Run
 from workloads.status.workload_row import WorkloadRow
 

@@ -5,14 +5,13 @@ stay with the team. A notebook that was stopped stays so until a person starts i
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import Exists
-from django.db.models.functions import Now
+from django.db.models import Exists, Q
 
 from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from portal.core.due import wake
-from portal.core.hints import page_hint
 from workloads.core.notifications import page_url, recipients_of
+from workloads.launch.stopping import request_stop
 from workloads.lifetime.queries import launch_rights
 from workloads.models import Run, Workload
 
@@ -28,8 +27,7 @@ def stop_orphaned_run(run: Run) -> None:
     else:
         reason, why = "person_suspended", f"the account of {person.name}, who started it, is suspended"
     message = f"Stopped, since {why}."
-    alive = Run.objects.filter(~Exists(launch_rights()), pk=run.pk, ended_at=None, stop_requested_at=None)
-    if not alive.update(stop_requested_at=Now(), stop_reason=reason, stop_message=message[:500]):
+    if not request_stop(workload, Q(~Exists(launch_rights()), pk=run.pk), reason=reason, message=message):
         return
     event = record(
         OFFBOARDING_RULE,
@@ -46,7 +44,6 @@ def stop_orphaned_run(run: Run) -> None:
         subject=f"{workload.name} of {team} was stopped"[:150],
         body=f"{message} {where}\n\n{page_url(workload)}",
     )
-    page_hint(workload.namespace.name)
 
 
 def wake_orphaned_notebooks() -> int:

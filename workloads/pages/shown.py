@@ -25,7 +25,7 @@ from workloads.models import Run
 from workloads.status.estimates.estimate import EstimateOutcome
 from workloads.status.phase import termination_explanation
 from workloads.status.progress import ProgressStep
-from workloads.status.types import Phase
+from workloads.status.types import PREEMPTED_REASONS, Phase
 from workloads.status.workers import by_worker, current_pods
 from workloads.status.workload_row import WorkloadRow
 
@@ -193,7 +193,7 @@ def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
     """Of what runs or waits. What is said of it beside them says why it was interrupted while it waits."""
     if row.run is None or row.run.ended_at is not None or row.run.stop_requested_at is not None:
         return None
-    last, waits = row.interrupted, row.status.sentence.startswith("Interrupted: ")
+    last, waits = row.interrupted, row.status.reason in PREEMPTED_REASONS
     said = "" if last is None else last.brief if waits else last.sentence
     may_be = row.exposure.sentence if row.exposure else ""
     loses = work_loss(row.run.spec["kind"], checkpoints=row.run.spec.get("checkpoints", False))

@@ -144,8 +144,8 @@ def resumption_outlook(row: WorkloadRow) -> str:
     """Its place, and when it may start again."""
     if row.status.phase not in QUEUED_PHASES:
         return "It has its units again already."
-    why = preemption.preemption_cause(row.interrupted.rule) if row.interrupted else ""
-    parts = [row.status.sentence.removeprefix(f"Interrupted: {why}. ")]
+    explained = row.status.explained
+    parts = [explained.wait_sentence if explained and explained.wait_sentence else row.status.sentence]
     if position := row.status.facts.get("position"):
         parts.append(f"It is {text.ordinal(position)} in your team's queue.")
     told = row.estimate

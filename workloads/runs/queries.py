@@ -9,15 +9,17 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.events.queries import row_label
+from accounts.models import Event
 from catalog.models import GpuClass
 from portal.core.errors import NOT_FOUND, Refused
 from portal.core.sql import columns, instance
 from tenants.models import Namespace
+from workloads.interruption.queries import REQUEUED
 from workloads.lifetime import queries as lifetime_queries
 from workloads.models import Run, Workload
 from workloads.status import queries
 from workloads.status.outcome import INTERRUPTED_REASONS as INTERRUPTED_ENDS
-from workloads.status.outcome import RESTARTS_NOTE
 from workloads.status.phase import status_of
 from workloads.status.types import Phase, Status
 from workloads.status.workload_row import WorkloadRow
@@ -96,8 +98,13 @@ def _to_come(workload: Workload, before: Run) -> RunRow:
 
 
 def was_requeued(run: Run) -> bool:
-    """Of one that has ended: the next number is its own work again, not what somebody else started."""
-    return run.reason in INTERRUPTED_ENDS and run.message.endswith(RESTARTS_NOTE)
+    """Of one that has ended: the portal made the next run in its place, and no person started it. One query, of a run
+    that was interrupted alone.
+    """
+    if run.reason not in INTERRUPTED_ENDS:
+        return False
+    made = Event.objects.filter(row=row_label(run.workload), verb=REQUEUED, after__run=run.number + 1)
+    return made.exists()
 
 
 def earlier_runs(row: WorkloadRow) -> list[Run]:

@@ -6,14 +6,13 @@ The request is a column of the run that is to end, so that it survives the proce
 from __future__ import annotations
 
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Q
 
 from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
 from cluster.client.kube import Kube
-from portal.core.due import Deadline, Outcome, touch
-from portal.core.errors import Refused, get_or_refuse, refuse_if
+from portal.core.due import Deadline, Outcome
+from portal.core.errors import Refused, refuse_if
 from portal.core.hints import page_hint
 from workloads.core import policy, queries
 from workloads.core.notifications import page_url, recipients_of
@@ -23,6 +22,7 @@ from workloads.launch import policy as launch_policy
 from workloads.launch import queries as launch_queries
 from workloads.launch.options import Options
 from workloads.launch.priorities import queries as priority_queries
+from workloads.launch.stopping import announce, request_stop
 from workloads.models import Run, Workload
 from workloads.runs import policy as run_policy
 from workloads.runs.reconcile import reconcile as one_pass
@@ -38,10 +38,8 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
     Raises Refused as `start` and `stop` do, for what is known to be in its way already.
     """
     namespace, team = queries.team(by, tenant)
-    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
-    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
-    locked = Run.objects.select_for_update(of=("self",), no_key=True)
-    run = locked.filter(workload=workload, ended_at=None).first()
+    workload = queries.undeleted_workload(by, namespace, name)
+    run = queries.locked_active_run(workload)
     return actions.start(tenant, name, by=by) if run is None else request_restart(workload, run, team, by=by)
 
 
@@ -75,14 +73,12 @@ def request_restart(
     )
     if run.next_wanted_by_id is not None:
         return run
-    wish = {"next_wanted_by": by.person, "stop_requested_at": Coalesce(F("stop_requested_at"), Now())}
-    if run.stop_requested_at is None:
-        wish |= {"stop_reason": because[0], "stop_message": because[1]}
-    Run.objects.filter(pk=run.pk).update(**wish)
-    touch(Workload, workload.pk)
+    is_this, (reason, message) = Q(pk=run.pk), because
+    if not request_stop(workload, is_this, reason=reason, message=message, next_wanted_by=by.person):
+        Run.objects.filter(is_this).update(next_wanted_by=by.person)
+        announce(workload)
     after = {"run": run.number, **({"group": run.group} if run.group else {})}
     record(by, "workload.restart_asked", workload, tenant=tenant, after=after)
-    page_hint(namespace.name)
     run.refresh_from_db()
     return run
 

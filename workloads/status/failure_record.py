@@ -45,6 +45,7 @@ def failure_record_json(kept: FailureRecord, *, secrets: tuple[str, ...] = ()) -
         "raw_from": told.raw_from,
         "actions": list(told.actions),
         "facts": dict(told.facts),
+        "is_known": told.is_known,
         "reached": [
             {"title": one.title, "at": one.at.isoformat() if one.at else None, "note": clean(one.note)[:NOTE_LIMIT]}
             for one in kept.reached
@@ -65,6 +66,8 @@ def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
         is_final=True,
         actions=tuple(record["actions"]),
         facts=record["facts"],
+        # Records of earlier versions do not say.
+        is_known=record.get("is_known", True),
     )
     return FailureRecord(
         told, tuple(CompletedStep(one["title"], _moment(one["at"]), one["note"]) for one in record["reached"])

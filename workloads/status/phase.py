@@ -168,8 +168,9 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     interrupted = queue.condition("Preempted")
     if interrupted is not None and interrupted.is_true and not found.is_final:
         again = explain_queue.preempted(interrupted.message, interrupted.reason)
+        raw = "\n".join(filter(None, (again.raw, found.raw)))
         sentence = f"{again.sentence} {found.sentence}"
-        found = replace(again, sentence=sentence, raw="\n".join(filter(None, (again.raw, found.raw))))
+        found = replace(again, sentence=sentence, wait_sentence=found.sentence, raw=raw)
     if not queue.active:
         found = queue_holds.deactivated(queue.checks)
     phase = Phase.BLOCKED if found.is_final else Phase.QUEUED

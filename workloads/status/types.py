@@ -25,9 +25,9 @@ class Phase(StrEnum):
 
 
 QUEUED_PHASES = frozenset({Phase.QUEUED, Phase.BLOCKED})
-
-
 NODE_PHASES = frozenset({Phase.PREPARING, Phase.STARTING, Phase.READY, Phase.RUNNING, Phase.STOPPING})
+# Reasons of a run that waits because the queue preempted it.
+PREEMPTED_REASONS = frozenset({"preempted", "preempted_in_team"})
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from portal.ui.text import duration_text
 from workloads.core.policy import RunFacts
 from workloads.launch import options
 from workloads.lifetime.run_time import policy
@@ -24,7 +25,7 @@ def test_what_a_run_gets(asked: int | None, limit: int | None, minutes: int | No
 
 @pytest.mark.parametrize(("minutes", "words"), [(480, "8 h"), (90, "1 h 30 min"), (45, "45 min"), (0, "0 min")])
 def test_times_in_words(minutes: int, words: str) -> None:
-    assert policy.duration_text(minutes) == words
+    assert duration_text(minutes) == words
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from accounts.core.actor import Actor
+from accounts.events.actions import record
 from accounts.models import User
 from catalog.models import GpuClass, Image
 from tenants.models import Namespace, Tenant
 from tests.support.http.callers import WorkloadsCaller
 from tests.support.rows import make, running
+from workloads.interruption.queries import REQUEUED
 from workloads.launch import actions
 from workloads.models import Run, Workload
-from workloads.runs import restart
+from workloads.runs import requeue, restart
 from workloads.status import outcome
 from workloads.status.observations import wait_conditions
 
@@ -97,11 +100,16 @@ def test_what_is_interrupted_names_the_run_in_its_place(bob_calls: WorkloadsCall
     back = {"outcome": "stopped", "reason": outcome.TAKEN_BACK}
     end(1, **back, message=f"{outcome.UNITS_TAKEN_BACK} {outcome.RESTARTS_NOTE}")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
-    bob_calls("POST", "/train/runs")
-    assert bob_calls("GET", "/train/runs/1").json()["followed_by"] == 2
     # What stayed away was started by somebody.
-    end(1, **back, message=f"{outcome.UNITS_TAKEN_BACK} {outcome.NO_RESTART_NOTE}")
+    bob_calls("POST", "/train/runs")
     assert bob_calls("GET", "/train/runs/1").json()["followed_by"] is None
+    train = Workload.objects.get(name="train")
+    with transaction.atomic():
+        record(requeue.REQUEUE_RULE, REQUEUED, train, tenant="team-a", after={"run": 2})
+    assert bob_calls("GET", "/train/runs/1").json()["followed_by"] == 2
+    # Whatever its message says.
+    end(1, **back, message=outcome.UNITS_TAKEN_BACK)
+    assert bob_calls("GET", "/train/runs/1").json()["followed_by"] == 2
 
 
 def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: WorkloadsCaller, bob: User) -> None:

@@ -74,7 +74,7 @@ def write_link(values: Mapping[str, object]) -> str:
     """The query of a link that fills in these fields; what is empty, and one unit or worker, is left out."""
     short = {field: word for word, field in WORDS.items()}
     chosen = {short[key]: str(values[key]) for key in short if values.get(key)}
-    return urlencode({word: said for word, said in chosen.items() if word not in MOST or said != "1"})
+    return urlencode({word: value for word, value in chosen.items() if word not in MOST or value != "1"})
 
 
 def _unknown(keys: list[str]) -> str:

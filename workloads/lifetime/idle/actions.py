@@ -11,12 +11,12 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from accounts.events.actions import record
 from portal.core.due import touch
-from portal.core.errors import get_or_refuse, refuse_if
+from portal.core.errors import refuse_if
 from portal.core.hints import page_hint
 from workloads.core import policy as core_policy
 from workloads.core import queries as core_queries
 from workloads.lifetime.idle import policy as idle_policy
-from workloads.models import NotebookWatch, Workload
+from workloads.models import NotebookWatch
 
 
 @transaction.atomic
@@ -26,8 +26,7 @@ def keep_notebook(tenant: str, name: str, *, hours: int, reason: str, by: Actor)
     Raises Refused: not_found (404), not_allowed (403), not_running, no_idle_rule (409), bad_hours, no_reason (422).
     """
     namespace, team = core_queries.team(by, tenant)
-    rows = Workload.objects.visible_to(by).select_related("gpu_class", "tenant", "namespace")
-    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    workload = core_queries.undeleted_workload(by, namespace, name)
     run = core_queries.last_run(workload)
     found = core_queries.run_facts(workload, run)
     refuse_if(core_policy.may_manage(by, team, found, "keep"))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.core.actor import system_actor
@@ -20,18 +20,18 @@ from accounts.events.actions import deliver, record
 from cluster.client import jupyter
 from cluster.client.jupyter import NotebookActivity, NotebookUnreachable
 from cluster.reads import queries as mirror
-from portal.core.due import DONE, Deadline, Outcome, owner_label, touch
+from portal.core.due import DONE, Deadline, Outcome, owner_label
 from portal.core.hints import page_hint
-from portal.ui.text import date_and_time
+from portal.ui.text import date_and_time, duration_text
 from workloads.core import queries
 from workloads.core.notifications import page_url, recipients_of
 from workloads.credentials.notebook_token import notebook_token
 from workloads.interruption.loss import file_loss_of
+from workloads.launch.stopping import request_stop
 from workloads.lifetime.idle import policy as idle_policy
 from workloads.lifetime.idle.policy import IdleFacts, IdleStep, IdleVerdict
 from workloads.lifetime.idle.queries import evidence_text
-from workloads.lifetime.run_time.policy import duration_text
-from workloads.models import NotebookWatch, Run, Workload
+from workloads.models import NotebookWatch, Run
 
 IDLE_REASON = "idle"
 # (address, token) → what the server answers.
@@ -95,7 +95,7 @@ def _judged(watch_id: int, activity: NotebookActivity | None, problem: str, now:
         _warn(watch, run, verdict)
     elif verdict.step is IdleStep.STOP:
         _stop(watch, run, now)
-    if before != (watch.stops_at, bool(watch.problem)) or verdict.step is IdleStep.STOP:
+    if before != (watch.stops_at, bool(watch.problem)):
         page_hint(run.workload.namespace.name)
     return verdict
 
@@ -143,10 +143,8 @@ def _stop(watch: NotebookWatch, run: Run, now: datetime) -> None:
     workload, told = run.workload, evidence_text(watch)
     rule = duration_text(run.spec["idle_stop_minutes"])
     message = f"Stopped, since nobody had used it for {rule}: {told}."
-    alive = Run.objects.filter(pk=run.pk, ended_at=None, stop_requested_at=None)
-    if not alive.update(stop_requested_at=Now(), stop_reason=IDLE_REASON, stop_message=message):
+    if not request_stop(workload, Q(pk=run.pk), reason=IDLE_REASON, message=message):
         return
-    touch(Workload, workload.pk)
     after = {"run": run.number, "idle_since": watch.idle_since, "evidence": told}
     event = record(IDLE_RULE, "notebook.idle_stopped", workload, tenant=workload.tenant.slug, after=after)
     deliver(
@@ -167,6 +165,3 @@ def _run(watch: NotebookWatch) -> Run:
 
 def _is_wanted(run: Run) -> bool:
     return run.ended_at is None and run.stop_requested_at is None and run.workload.delete_requested_at is None
-
-
-# ---- the verb --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from accounts.core.actor import Actor
 from accounts.events.actions import record
 from catalog.models import GpuClass
 from portal.core.due import touch
-from portal.core.errors import get_or_refuse, refuse_if
+from portal.core.errors import refuse_if
 from portal.core.hints import page_hint
 from workloads.core import policy, queries
 from workloads.launch import options
@@ -23,11 +23,6 @@ from workloads.lifetime.run_time import policy as run_time_policy
 from workloads.lifetime.run_time.policy import TimeFacts
 from workloads.lifetime.run_time.queries import locked_run, time_facts
 from workloads.models import Run, Workload
-
-# ---- what the worker does --------------------------------------------------------------------------------------------
-
-
-# ---- the verb --------------------------------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -37,8 +32,7 @@ def extend(tenant: str, name: str, *, hours: int, by: Actor) -> Run:
     Raises Refused: not_found (404), not_allowed (403), not_running, no_end, not_started (409), exceeds_run_time (422).
     """
     namespace, team = queries.team(by, tenant)
-    rows = Workload.objects.visible_to(by).select_related("gpu_class", "tenant", "namespace")
-    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    workload = queries.undeleted_workload(by, namespace, name)
     last = queries.last_run(workload)
     run = locked_run(last.pk) if last else None
     found = queries.run_facts(workload, run)

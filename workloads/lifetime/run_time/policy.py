@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from catalog.classes.validation.run_limits import RUN_HOURS_MOST
 from portal.core.errors import Refusal
-from portal.ui.text import date_and_time
+from portal.ui.text import date_and_time, duration_text
 from workloads.core.policy import RunFacts
 from workloads.launch.options import MINUTES_PER_HOUR
 
@@ -27,14 +27,6 @@ class TimeFacts:
     total_minutes: int | None
     ends_at: datetime | None
     limit_hours: int | None
-
-
-def duration_text(total_minutes: int) -> str:
-    """90 → "1 h 30 min"."""
-    hours, rest = divmod(total_minutes, MINUTES_PER_HOUR)
-    return " ".join(
-        part for part in (f"{hours} h" if hours else "", f"{rest} min" if rest or not hours else "") if part
-    )
 
 
 def warning_leads(total_minutes: int) -> tuple[timedelta, timedelta]:

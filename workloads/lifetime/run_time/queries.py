@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.models import GpuClass
+from workloads.core.queries import locked_runs
 from workloads.lifetime.run_time.policy import TimeFacts
 from workloads.models import Run
 
@@ -19,5 +20,4 @@ def time_facts(run: Run, gpu_class: GpuClass) -> TimeFacts:
 
 
 def locked_run(run_id: int) -> Run:
-    rows = Run.objects.select_for_update(of=("self",), no_key=True)
-    return rows.select_related("workload__tenant", "workload__namespace", "requested_by").get(pk=run_id)
+    return locked_runs().select_related("workload__tenant", "workload__namespace", "requested_by").get(pk=run_id)

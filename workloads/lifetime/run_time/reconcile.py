@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -13,10 +14,12 @@ from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event
 from portal.core.hints import page_hint
-from portal.ui.text import date_and_time
+from portal.ui.text import date_and_time, duration_text
 from workloads.core.notifications import page_url, recipients_of
 from workloads.core.observation import Observation, running_since
+from workloads.core.queries import locked_runs
 from workloads.interruption.loss import file_loss_of
+from workloads.launch.stopping import request_stop
 from workloads.lifetime.run_time import policy as run_time_policy
 from workloads.lifetime.run_time.queries import locked_run, total_minutes
 from workloads.models import Run
@@ -90,7 +93,7 @@ def _warn(run_id: int, now: datetime) -> None:
         recipients_of(run),
         subject=f"{workload.name} of {workload.tenant.name} ends at {date_and_time(run.ends_at)}",
         body=(
-            f"The run time of {workload.name}, {run_time_policy.duration_text(total)}, is over at "
+            f"The run time of {workload.name}, {duration_text(total)}, is over at "
             f"{date_and_time(run.ends_at)}. It is stopped then and gives its units back. {file_loss_of(run)}\n\n"
             f"Extend it, or stop it before: {page_url(workload)}"
         ),
@@ -101,13 +104,14 @@ def _warn(run_id: int, now: datetime) -> None:
 @transaction.atomic
 def end_overdue(run: Run) -> bool:
     """Ask it to stop because its time is over; False when that is not so any more."""
-    over = Run.objects.filter(pk=run.pk, ended_at=None, stop_requested_at=None, ends_at__lte=Now())
-    locked = over.select_for_update(of=("self",), no_key=True).select_related("workload__tenant").first()
+    over = Q(pk=run.pk, ends_at__lte=Now())
+    rows = locked_runs().filter(over, ended_at=None, stop_requested_at=None)
+    locked = rows.select_related("workload__tenant", "workload__namespace").first()
     if locked is None or locked.ends_at is None or (total := total_minutes(locked)) is None:
         return False
     message = run_time_policy.time_over_message(total, locked.extended_minutes, locked.ends_at)
-    over.update(stop_requested_at=Now(), stop_reason=TIME_OVER_REASON, stop_message=message)
     workload = locked.workload
+    request_stop(workload, over, reason=TIME_OVER_REASON, message=message)
     after = {"run": locked.number, "ended": locked.ends_at, "minutes": total}
     event = record(RUN_TIME_RULE, "run.time_over", workload, tenant=workload.tenant.slug, after=after)
     deliver(

@@ -6,19 +6,16 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 
 from accounts.core.actor import Actor
 from accounts.events.actions import record
-from portal.core.due import touch
-from portal.core.errors import get_or_refuse, refuse_if
-from portal.core.hints import page_hint
-from tenants.class_access.actions import accept_terms
+from portal.core.errors import refuse_if
 from tenants.models import Namespace
 from workloads.core import policy, queries
 from workloads.launch import actions
 from workloads.launch import policy as launch_policy
 from workloads.launch import queries as launch_queries
+from workloads.launch.stopping import announce, request_stop
 from workloads.models import Run, Workload
 from workloads.runs import restart
 from workloads.runs.concurrency import policy as concurrency_policy
@@ -40,7 +37,7 @@ def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> Re
     """Another run. With `cancel_running`, what else runs or waits of its group in the team is asked to stop, all of it
     or nothing; the workload's own run of the group is followed by the new one when it has ended.
 
-    Raises Refused as `actions.start` and `following.restart` do; bad_group, group_missing (422), and not_allowed (403)
+    Raises Refused as `actions.start` and `restart.restart` do; bad_group, group_missing (422), and not_allowed (403)
     for a run of the group that the actor may not stop.
     """
     namespace, team = queries.team(by, tenant)
@@ -50,31 +47,27 @@ def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> Re
         return RequestedRun(run.number, has_begun=True)
     # One push of the team at a time: two at the same moment would not see each other's runs.
     Namespace.objects.select_for_update(no_key=True).get(pk=namespace.pk)
-    rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
-    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    workload = queries.undeleted_workload(by, namespace, name)
     because = f"Stopped: a newer push of the group {push.group}, {name}, takes its place."
     # What ends or begins while this waits for a row is found by another look.
     while others := list(_others(workload, push.group)):
         for run in others:
             _supersede(run, team, because, by)
-    own = _locked().filter(workload=workload, ended_at=None).first()
+    own = queries.locked_active_run(workload)
     if own is None:
         run = actions.start(tenant, name, accept_terms=push.accept_terms, group=push.group, by=by)
         return RequestedRun(run.number, has_begun=True)
     refuse_if(concurrency_policy.may_replace_own_run(own.group, push.group))
-    _accept(workload, push.accept_terms, by)
+    _accept_terms(workload, push.accept_terms, by)
     restart.request_restart(workload, own, team, because=(SUPERSEDED, because), by=by)
     return RequestedRun(own.number + 1, has_begun=False)
-
-
-def _locked() -> QuerySet[Run]:
-    return Run.objects.select_for_update(of=("self",), no_key=True)
 
 
 def _others(workload: Workload, group: str) -> QuerySet[Run]:
     """Of other workloads of the team: what was not asked to stop, and what is to be followed; in one order for all."""
     later = Run.objects.filter(workload=OuterRef("workload"), number__gt=OuterRef("number"))
-    rows = _locked().filter(workload__namespace=workload.namespace, workload__delete_requested_at=None, group=group)
+    rows = queries.locked_runs().filter(workload__namespace=workload.namespace, group=group)
+    rows = rows.filter(workload__delete_requested_at=None)
     rows = rows.exclude(workload=workload).filter(Q(ended_at=None) | Q(next_wanted_by__isnull=False))
     rows = rows.filter(Q(ended_at=None, stop_requested_at=None) | Q(next_wanted_by__isnull=False) & ~Exists(later))
     return rows.select_related("workload__tenant", "workload__namespace").order_by("pk")
@@ -85,18 +78,15 @@ def _supersede(run: Run, team: policy.TeamFacts, because: str, by: Actor) -> Non
     workload = run.workload
     facts = queries.run_facts(workload, run)
     refuse_if(concurrency_policy.may_supersede(by, team, facts, name=workload.name, group=run.group))
-    changes: dict[str, object] = {"next_wanted_by": None}
-    if run.ended_at is None and run.stop_requested_at is None:
-        changes |= {"stop_requested_at": Now(), "stop_reason": SUPERSEDED, "stop_message": because}
-    Run.objects.filter(pk=run.pk).update(**changes)
-    touch(Workload, workload.pk)
+    is_this = Q(pk=run.pk)
+    if not request_stop(workload, is_this, reason=SUPERSEDED, message=because, next_wanted_by=None):
+        Run.objects.filter(is_this).update(next_wanted_by=None)
+        announce(workload)
     after = {"run": run.number, "group": run.group, "because": because}
     record(by, "workload.superseded", workload, tenant=workload.tenant.slug, after=after)
-    page_hint(workload.namespace.name)
 
 
-def _accept(workload: Workload, ticked: int, by: Actor) -> None:
+def _accept_terms(workload: Workload, ticked: int, by: Actor) -> None:
     found = launch_queries.class_facts(workload.namespace, workload.gpu_class, units=workload.units, by=by)
     refuse_if(launch_policy.must_accept_terms(found, ticked))
-    if found.terms_version and not found.terms_accepted:
-        accept_terms(workload.gpu_class.pk, ticked, by=by)
+    actions.accept_if_needed(workload.gpu_class, found, ticked, by)

@@ -13,7 +13,7 @@ from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
 from catalog.models import GpuClass
 from portal.core.due import touch
-from portal.core.errors import get_or_refuse, refuse, refuse_if
+from portal.core.errors import refuse, refuse_if
 from portal.core.hints import page_hint
 from workloads.core import queries
 from workloads.core.notifications import page_url, recipients_of
@@ -34,12 +34,10 @@ def set_priority(tenant: str, name: str, priority: str, *, because: str, by: Act
     priority_beyond_grant, production_limit (422).
     """
     namespace, _team = queries.team(by, tenant)
-    rows = Workload.objects.visible_to(by).select_related("tenant")
-    workload = get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
+    workload = queries.undeleted_workload(by, namespace, name)
     refuse_if(priority_policy.may_set_priority(by))
     because = " ".join(because.split())
-    alive = Run.objects.select_for_update(of=("self",), no_key=True)
-    run = alive.filter(workload=workload, ended_at=None).first()
+    run = queries.locked_active_run(workload)
     refuse_if(
         priority_policy.may_change_priority(
             priority,

@@ -31,7 +31,7 @@ from workloads.status.estimates.estimate import (
     estimate,
 )
 from workloads.status.observations.positions import queue_order, queue_positions
-from workloads.status.types import Phase, Status
+from workloads.status.types import PREEMPTED_REASONS, Phase, Status
 
 if TYPE_CHECKING:
     from workloads.interruption.queries import ActiveRun
@@ -61,7 +61,6 @@ WAIT_REASONS = {
     "not_in_queue": WaitReason.QUEUE,
 }
 REASONS_WITH_FIGURES = frozenset({WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD})
-PREEMPTED = frozenset({"preempted", "preempted_in_team"})
 # Their sentence says what is next.
 NO_TIME = frozenset({"put_back", "checked", "reserved"})
 
@@ -72,7 +71,7 @@ def wait_reason(status: Status) -> WaitReason | None:
         return WaitReason.NEVER if status.explained is not None and status.explained.is_final else None
     if status.phase not in (Phase.QUEUED, Phase.BLOCKED) or status.reason in NO_TIME:
         return None
-    if status.reason in PREEMPTED:
+    if status.reason in PREEMPTED_REASONS:
         # The sentence tells of both; the figures are of what it waits for now.
         return (
             WaitReason.UNITS

@@ -33,6 +33,7 @@ def refused_pod(message: str) -> Explanation:
         "The cluster refuses its pod.",
         "The answer of the cluster says why; tell the operators.",
         is_final=True,
+        is_known=False,
     )
     return replace(found, raw=message, raw_from="the Job controller")
 
@@ -47,6 +48,7 @@ def refused_job(message: str) -> Explanation:
             "Tell the operators.",
             is_final=True,
             actions=("stop", "delete"),
+            is_known=False,
         )
     text = found.sentence.replace(" its pod", " its job").replace("its units are assigned, but", "but")
     return replace(found, sentence=text, raw=message, raw_from="the API server", is_final=True)

@@ -117,7 +117,8 @@ def _pull(message: str, image: str, node: str) -> Explanation:
         remedy = f"It starts by itself when the registry answers. {CONTACT_OPERATORS}"
         return Explanation("registry_unavailable", text, remedy)
     text = f"The image {image} could not be pulled; the node {node} tries again."
-    return _change("image_not_pulled", text, f"What the node says is behind it. {CONTACT_OPERATORS}")
+    remedy = f"What the node says is behind it. {CONTACT_OPERATORS}"
+    return Explanation("image_not_pulled", text, remedy, actions=STOP_OR_CHANGE, is_known=False)
 
 
 def _not_given_out(image: str, sign_in: RegistryAccess) -> Explanation:
@@ -151,7 +152,8 @@ def _setting_up(message: str, image: str, node: str) -> Explanation:
         text = f"The {found[2].lower()} {found[3]} that its container needs lacks the key {found[1]}."
         return Explanation("secret_incomplete", text, f"The portal puts it back; wait a moment. {CONTACT_OPERATORS}")
     said = f": {message[:300].rstrip('.')}" if message else ""
-    return Explanation("container_config", f"The node {node} cannot set its container up{said}.", CONTACT_OPERATORS)
+    text = f"The node {node} cannot set its container up{said}."
+    return Explanation("container_config", text, CONTACT_OPERATORS, is_known=False)
 
 
 def not_set_up(reason: str, message: str, *, node: str) -> Explanation:

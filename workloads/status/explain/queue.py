@@ -100,7 +100,7 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         )
     if not message:
         return Explanation("queued", "Waits in your team's queue.")
-    return Explanation("queued", f"Waits in your team's queue. Kueue says: {message[:300]}")
+    return Explanation("queued", f"Waits in your team's queue. Kueue says: {message[:300]}", is_known=False)
 
 
 def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explanation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from workloads.status.explain.types import CONTACT_OPERATORS, STOP, STOP_OR_CHANGE, Explanation, volume_missing
 
@@ -46,6 +47,15 @@ REMEDIES = {
 _CHANGE_HELPS = (CARDS, SIZES, VOLUME)
 
 
+class _NodeLack(NamedTuple):
+    """What so many nodes lack, in words. `is_known`: False where the words are the scheduler's own."""
+
+    nodes: int
+    kind: str
+    words: str
+    is_known: bool = True
+
+
 def unschedulable(message: str) -> Explanation:
     """The condition PodScheduled=False of an admitted pod."""
     return replace(_unschedulable(message), raw=message, raw_from="the scheduler")
@@ -63,7 +73,8 @@ def _unschedulable(message: str) -> Explanation:
         return Explanation("no_nodes", "The cluster has no node at the moment.", CONTACT_OPERATORS)
     found = _NODES.search(message)
     if found is None:
-        return Explanation("not_placed", "Waits for the scheduler to choose a node.", CONTACT_OPERATORS)
+        text = "Waits for the scheduler to choose a node."
+        return Explanation("not_placed", text, CONTACT_OPERATORS, is_known=False)
     return _of_nodes(int(found[1]), found[2])
 
 
@@ -84,13 +95,13 @@ def _of_nodes(count: int, reasons: str) -> Explanation:
     known = [item for item in items if item is not None]
     if not known:
         text = f"Units are assigned, but none of the {count} nodes takes it."
-        return Explanation("not_placed", text, CONTACT_OPERATORS, facts={"nodes": count})
-    lack = next(kind for kind in REMEDIES if any(kind == one for _, one, _ in known))
+        return Explanation("not_placed", text, CONTACT_OPERATORS, facts={"nodes": count}, is_known=False)
+    lack = next(kind for kind in REMEDIES if any(kind == item.kind for item in known))
     reason, remedy = REMEDIES[lack]
-    nearest = {words for _, kind, words in known if kind == lack}
+    nearest = {item.words for item in known if item.kind == lack}
     merged: dict[str, int] = {}
-    for nodes, _, words in known:
-        merged[words] = merged.get(words, 0) + nodes
+    for item in known:
+        merged[item.words] = merged.get(item.words, 0) + item.nodes
     listed = ", ".join(
         f"{nodes} {verb(nodes, words)}{words}"
         for words, nodes in sorted(merged.items(), key=lambda one: (one[0] not in nearest, -one[1]))
@@ -98,21 +109,22 @@ def _of_nodes(count: int, reasons: str) -> Explanation:
     takes = "is one for it" if lack in (OTHER, VOLUME) else "takes it now"
     text = f"Units are assigned, but none of the {count} nodes {takes}: {listed}."
     actions = STOP_OR_CHANGE if lack in _CHANGE_HELPS else STOP
-    return Explanation(reason, text, remedy, actions=actions, facts={"nodes": count})
+    is_known = all(item.is_known for item in known)
+    return Explanation(reason, text, remedy, actions=actions, facts={"nodes": count}, is_known=is_known)
 
 
 def _without_preemption(reasons: str) -> str:
     return re.split(r"\.? *preemption: ", reasons)[0].strip().rstrip(".")
 
 
-def _item(text: str) -> tuple[int, str, str] | None:
+def _item(text: str) -> _NodeLack | None:
     found = _ITEM.fullmatch(text.strip().rstrip("."))
     if found is None:
         return None
     for part, kind, words in _REASONS:
         if part in found[2]:
-            return int(found[1]), kind, words(found[2])
-    return int(found[1]), OTHER, f"say “{found[2]}”"
+            return _NodeLack(int(found[1]), kind, words(found[2]))
+    return _NodeLack(int(found[1]), OTHER, f"say “{found[2]}”", is_known=False)
 
 
 def verb(nodes: int, words: str) -> str:

@@ -22,6 +22,8 @@ ENDED = ("stop", "log", "change")
 CHANGE = ("stop", "change", "log")
 # What has not begun has no log.
 NEVER_RAN = ("stop", "change")
+# What is said of a reason of the kubelet, or of a disruption, that is not known here.
+UNKNOWN_DISRUPTIONS = frozenset({"node_refused", "disrupted"})
 
 _SIGNALS = {
     4: "an illegal instruction",
@@ -80,7 +82,8 @@ def explain_termination(ended: PodTermination) -> Explanation:
 def _by_cluster(ended: PodTermination) -> Explanation:
     reason, sentence, remedy, actions = _disruption(ended)
     facts = ({"node": ended.node} if ended.node else {}) | _numbers(ended.pod_message)
-    return Explanation(reason, sentence, remedy, actions=actions, facts=facts)
+    is_known = reason not in UNKNOWN_DISRUPTIONS
+    return Explanation(reason, sentence, remedy, actions=actions, facts=facts, is_known=is_known)
 
 
 def _numbers(text: str) -> dict[str, Any]:
@@ -240,8 +243,9 @@ def _clone(ended: PodTermination) -> Explanation:
             facts=_with_memory(facts, ended),
         )
     reason, sentence, remedy = _clone_by_text(ended)
-    actions = ENDED if reason == "clone_failed" else CHANGE
-    return Explanation(reason, sentence, remedy, actions=actions, facts=facts)
+    is_known = reason != "clone_failed"
+    actions = CHANGE if is_known else ENDED
+    return Explanation(reason, sentence, remedy, actions=actions, facts=facts, is_known=is_known)
 
 
 def _clone_by_text(ended: PodTermination) -> tuple[str, str, str]:

@@ -47,7 +47,8 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 @dataclass(frozen=True)
 class Explanation:
     """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the sentence's numbers, by
-    names of FACTS; of several resources, those of the first.
+    names of FACTS; of several resources, those of the first. `wait_sentence`: of a preempted run, the part of
+    `sentence` about what it waits for now. `is_known`: False of a text of the cluster that is shown as it is.
     """
 
     reason: str
@@ -58,6 +59,8 @@ class Explanation:
     is_final: bool = False
     actions: tuple[str, ...] = STOP
     facts: Mapping[str, Any] = field(default_factory=dict)
+    wait_sentence: str = ""
+    is_known: bool = True
 
 
 def volume_missing(name: str, *, is_going: bool = False) -> Explanation:

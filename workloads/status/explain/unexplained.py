@@ -11,27 +11,13 @@ from workloads.status.explain.types import Explanation
 UNEXPLAINED = Counter(
     "portal_unknown_explanations_total", "Texts of the cluster that no explanation knows.", ["said_by", "reason"]
 )
-# What is said where a text is not known; the text itself is behind it.
-_FALLBACKS = frozenset(
-    {
-        "queued",
-        "pod_refused",
-        "refused_by_cluster",
-        "not_placed",
-        "image_not_pulled",
-        "container_config",
-        "node_refused",
-        "disrupted",
-        "clone_failed",
-    }
-)
 # Pages are looked at again and again: a text of a run counts once in each process.
 _REMEMBERED = 10_000
 _counted: OrderedDict[tuple[int, str], None] = OrderedDict()
 
 
 def is_unexplained(told: Explanation) -> bool:
-    return bool(told.raw) and (told.reason in _FALLBACKS or "say “" in told.sentence)
+    return bool(told.raw) and not told.is_known
 
 
 def count_unexplained(told: Explanation | None, *, run_id: int) -> None:

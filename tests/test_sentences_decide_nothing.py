@@ -1,0 +1,116 @@
+"""Sentences for people decide nothing: codes and fields do. Whoever changes the words changes no behaviour.
+
+Texts of Kubernetes, Kueue and people are another matter: they are all that is known. Modules that read such texts are
+listed with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from tests.support.source import APPS, ROOT, named, product_modules
+
+# Names of variables and attributes that hold a sentence.
+SENTENCES = frozenset({"message", "sentence", "said", "remedy", "stop_message", "wait_sentence"})
+METHODS = frozenset(
+    {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "find", "index", "count"}
+)
+PATTERNS = frozenset({"search", "match", "fullmatch", "findall", "finditer"})
+
+# Module: names of texts in it that are not ours, and whose they are.
+OTHERS_TEXTS: dict[str, tuple[Collection[str], str]] = {
+    "cluster/reads/namespace_deletion.py": ({"message"}, "conditions of a namespace, by Kubernetes"),
+    "workloads/interruption/preemption.py": ({"message"}, "Kueue's condition Preempted"),
+    "workloads/status/explain/admission.py": ({"message"}, "answers of the API server and of webhooks"),
+    "workloads/status/explain/container_start.py": ({"message"}, "the kubelet and registries"),
+    "workloads/status/explain/nodes.py": ({"message"}, "Kueue's condition QuotaReserved"),
+    "workloads/status/explain/queue.py": ({"message"}, "Kueue's condition QuotaReserved"),
+    "workloads/status/explain/queue_holds.py": ({"message", "said"}, "Kueue's conditions of queues"),
+    "workloads/status/explain/scheduling.py": ({"message"}, "the scheduler's condition PodScheduled"),
+    "workloads/status/explain/termination.py": ({"message"}, "the kubelet and the container's last lines"),
+    "workloads/status/observations/local_queue.py": ({"message"}, "Kueue's condition QuotaReserved"),
+}
+
+
+def parsed_sentences(source: str, others: Collection[str] = ()) -> Iterator[str]:
+    """Expressions that read a sentence of ours to find something out. `others`: names of texts that are not ours."""
+    names = SENTENCES - set(others)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_asked = node.func.attr in METHODS or (node.func.attr == "split" and bool(node.args))
+            by_method = is_asked and _name(node.func.value) in names
+            by_pattern = node.func.attr in PATTERNS and any(_name(argument) in names for argument in node.args)
+            if by_method or by_pattern:
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Compare) and _compares(node, names):
+            yield ast.unparse(node)
+
+
+def _compares(node: ast.Compare, names: Collection[str]) -> bool:
+    """A part of it, or the whole; whether there is any is no question about its words."""
+    for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+        # `said` may be a set as well.
+        is_part = isinstance(operator, ast.In | ast.NotIn) and (_name(right) != "said" or _is_text(left))
+        if is_part and _name(right) in names:
+            return True
+        if isinstance(operator, ast.Eq | ast.NotEq):
+            pair = (left, right)
+            if any(_name(one) in names for one in pair) and any(_is_text(one) for one in pair):
+                return True
+    return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != ""
+    )
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def test_no_sentence_of_ours_is_parsed() -> None:
+    found = {}
+    for path in product_modules():
+        if path.relative_to(ROOT).parts[0] not in (*APPS, "portal"):
+            continue
+        others, _reason = OTHERS_TEXTS.get(named(path), ((), ""))
+        if parsed := list(parsed_sentences(path.read_text(), others)):
+            found[named(path)] = parsed
+    assert found == {}
+
+
+@pytest.mark.parametrize("module", OTHERS_TEXTS)
+def test_every_exception_is_needed(module: str) -> None:
+    others, reason = OTHERS_TEXTS[module]
+    source = (ROOT / module).read_text()
+    for name in others:
+        assert list(parsed_sentences(source, set(others) - {name})), f"{module}: {name} ({reason})"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'run.message.endswith("It starts again by itself.")',
+        'row.status.sentence.startswith("Interrupted: ")',
+        'row.status.sentence.removeprefix(f"Interrupted: {why}. ")',
+        'is_known = "say “" not in told.sentence',
+        'if sentence == "Stopped.":\n    pass',
+        "found = PATTERN.search(explained.remedy)",
+        'first, _, rest = refusal.message.partition(". ")',
+    ],
+)
+def test_a_planted_question_is_seen(source: str) -> None:
+    assert list(parsed_sentences(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['" ".join(message.split())', "if told.sentence:\n    pass", 'has = told.sentence != ""', "parts.append(sentence)"],
+)
+def test_what_only_shows_a_sentence_is_none(source: str) -> None:
+    assert not list(parsed_sentences(source))

@@ -1,0 +1,35 @@
+"""Ask a run to stop. Every verb and every rule that stops a run does it here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from portal.core.due import touch
+from portal.core.hints import page_hint
+from workloads.models import Run, Workload
+
+MESSAGE_LIMIT = Run._meta.get_field("stop_message").max_length
+ANY = Q()
+
+
+def request_stop(workload: Workload, condition: Q = ANY, *, reason: str = "", message: str = "", **also: Any) -> bool:
+    """Whether its run, which has not ended, was asked to stop now and not before. In a transaction.
+
+    `condition`: what else has to hold of the run at this moment. `reason` and `message`: of a rule or a newer run; a
+    person needs none. `also`: other columns to set with it. The worker is woken and open pages are told.
+    """
+    alive = Run.objects.filter(condition, workload=workload, ended_at=None, stop_requested_at=None)
+    said = {"stop_reason": reason, "stop_message": message[:MESSAGE_LIMIT]} if reason else {}
+    if not alive.update(stop_requested_at=Now(), **said, **also):
+        return False
+    announce(workload)
+    return True
+
+
+def announce(workload: Workload) -> None:
+    """What is wanted of it has changed: the worker is woken, and open pages are told."""
+    touch(Workload, workload.pk)
+    page_hint(workload.namespace.name)
