@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.plumbing import get_lib_doc_excludes
+
 from portal.core.codes import CODES
 
 REFUSAL = {
@@ -44,6 +46,14 @@ def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: b
             if isinstance(operation, dict) and "responses" in operation:
                 operation["responses"].setdefault("default", refused)
     return result
+
+
+def undocumented_bases() -> list[type]:
+    """Bases whose docstrings are for those who write a view or a serializer, not for those who call the API."""
+    from accounts.rest.strict.serializers import StrictSerializer
+    from accounts.rest.verb_view import VerbView
+
+    return [*get_lib_doc_excludes(), StrictSerializer, VerbView]
 
 
 def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
