@@ -6,6 +6,7 @@ from typing import Any
 
 from drf_spectacular.plumbing import get_lib_doc_excludes
 
+from accounts.schema.responses import HEADERS
 from portal.core.codes import CODES
 
 REFUSAL = {
@@ -30,15 +31,13 @@ PATH_PARAMETERS = {
     "tenant": "Slug of a team.",
 }
 
-RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}}
-
 
 def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Every operation may be refused, always with the same body."""
     result.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = REFUSAL
     refused = {
         "description": "Refused.",
-        "headers": {"Retry-After": RETRY_AFTER},
+        "headers": {"Retry-After": HEADERS["Retry-After"]},
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
     }
     for operations in result.get("paths", {}).values():

@@ -88,4 +88,4 @@ def _tag(row: Namespace) -> str:
 
 
 def _locked_tag(pk: int) -> str:
-    return _tag(Namespace.objects.select_for_update(no_key=True).get(pk=pk))
+    return _tag(queries.lock_namespace(pk))
