@@ -335,6 +335,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # each value as its own meaning; `enum` has them
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "GET_LIB_DOC_EXCLUDES": "accounts.schema.hooks.undocumented_bases",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "accounts.schema.hooks.add_refusals",

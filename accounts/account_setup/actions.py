@@ -17,7 +17,7 @@ from accounts.credentials.actions import NOT_YOU, end_sessions
 from accounts.events.actions import deliver, record
 from accounts.models import User
 from accounts.people import policy as people_policy
-from accounts.people.actions import lock_actor_and_target
+from accounts.people.actions import lock_actor_and_target, lock_self
 from portal.core.errors import refuse_if
 
 CODE_DAYS = settings.PASSWORD_RESET_TIMEOUT // 86_400
@@ -61,7 +61,7 @@ def user_of_password_code(email: str, code: str) -> User | None:
 @transaction.atomic
 def set_password_with_code(code: str, new: str, *, by: Actor) -> bool:
     """By whom the code is for; all sessions end, and a second factor stays. False: the code was used meanwhile."""
-    user = User.objects.select_for_update().get(pk=by.person.pk)
+    user = lock_self(by)
     if not default_token_generator.check_token(user, code):
         return False
     user.set_password(new)

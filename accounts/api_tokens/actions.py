@@ -17,6 +17,7 @@ from accounts.events import queries as event_queries
 from accounts.events.actions import deliver, record
 from accounts.models import ApiToken, Delivery, Scope, User
 from portal.core.errors import get_or_refuse, refuse_if
+from portal.ui.text import date_with_year, time_with_zone
 
 REMINDED_BEFORE = timedelta(days=7)
 
@@ -85,7 +86,7 @@ def _reminder(token: ApiToken) -> tuple[str, str]:
     of_team, where = (f" of {token.tenant}", f"/teams/{token.tenant}/tokens") if token.tenant else ("", "/tokens")
     body = (
         f"{token}, a token{of_team} with the scopes {', '.join(token.scopes)}, ends on "
-        f"{token.expires_at:%d %b %Y, %H:%M %Z}; what uses it is refused from then on. Make a new one, put it where "
+        f"{time_with_zone(token.expires_at)}; what uses it is refused from then on. Make a new one, put it where "
         f"this one is, and revoke this one: {settings.PORTAL_URL}{where}"
     )
-    return f"The token {token.name}{of_team} ends on {token.expires_at:%d %b %Y}", body
+    return f"The token {token.name}{of_team} ends on {date_with_year(token.expires_at)}", body

@@ -7,7 +7,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.api_tokens import actions, policy, queries
 from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
@@ -15,6 +14,7 @@ from accounts.core.request_actor import actor
 from accounts.models import ApiToken, Scope
 from accounts.rest.strict.query import text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import refuse_if
 
 EVERYBODY = "everybody"
@@ -23,7 +23,7 @@ OWNER = text_parameter(
 )
 
 
-class Tokens(generics.GenericAPIView[ApiToken]):
+class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
     is_personal = True
@@ -54,14 +54,13 @@ class Tokens(generics.GenericAPIView[ApiToken]):
         responses={201: CreatedTokenSerializer},
     )
     def post(self, request: Request) -> Response:
-        asked = NewTokenSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        token, secret = actions.create_token(**asked.validated_data, by=actor(request))
+        typed = self.body(NewTokenSerializer)
+        token, secret = actions.create_token(**typed, by=self.by)
         made = {**TokenSerializer(token).data, "token": secret}
         return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
-class TokenDetail(APIView):
+class TokenDetail(VerbView):
     required_scope = Scope.ADMIN
     is_personal = True
 
@@ -70,5 +69,5 @@ class TokenDetail(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, prefix: str) -> Response:
-        actions.revoke_token(prefix, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        actions.revoke_token(prefix, by=self.by)
+        return self.no_content()

@@ -9,6 +9,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import clean_name, person_refusal, scope_refusal
 from accounts.models import ApiToken, Role, Scope
 from portal.core.errors import NOT_FOUND, NOT_SIGNED_IN, Refusal
+from portal.ui.text import time_with_zone
 
 TOKEN_DAYS_MAX = 365
 
@@ -54,7 +55,7 @@ def may_create_token(
     if own_end is not None and end > own_end:
         return Refusal(
             "outlives_token",
-            f"Your own token ends on {own_end:%d %b %Y, %H:%M %Z}; a token made with it cannot live longer.",
+            f"Your own token ends on {time_with_zone(own_end)}; a token made with it cannot live longer.",
             "expires_in_days",
             status=403,
         )

@@ -15,6 +15,7 @@ from accounts.core.actor import Actor
 from accounts.models import ApiToken, Role, User
 from portal.core.errors import Refusal, Refused
 from portal.core.sql import columns, instance
+from portal.ui.text import time_with_zone
 
 BAD_TOKEN = Refusal("bad_token", "This is not a valid token; check that it was copied whole.", status=401)
 
@@ -90,7 +91,7 @@ def authenticate_token(text: str) -> ApiToken:
     if token.revoked_at is not None:
         raise Refused(Refusal("token_revoked", f"The token {token.name!r} was revoked. Use another.", status=401))
     if token.expires_at <= timezone.now():
-        when = f"{token.expires_at:%d %b %Y, %H:%M %Z}"
+        when = time_with_zone(token.expires_at)
         raise Refused(
             Refusal("token_expired", f"The token {token.name!r} expired on {when}. Make a new one.", status=401)
         )

@@ -28,7 +28,7 @@ from accounts.credentials import policy, queries
 from accounts.events.actions import deliver, record
 from accounts.models import Event, User
 from accounts.people import policy as people_policy
-from accounts.people.actions import lock_actor_and_target
+from accounts.people.actions import lock_actor_and_target, lock_self
 from portal.core.errors import get_or_refuse, refuse_if
 
 log = structlog.get_logger(__name__)
@@ -93,7 +93,7 @@ def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator
 
     Raises Refused: second_factor_there, no_second_factor_key (409).
     """
-    user = User.objects.select_for_update().get(pk=by.person.pk)
+    user = lock_self(by)
     refuse_if(policy.may_add_second_factor(held=queries.holds_second_factor(user), has_key=has_second_factor_key()))
     row: Authenticator = TOTP.activate(user, seed).instance
     row.data["used_step"] = step
@@ -106,7 +106,7 @@ def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator
 @transaction.atomic
 def renew_recovery_codes(*, by: Actor) -> list[str]:
     """Those of before are void. Raises Refused: no_second_factor (409)."""
-    user = User.objects.select_for_update().get(pk=by.person.pk)
+    user = lock_self(by)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     event = record(by, "account.recovery_codes_made", user)
     deliver(event, [user], subject="New recovery codes were made for your account", body=NOT_YOU)
@@ -116,7 +116,7 @@ def renew_recovery_codes(*, by: Actor) -> list[str]:
 @transaction.atomic
 def remove_second_factor(*, by: Actor) -> None:
     """One's own. Raises Refused: no_second_factor (409)."""
-    user = User.objects.select_for_update().get(pk=by.person.pk)
+    user = lock_self(by)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()
     event = record(by, "account.second_factor_removed", user)
@@ -132,8 +132,7 @@ def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
     """
     by, user, _ = lock_actor_and_target(by, user_id)
     refuse_if(policy.may_drop_second_factor(by, user))
-    because = " ".join(because.split())
-    refuse_if(people_policy.reason_refusal(because, is_needed=True))
+    because = people_policy.clean_reason(because, is_needed=True)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     Authenticator.objects.filter(user=user).delete()
     end_sessions(user)
@@ -159,7 +158,7 @@ def _new_codes(user: User) -> list[str]:
 @transaction.atomic
 def change_password(new: str, *, keep: str, by: Actor) -> User:
     """One's own; all sessions but `keep` end. Raises ValidationError for a password that is too easy."""
-    user = User.objects.select_for_update().get(pk=by.person.pk)
+    user = lock_self(by)
     validate_password(new, user)
     user.set_password(new)
     user.save(update_fields=["password"])

@@ -40,8 +40,7 @@ def suspend_user(user_id: int, *, because: str, by: Actor) -> User:
     """
     by, target, other_admins = lock_actor_and_target(by, user_id)
     refuse_if(people_policy.may_suspend(by, target, other_admins=other_admins))
-    because = " ".join(because.split())
-    refuse_if(people_policy.reason_refusal(because, is_needed=True))
+    because = people_policy.clean_reason(because, is_needed=True)
     _set_active(target, to=False)
     record(by, "account.suspended", target, before={"is_active": True}, after={"is_active": False, "because": because})
     return target
@@ -52,8 +51,7 @@ def restore_user(user_id: int, *, because: str = "", by: Actor) -> User:
     """Raises Refused: not_found (404), not_allowed, own_account (403), already_so (409)."""
     by, target, _ = lock_actor_and_target(by, user_id)
     refuse_if(people_policy.may_restore(by, target))
-    because = " ".join(because.split())
-    refuse_if(people_policy.reason_refusal(because, is_needed=False))
+    because = people_policy.clean_reason(because, is_needed=False)
     _set_active(target, to=True)
     after = {"is_active": True, **({"because": because} if because else {})}
     record(by, "account.restored", target, before={"is_active": False}, after=after)
@@ -64,6 +62,11 @@ def _set_active(target: User, *, to: bool) -> None:
     refuse_if(people_policy.may_change_activity(target, to=to))
     target.is_active = to
     target.save(update_fields=["is_active"])
+
+
+def lock_self(by: Actor) -> User:
+    """The row of the person who asks, locked until the end of the transaction."""
+    return User.objects.select_for_update().get(pk=by.person.pk)
 
 
 def lock_actor_and_target(by: Actor, user_id: int) -> tuple[Actor, User, int]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from accounts.core.actor import Actor
 from accounts.core.policy import clean_name, scope_refusal
 from accounts.models import Role, Scope, User
-from portal.core.errors import Refusal
+from portal.core.errors import Refusal, refuse_if
 
 REASON_MAX = 300
 ADDRESS_MAX = 254
@@ -67,6 +67,13 @@ def reason_refusal(because: str, *, is_needed: bool) -> Refusal | None:
         text = f"A reason has at most {REASON_MAX} characters, this one has {len(because)}; shorten it."
         return Refusal("reason_too_long", text, "because")
     return None
+
+
+def clean_reason(because: str, *, is_needed: bool) -> str:
+    """The reason with single spaces. Raises Refused: reason_missing, reason_too_long (422)."""
+    because = " ".join(because.split())
+    refuse_if(reason_refusal(because, is_needed=is_needed))
+    return because
 
 
 def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | None:

@@ -49,10 +49,5 @@ class StrictSerializerExtension(OpenApiSerializerExtension):
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        from accounts.rest.strict.serializers import StrictSerializer
-
         schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        described = next(one for one in type(self.target).__mro__ if one.__doc__)
-        if described is StrictSerializer:
-            schema.pop("description", None)  # its docstring is for who writes a serializer, not for who sends a body
         return {**schema, "additionalProperties": False}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.plumbing import get_lib_doc_excludes
+
+from accounts.schema.responses import HEADERS
 from portal.core.codes import CODES
 
 REFUSAL = {
@@ -28,15 +31,13 @@ PATH_PARAMETERS = {
     "tenant": "Slug of a team.",
 }
 
-RETRY_AFTER = {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}}
-
 
 def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Every operation may be refused, always with the same body."""
     result.setdefault("components", {}).setdefault("schemas", {})["Refusal"] = REFUSAL
     refused = {
         "description": "Refused.",
-        "headers": {"Retry-After": RETRY_AFTER},
+        "headers": {"Retry-After": HEADERS["Retry-After"]},
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
     }
     for operations in result.get("paths", {}).values():
@@ -44,6 +45,14 @@ def add_refusals(result: dict[str, Any], generator: Any, request: Any, public: b
             if isinstance(operation, dict) and "responses" in operation:
                 operation["responses"].setdefault("default", refused)
     return result
+
+
+def undocumented_bases() -> list[type]:
+    """Bases whose docstrings are for those who write a view or a serializer, not for those who call the API."""
+    from accounts.rest.strict.serializers import StrictSerializer
+    from accounts.rest.verb_view import VerbView
+
+    return [*get_lib_doc_excludes(), StrictSerializer, VerbView]
 
 
 def add_path_parameters(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:

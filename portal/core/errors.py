@@ -65,6 +65,7 @@ def refuse_if(refusal: Refusal | None) -> None:
 NOT_FOUND = Refusal(
     "not_found", "There is nothing here under this address, or you are not a member of its team.", status=404
 )
+NOT_ALLOWED = Refusal("not_allowed", "Your role does not allow this.", status=403)
 NOT_SIGNED_IN = Refusal(
     "not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401
 )
@@ -137,7 +138,7 @@ def to_refusal(exception: Exception) -> Refusal | None:
     if isinstance(exception, drf.NotAuthenticated | drf.AuthenticationFailed):
         return NOT_SIGNED_IN
     if isinstance(exception, PermissionDenied | drf.PermissionDenied):
-        return Refusal("not_allowed", "Your role does not allow this.", status=403)
+        return NOT_ALLOWED
     if isinstance(exception, drf.Throttled):
         wait_s = int(getattr(exception, "wait", None) or 1) + 1
         return Refusal(

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
+
+from portal.live.types import Send
 
 # A pager that nobody scrolls reads nothing either.
 STALL_LIMIT_S = 60.0
 # Of a client that is to go: time for what it was sent already.
 FAREWELL_S = 1.0
-
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class ClientStalled(Exception):

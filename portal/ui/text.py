@@ -33,6 +33,16 @@ def date_and_time(at: datetime) -> str:
     return f"{at.day} {at:%b %Y, %H:%M}"
 
 
+def date_with_year(at: datetime) -> str:
+    """`05 Nov 2026`, as mails and refusals write it."""
+    return f"{at:%d %b %Y}"
+
+
+def time_with_zone(at: datetime) -> str:
+    """`05 Nov 2026, 14:00 UTC`, as mails and refusals write it, which are read anywhere."""
+    return f"{at:%d %b %Y, %H:%M %Z}"
+
+
 def plural(count: float, unit: str) -> str:
     """`1 card`, `4 cards`, `0 shares`: the number always carries its unit."""
     return f"{count:g} {unit if count == 1 else plural_form(unit)}".rstrip()

@@ -13,10 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from portal.core.errors import DATABASE_AWAY, NOT_FOUND, Refusal
+from portal.core.errors import DATABASE_AWAY, NOT_ALLOWED, NOT_FOUND, Refusal
 from portal.web.refusals import json_refusal
 
-NOT_ALLOWED = Refusal("not_allowed", "Your role does not allow this.", status=403)
 BAD_REQUEST = Refusal("bad_request", "This request cannot be read.", status=400)
 INTERNAL_ERROR = Refusal("internal_error", "The portal made a mistake. It is in the logs; try again.", status=500)
 

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.request import Request
 
 from accounts.core.request_actor import actor
-from accounts.rest.strict.serializers import StrictSerializer
 from portal.core.errors import get_or_refuse
 from tenants.models import Tenant
-
-
-def validated_body(serializer: type[StrictSerializer], request: Request) -> dict[str, Any]:
-    asked = serializer(data=request.data)
-    asked.is_valid(raise_exception=True)
-    values: dict[str, Any] = asked.validated_data
-    return values
 
 
 def team_of_request(request: Request, slug: str) -> Tenant:

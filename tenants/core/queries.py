@@ -1,4 +1,4 @@
-"""The database's clock, and the search for teams by words."""
+"""The database's clock, the lock of a namespace, and the search for teams by words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import datetime
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from tenants.models import Tenant
+from portal.core.errors import get_or_refuse
+from tenants.models import Namespace, Tenant
 
 
 def database_now() -> datetime:
@@ -16,6 +17,15 @@ def database_now() -> datetime:
         cursor.execute("SELECT clock_timestamp()")
         instant: datetime = cursor.fetchone()[0]
     return instant
+
+
+def lock_namespace(pk: int) -> Namespace:
+    """The namespace with its tenant, locked as decisions and the verbs of its lifecycle lock it.
+
+    What is read after this stays so until the end of the transaction.
+    """
+    rows = Namespace.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
+    return get_or_refuse(rows, pk=pk)
 
 
 def teams_matching(found: QuerySet[Tenant], words: str) -> QuerySet[Tenant]:

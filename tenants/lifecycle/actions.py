@@ -43,8 +43,7 @@ def set_namespace_state(
     """
     get_or_refuse(Namespace.objects.visible_to(by), pk=namespace_id)
     refuse_if(policy.may_operate(by))
-    rows = Namespace.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
-    namespace = get_or_refuse(rows, pk=namespace_id)
+    namespace = queries.lock_namespace(namespace_id)
     now, terms = queries.database_now(), ClosingTerms(grace_hours, keep_days)
     refuse_if(lifecycle_policy.may_set_state(by, lifecycle_of(namespace), to=to, terms=terms, at=now))
     before, because = namespace.wanted, " ".join(because.split())[: policy.REASON_MAX]

@@ -8,11 +8,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import NOT_FOUND, Refused
 from tenants.core import queries
 from tenants.lifecycle import actions as lifecycle_actions
@@ -25,7 +25,7 @@ from tenants.lifecycle.terminating import queries as terminating_queries
 from tenants.models import Namespace
 
 
-class TeamNamespace(APIView):
+class TeamNamespace(VerbView):
     required_scope = Scope.READ
     required_scopes = {"PATCH": Scope.ADMIN}
     look_inside: ReadContents | None = None
@@ -49,11 +49,9 @@ class TeamNamespace(APIView):
     )
     def patch(self, request: Request, tenant: str) -> Response:
         before = _row(request, tenant)
-        asked = WantedLifeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        typed = asked.validated_data
+        typed = self.body(WantedLifeSerializer)
         with if_match(request, lambda: _locked_tag(before.pk)):
-            row = lifecycle_actions.set_namespace_state(before.pk, to=typed.pop("wanted"), by=actor(request), **typed)
+            row = lifecycle_actions.set_namespace_state(before.pk, to=typed.pop("wanted"), by=self.by, **typed)
         done = status.HTTP_200_OK if row.generation == before.generation else status.HTTP_202_ACCEPTED
         return Response(self._shown(request, row), status=done, headers={"ETag": _tag(row)})
 
@@ -90,4 +88,4 @@ def _tag(row: Namespace) -> str:
 
 
 def _locked_tag(pk: int) -> str:
-    return _tag(Namespace.objects.select_for_update(no_key=True).get(pk=pk))
+    return _tag(queries.lock_namespace(pk))

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-
-def date_and_time(at: datetime) -> str:
-    return f"{at:%d %b %Y, %H:%M %Z}"
-
-
-def volume_count(count: int) -> str:
-    return f"{count} volume{'' if count == 1 else 's'}"
+from portal.ui.text import date_with_year, plural, time_with_zone
 
 
 def closing_announcement(*, closes_at: datetime, volumes_until: datetime, at: datetime, claims: int) -> str:
     """What happens from `at` on, in order."""
     if closes_at > at:
         runs = (
-            f"Nothing new starts from now on. What runs goes on until {date_and_time(closes_at)} and is stopped then; "
+            f"Nothing new starts from now on. What runs goes on until {time_with_zone(closes_at)} and is stopped then; "
             "until then the operators can take it back. The team's quota ends at the same time."
         )
     else:
@@ -29,21 +23,21 @@ def _volumes_sentence(closes_at: datetime, volumes_until: datetime, claims: int)
     if not claims:
         return "The team has no volumes."
     if volumes_until == closes_at:
-        return f"Its {volume_count(claims)} with everything on them are deleted then."
+        return f"Its {plural(claims, 'volume')} with everything on them are deleted then."
     return (
-        f"Its {volume_count(claims)} are kept until {date_and_time(volumes_until)} and deleted then, with everything "
-        "on them. Ask the operators before that if you still need the data."
+        f"Its {plural(claims, 'volume')} are kept until {time_with_zone(volumes_until)} and deleted then, with "
+        "everything on them. Ask the operators before that if you still need the data."
     )
 
 
 def volume_deletion_reminder(team: str, *, volumes_until: datetime, claims: int) -> tuple[str, str]:
     """Subject and body."""
-    what = volume_count(claims) if claims else "volumes"
+    what = plural(claims, "volume") if claims else "volumes"
     body = (
-        f"{team} is closed. Its {what} with everything on them are deleted on {date_and_time(volumes_until)}.\n"
+        f"{team} is closed. Its {what} with everything on them are deleted on {time_with_zone(volumes_until)}.\n"
         "Ask the operators before that if you still need the data; afterwards nobody can bring it back."
     )
-    return f"The volumes of {team} are deleted on {volumes_until:%d %b %Y}", body
+    return f"The volumes of {team} are deleted on {date_with_year(volumes_until)}", body
 
 
 def deletion_notice(team: str) -> tuple[str, str]:

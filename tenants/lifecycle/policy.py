@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from accounts.core.actor import Actor
 from portal.core.errors import Refusal
+from portal.ui.text import time_with_zone
 from tenants.core import policy
 
 ACTIVE, SUSPENDED, CLOSED = NAMESPACE_STATES = ("active", "suspended", "closed")
@@ -76,7 +77,7 @@ def _bad_terms(terms: ClosingTerms) -> Refusal | None:
 def _over(life: NamespaceLifecycle, to: str, at: datetime) -> Refusal | None:
     if life.wanted != CLOSED:
         return None
-    moment = f"{life.closes_at:%d %b %Y, %H:%M %Z}" if life.closes_at else "an earlier day"
+    moment = time_with_zone(life.closes_at) if life.closes_at else "an earlier day"
     if lifecycle_state(life, at=at) == "closed":
         text = f"This team was closed on {moment}; that is not taken back. Found a new one instead."
         return Refusal("closed", text, status=409)

@@ -10,10 +10,10 @@ from django.views.decorators.http import require_POST
 
 from accounts.core.request_actor import actor
 from portal.core.errors import get_or_refuse, refuse, refuse_if
+from portal.ui.text import time_with_zone
 from tenants.core import policy
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.lifecycle import policy as lifecycle_policy
-from tenants.lifecycle.mails import date_and_time
 from tenants.models import Namespace
 
 
@@ -38,7 +38,7 @@ def namespace_set(request: HttpRequest, tenant: str) -> HttpResponse:
     said = {
         lifecycle_policy.ACTIVE: "It is open again.",
         lifecycle_policy.SUSPENDED: "Nothing new starts, what runs goes on.",
-        lifecycle_policy.CLOSED: f"What runs ends on {date_and_time(row.closes_at)}." if row.closes_at else "",
+        lifecycle_policy.CLOSED: f"What runs ends on {time_with_zone(row.closes_at)}." if row.closes_at else "",
     }
     messages.success(request, f"{row.name}: {said[row.wanted]} Its owners and managers are told.")
     return redirect("team", tenant)

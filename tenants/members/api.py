@@ -6,14 +6,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import NOT_FOUND, Refused, get_or_refuse
-from tenants.core.lookups import team_of_request, validated_body
+from tenants.core.lookups import team_of_request
 from tenants.members import actions as member_actions
 from tenants.members.serializers import InvitationSerializer, NewMemberSerializer, PersonSerializer, RoleSerializer
 from tenants.models import Invitation, Membership, Tenant
@@ -24,7 +23,7 @@ from tenants.models import Invitation, Membership, Tenant
 # ---- of a team ---------------------------------------------------------------------------------------------------
 
 
-class Members(generics.GenericAPIView[Membership]):
+class Members(VerbView, generics.GenericAPIView[Membership]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
     serializer_class = PersonSerializer
@@ -46,15 +45,15 @@ class Members(generics.GenericAPIView[Membership]):
     )
     def post(self, request: Request, tenant: str) -> Response:
         team_of_request(request, tenant)
-        typed = validated_body(NewMemberSerializer, request)
-        added = member_actions.add_member(tenant, email=typed["email"], role=typed["role"], by=actor(request))
+        typed = self.body(NewMemberSerializer)
+        added = member_actions.add_member(tenant, email=typed["email"], role=typed["role"], by=self.by)
         added.refresh_from_db()
         if isinstance(added, Invitation):
             return Response(InvitationSerializer(added).data, status=status.HTTP_202_ACCEPTED)
-        return Response(PersonSerializer(added).data, status=status.HTTP_201_CREATED)
+        return self.created(PersonSerializer(added))
 
 
-class MemberDetail(APIView):
+class MemberDetail(VerbView):
     required_scope = Scope.ADMIN
     required_scopes = {"GET": Scope.READ}
 
@@ -74,9 +73,9 @@ class MemberDetail(APIView):
     )
     def patch(self, request: Request, tenant: str, pk: int) -> Response:
         found = team_of_request(request, tenant)
-        role = validated_body(RoleSerializer, request)["role"]
+        role = self.body(RoleSerializer)["role"]
         with if_match(request, lambda: _locked_tag(found, pk)):
-            member = member_actions.set_role(tenant, user_id=pk, role=role, by=actor(request))
+            member = member_actions.set_role(tenant, user_id=pk, role=role, by=self.by)
         return _member(member)
 
     @extend_schema(
@@ -90,8 +89,8 @@ class MemberDetail(APIView):
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
         found = team_of_request(request, tenant)
         with if_match(request, lambda: _locked_tag(found, pk)):
-            member_actions.remove_member(tenant, user_id=pk, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+            member_actions.remove_member(tenant, user_id=pk, by=self.by)
+        return self.no_content()
 
 
 def _member(row: Membership) -> Response:

@@ -11,6 +11,7 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.ui.text import date_with_year
 
 OWNER, MANAGER, MEMBER, VIEWER = "owner", "manager", "member", "viewer"
 
@@ -90,7 +91,7 @@ def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal |
 def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | None:
     if expires_at > now:
         return None
-    text = f"This invitation was good until {expires_at:%d %b %Y}. Ask the team for a new one, or ask to join."
+    text = f"This invitation was good until {date_with_year(expires_at)}. Ask the team for a new one, or ask to join."
     return Refusal("lapsed", text, status=409)
 
 

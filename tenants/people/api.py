@@ -10,7 +10,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.account_setup import actions as account_setup_actions
 from accounts.core.actor import Actor
@@ -21,6 +20,7 @@ from accounts.people import actions, queries
 from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
 from accounts.rest.strict.query import text_filter
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import get_or_refuse
 from tenants.approvers import actions as approver_actions
 from tenants.people.queries import PersonRow, person_rows, teams_of
@@ -67,7 +67,7 @@ def _locked_tag(by: Actor, pk: int) -> str:
     return _tag(person_rows([target])[0])
 
 
-class People(generics.GenericAPIView[User]):
+class People(VerbView, generics.GenericAPIView[User]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
     serializer_class = AccountSerializer
@@ -96,9 +96,8 @@ class People(generics.GenericAPIView[User]):
     )
     def post(self, request: Request) -> Response:
         by = administrator(request)
-        asked = NewAccountSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        return _code(*account_setup_actions.add_person(**asked.validated_data, by=by))
+        typed = self.body(NewAccountSerializer)
+        return _code(*account_setup_actions.add_person(**typed, by=by))
 
 
 def _code(target: User, code: str) -> Response:
@@ -106,7 +105,7 @@ def _code(target: User, code: str) -> Response:
     return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
-class PasswordCode(APIView):
+class PasswordCode(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -120,7 +119,7 @@ class PasswordCode(APIView):
         return _code(*account_setup_actions.make_password_code(pk, by=administrator(request)))
 
 
-class SecondFactorDrop(APIView):
+class SecondFactorDrop(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -133,12 +132,11 @@ class SecondFactorDrop(APIView):
     def post(self, request: Request, pk: int) -> Response:
         by = administrator(request)
         get_or_refuse(User.objects.all(), pk=pk)
-        asked = BecauseSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        return _detail(credential_actions.drop_second_factor(pk, because=asked.validated_data["because"], by=by))
+        typed = self.body(BecauseSerializer)
+        return _detail(credential_actions.drop_second_factor(pk, because=typed["because"], by=by))
 
 
-class PersonDetail(APIView):
+class PersonDetail(VerbView):
     required_scope = Scope.READ
     required_scopes = {"PATCH": Scope.ADMIN}
 
@@ -163,9 +161,7 @@ class PersonDetail(APIView):
     def patch(self, request: Request, pk: int) -> Response:
         by = administrator(request)
         get_or_refuse(User.objects.all(), pk=pk)
-        asked = AccountChangeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        typed = asked.validated_data
+        typed = self.body(AccountChangeSerializer)
         with if_match(request, lambda: _locked_tag(by, pk)):
             _by, target, _others = actions.lock_actor_and_target(by, pk)
             if "roles" in typed:
@@ -176,7 +172,7 @@ class PersonDetail(APIView):
         return _detail(target)
 
 
-class ApproverForClass(APIView):
+class ApproverForClass(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -205,10 +201,10 @@ class ApproverForClass(APIView):
         by = administrator(request)
         with if_match(request, lambda: _locked_tag(by, pk)):
             approver_actions.revoke_class(pk, slug, by=by)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()
 
 
-class ApproverForAll(APIView):
+class ApproverForAll(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -237,4 +233,4 @@ class ApproverForAll(APIView):
         by = administrator(request)
         with if_match(request, lambda: _locked_tag(by, pk)):
             approver_actions.revoke_class(pk, None, by=by)
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.no_content()

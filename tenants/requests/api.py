@@ -18,6 +18,7 @@ from accounts.rest.etag import ETAG, IF_MATCH, etag_of, if_match
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.strict.query import choice_parameter, text_parameter
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from accounts.schema.responses import LOCATION
 from portal.core.errors import get_or_refuse, refuse
 from tenants.models import QuotaLine, QuotaRequest, Tenant
@@ -46,7 +47,7 @@ def _check_team(request: Request) -> None:
         get_or_refuse(Tenant.objects.visible_to(actor(request)), slug=slug)
 
 
-class Requests(generics.GenericAPIView[QuotaRequest]):
+class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
     """`measure`: what a rule may rest on; the URL map hands it in."""
 
     measure: MeasureUsage | None = None
@@ -87,11 +88,9 @@ class Requests(generics.GenericAPIView[QuotaRequest]):
     @idempotent(_check_team)
     def post(self, request: Request) -> Response:
         _check_team(request)
-        asked = NewRequestSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        by = actor(request)
-        values = asked.validated_data
-        tenant, lines, why = values["tenant"], values["lines"], values["justification"]
+        typed = self.body(NewRequestSerializer)
+        by = self.by
+        tenant, lines, why = typed["tenant"], typed["lines"], typed["justification"]
         if lines[0]["kind"] == QuotaLine.Kind.RECLAIM:
             filed = reclaim_actions.file_reclaim(
                 tenant, lines=[reclaim_line(line) for line in lines], justification=why, by=by
@@ -117,7 +116,7 @@ class RequestDetail(APIView):
         return _answer(get_or_refuse(QuotaRequest.objects.visible_to(by), pk=pk), by)
 
 
-class RequestDecide(APIView):
+class RequestDecide(VerbView):
     """`measure`: what a decision keeps beside the facts of this app; the URL map hands it in."""
 
     required_scope = Scope.DECIDE
@@ -131,13 +130,11 @@ class RequestDecide(APIView):
         responses=RequestSerializer,
     )
     def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
+        by = self.by
         found = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=pk)
-        asked = DecisionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        values = asked.validated_data
-        decisions = self._decisions(found, values["lines"])
-        over_promise = OverPromise(values["over_promise"], values["over_promise_reason"])
+        typed = self.body(DecisionSerializer)
+        decisions = self._decisions(found, typed["lines"])
+        over_promise = OverPromise(typed["over_promise"], typed["over_promise_reason"])
         with if_match(request, lambda: _locked_tag(found)):
             decided = decision_actions.decide_request(pk, decisions, by=by, over_promise=over_promise)
         return _answer(decided, by)
@@ -148,7 +145,7 @@ class RequestDecide(APIView):
         return [line_decision(line, measured.get(class_ids.get(line["id"], 0), {})) for line in lines]
 
 
-class RequestWithdraw(APIView):
+class RequestWithdraw(VerbView):
     required_scope = Scope.REQUEST
 
     @extend_schema(
@@ -159,8 +156,7 @@ class RequestWithdraw(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
-        return Response(_shown(actions.withdraw_request(pk, by=by), by))
+        return Response(_shown(actions.withdraw_request(pk, by=self.by), self.by))
 
 
 def _shown(found: QuotaRequest, by: Actor) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from accounts.rest.paging import PAGING
+from accounts.rest.strict.unknown_fields import NAME_LIMIT
 from portal.core import validation_messages
 from portal.core.errors import refuse
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from django_filters.filters import CharFilter
     from rest_framework.views import APIView
 
-QUERY_NAME_LIMIT = 60
 # Whose views say by a code of their own that a value is none.
 OWN_CODES = frozenset({"limit", "wait", "until"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -72,8 +72,8 @@ class StrictQuery(BasePermission):
         for name, values in request.query_params.lists():
             if name not in known:
                 listed = f"It takes {', '.join(sorted(known))}." if known else "This call takes none."
-                told = f"There is no query parameter '{name[:QUERY_NAME_LIMIT]}'. {listed}"
-                raise refuse("unknown_field", told, field=name[:QUERY_NAME_LIMIT])
+                told = f"There is no query parameter '{name[:NAME_LIMIT]}'. {listed}"
+                raise refuse("unknown_field", told, field=name[:NAME_LIMIT])
             _check_value(name, values, known[name])
         return True
 

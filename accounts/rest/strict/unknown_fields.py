@@ -1,4 +1,4 @@
-"""The first of the sent names that is not a known field, and its refusal."""
+"""The first of the sent names that is not a known field."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ from accounts.models import User
 from accounts.rest.paging import page_of, parse_limit
 from desk.inbox.evidence import usage_evidence
 from portal.core.errors import Refusal, Refused, get_or_refuse, refuse, refuse_if, to_refusal
+from portal.ui.text import time_with_zone
 from tenants.approvers.delegation import actions as delegation_actions
 from tenants.core.forms import end_of_day, start_of_day
 from tenants.lifecycle import actions as lifecycle_actions
-from tenants.lifecycle.mails import date_and_time
 from tenants.lifecycle.policy import GRACE_HOURS, KEEP_DAYS
 from tenants.models import Namespace, QuotaLine, QuotaRequest, Tenant
 from tenants.requests import actions
@@ -215,8 +215,8 @@ class Command(BaseCommand):
         for row in rows:
             self.stdout.write(f"{row.name} of {tenant.slug} shall be {row.wanted}.")
             if row.closes_at is not None and row.volumes_until is not None:
-                until = date_and_time(row.volumes_until)
-                self.stdout.write(f"What runs ends on {date_and_time(row.closes_at)}, volumes are kept until {until}.")
+                until = time_with_zone(row.volumes_until)
+                self.stdout.write(f"What runs ends on {time_with_zone(row.closes_at)}, volumes are kept until {until}.")
 
     def _delegate(self, options: dict[str, Any]) -> None:
         by = _person(options["as"])

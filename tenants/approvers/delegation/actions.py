@@ -11,6 +11,7 @@ from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
 from accounts.people.queries import user_at_verified_address
 from portal.core.errors import Refused, get_or_refuse, refuse_if
+from portal.ui.text import time_with_zone
 from tenants.approvers import queries
 from tenants.approvers.delegation import policy as delegation_policy
 from tenants.core import queries as core_queries
@@ -36,7 +37,7 @@ def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) ->
     row = Deputy.objects.create(approver=by.person, deputy=person, period=DateTimeTZRange(starts, ends))
     event = record(by, "deputy.named", row, after={"user": email, "from": starts, "until": ends})
     text = (
-        f"From {starts:%d %b %Y, %H:%M %Z} until {ends:%d %b %Y, %H:%M %Z} you decide the requests that {by.name} "
+        f"From {time_with_zone(starts)} until {time_with_zone(ends)} you decide the requests that {by.name} "
         "decides, but none that you filed or of a team of yours.\n\n"
     )
     deliver(event, [row.deputy], subject=f"You stand in for {by.name}", body=text + page_url("/inbox"))

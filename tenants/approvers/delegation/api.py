@@ -7,14 +7,14 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics, serializers, status
+from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
+from accounts.rest.verb_view import VerbView
 from tenants.approvers.delegation import actions as delegation_actions
 from tenants.approvers.delegation.queries import delegation_row, delegations_of, rows_of_delegations
 from tenants.models import Deputy
@@ -35,7 +35,7 @@ class NewDeputySerializer(StrictSerializer):
     ends_at = serializers.DateTimeField(help_text="At most 92 days later.")
 
 
-class Delegations(generics.GenericAPIView[Deputy]):
+class Delegations(VerbView, generics.GenericAPIView[Deputy]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.DECIDE}
     is_personal = True
@@ -63,15 +63,13 @@ class Delegations(generics.GenericAPIView[Deputy]):
         responses={201: DeputySerializer},
     )
     def post(self, request: Request) -> Response:
-        asked = NewDeputySerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        by, values = actor(request), asked.validated_data
-        starts = values.get("starts_at") or timezone.now()
-        row = delegation_actions.name_delegate(email=values["email"], starts=starts, ends=values["ends_at"], by=by)
-        return Response(DeputySerializer(delegation_row(row, by)).data, status=status.HTTP_201_CREATED)
+        typed = self.body(NewDeputySerializer)
+        starts = typed.get("starts_at") or timezone.now()
+        row = delegation_actions.name_delegate(email=typed["email"], starts=starts, ends=typed["ends_at"], by=self.by)
+        return self.created(DeputySerializer(delegation_row(row, self.by)))
 
 
-class DelegationEnd(APIView):
+class DelegationEnd(VerbView):
     required_scope = Scope.DECIDE
     is_personal = True
 
@@ -83,6 +81,5 @@ class DelegationEnd(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
-        row: Deputy = delegation_actions.end_delegation(pk, by=by)
-        return Response(DeputySerializer(delegation_row(row, by)).data)
+        row: Deputy = delegation_actions.end_delegation(pk, by=self.by)
+        return self.answer(DeputySerializer(delegation_row(row, self.by)))

@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import StrictSerializer, takes_no_fields
 from accounts.rest.validators import documented_length
+from accounts.rest.verb_view import VerbView
 from catalog.images.image_references import PREFIX_LIMIT
 from portal.core.errors import get_or_refuse
 from tenants.class_access.image_prefixes import actions as image_prefixe_actions
@@ -37,7 +37,7 @@ class NewPrefixSerializer(StrictSerializer):
     )
 
 
-class ImagePrefixes(generics.GenericAPIView[ImagePrefix]):
+class ImagePrefixes(VerbView, generics.GenericAPIView[ImagePrefix]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
     serializer_class = PrefixSerializer
@@ -62,15 +62,13 @@ class ImagePrefixes(generics.GenericAPIView[ImagePrefix]):
         responses={200: PrefixSerializer, 201: PrefixSerializer},
     )
     def post(self, request: Request, tenant: str) -> Response:
-        by = actor(request)
-        get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
-        asked = NewPrefixSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        row, is_new = image_prefixe_actions.allow_prefix(tenant, asked.validated_data["prefix"], by=by)
+        get_or_refuse(Tenant.objects.visible_to(self.by), slug=tenant)
+        typed = self.body(NewPrefixSerializer)
+        row, is_new = image_prefixe_actions.allow_prefix(tenant, typed["prefix"], by=self.by)
         return Response(PrefixSerializer(row).data, status.HTTP_201_CREATED if is_new else status.HTTP_200_OK)
 
 
-class ImagePrefixDetail(APIView):
+class ImagePrefixDetail(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -80,5 +78,5 @@ class ImagePrefixDetail(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
-        image_prefixe_actions.disallow_prefix(tenant, pk, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        image_prefixe_actions.disallow_prefix(tenant, pk, by=self.by)
+        return self.no_content()

@@ -16,7 +16,7 @@ from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event
 from catalog.classes import queries as catalog
-from portal.ui.text import plural_form
+from portal.ui.text import date_with_year, plural_form, time_with_zone
 from tenants.core.notifications import page_url
 from tenants.grants.reminders import mails
 from tenants.members import queries
@@ -98,7 +98,7 @@ def _deliver_end(event: Event, tenant: Tenant, grant: Grant) -> None:
         queries.managers_of(tenant),
         subject=f"The {what} of {grant.gpu_class.name} for {tenant.name} has ended",
         body=(
-            f"The {what} of {_units(grant)} of {grant.gpu_class.name} ended on {end:%d %b %Y, %H:%M %Z}.\n"
+            f"The {what} of {_units(grant)} of {grant.gpu_class.name} ended on {time_with_zone(end)}.\n"
             f"{mails.grant_end_text(runs_until, is_storage=grant.gpu_class.is_storage, is_over=True)}\n\n"
             f"What the team holds now: {page_url(f'/teams/{tenant.slug}/grants')}"
         ),
@@ -123,9 +123,9 @@ def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
     deliver(
         event,
         queries.managers_of(tenant),
-        subject=f"{grant.gpu_class.name} of {tenant.name} ends on {ends:%d %b %Y}",
+        subject=f"{grant.gpu_class.name} of {tenant.name} ends on {date_with_year(ends)}",
         body=(
-            f"The grant of {_units(grant)} of {grant.gpu_class.name} ends on {ends:%d %b %Y, %H:%M %Z}.\n"
+            f"The grant of {_units(grant)} of {grant.gpu_class.name} ends on {time_with_zone(ends)}.\n"
             f"{mails.grant_end_text(runs_until, is_storage=grant.gpu_class.is_storage, is_over=False)}\n\n"
             f"Renew it with one click: {page_url(f'/teams/{tenant.slug}/grants')}"
         ),

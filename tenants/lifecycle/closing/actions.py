@@ -15,6 +15,7 @@ from accounts.events.queries import row_label
 from accounts.models import Event
 from catalog.models import Pool
 from portal.core.due import wake
+from tenants.core import queries as core_queries
 from tenants.core.notifications import page_url
 from tenants.grants.queries import OVER_AT
 from tenants.lifecycle import mails
@@ -52,7 +53,7 @@ def end_grants(namespace: Namespace, at: datetime) -> list[dict[str, Any]]:
 @transaction.atomic
 def finalize_closing(row: Namespace, at: datetime) -> bool:
     """From here on closing is not taken back, and the grants have ended. False: it was taken back just now."""
-    namespace = _locked(row)
+    namespace = core_queries.lock_namespace(row.pk)
     closes_at = namespace.closes_at
     if namespace.wanted != Namespace.Wanted.CLOSED or closes_at is None or closes_at > at:
         return False
@@ -66,7 +67,7 @@ def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> N
     """Seven days before they go, unless the announcement itself was that late. `claims`: how many there are."""
     if row.volumes_until is None or not is_volume_reminder_due(row, at):
         return
-    namespace = _locked(row)
+    namespace = core_queries.lock_namespace(row.pk)
     steps = Event.objects.filter(row=row_label(namespace), verb__in=["namespace.changed", "namespace.reminded"])
     if steps.order_by("-id").values_list("verb", flat=True).first() == "namespace.reminded":
         return
@@ -81,18 +82,12 @@ def remind_of_volume_deletion(row: Namespace, at: datetime, *, claims: int) -> N
 
 @transaction.atomic
 def mark_deleted(row: Namespace, at: datetime) -> None:
-    namespace = _locked(row)
+    namespace = core_queries.lock_namespace(row.pk)
     if namespace.wanted != Namespace.Wanted.CLOSED or namespace.gone_at is not None:
         return
     Namespace.objects.filter(pk=row.pk).update(gone_at=at)
     event = record(CLOSING, "namespace.gone", namespace, tenant=namespace.tenant.slug)
     _notify(event, namespace, mails.deletion_notice(namespace.tenant.name))
-
-
-def _locked(row: Namespace) -> Namespace:
-    """Decisions and the verbs of its life lock it too: what is read now stays so until our end."""
-    rows = Namespace.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
-    return rows.get(pk=row.pk)
 
 
 def _notify(event: Event, namespace: Namespace, letter: Iterable[str]) -> None:

@@ -15,6 +15,8 @@ from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event
+from portal.ui.text import date_with_year, time_with_zone
+from tenants.core import queries as core_queries
 from tenants.core.notifications import page_url
 from tenants.lifecycle import actions as lifecycle_actions
 from tenants.lifecycle.trial_expiry.queries import idle_since
@@ -42,9 +44,7 @@ def check_idle(row: Namespace, at: datetime) -> datetime | None:
 
 @transaction.atomic
 def _warn_or_close(row: Namespace, at: datetime) -> datetime | None:
-    # The verbs of its life lock it too; a run that was begun meanwhile is seen here.
-    rows = Namespace.objects.select_for_update(of=("self",), no_key=True).select_related("tenant")
-    namespace = rows.get(pk=row.pk)
+    namespace = core_queries.lock_namespace(row.pk)  # a run that was begun meanwhile is seen from here on
     since = idle_since(namespace, at)
     if since is None or namespace.wanted == Namespace.Wanted.CLOSED:
         return at + CHECK_EVERY
@@ -56,7 +56,7 @@ def _warn_or_close(row: Namespace, at: datetime) -> datetime | None:
     closes_at = datetime.fromisoformat(told.after["closes_at"])
     if at < closes_at:
         return closes_at
-    because = f"Nothing has run in this trial since {since:%d %b %Y}."
+    because = f"Nothing has run in this trial since {date_with_year(since)}."
     lifecycle_actions.set_namespace_state(
         namespace.pk, to=Namespace.Wanted.CLOSED, because=because, grace_hours=0, by=RULE
     )
@@ -68,8 +68,8 @@ def _warn(namespace: Namespace, since: datetime, closes_at: datetime) -> None:
     after = {"idle_since": since, "closes_at": closes_at}
     event = record(RULE, "trial.reminded", namespace, tenant=team.slug, after=after)
     body = (
-        f"Nothing has run in {team.name} since {since:%d %b %Y}. It is closed on {closes_at:%d %b %Y, %H:%M %Z}; start "
-        "something, or ask for quota, and it stays.\n\n" + page_url(f"/teams/{team.slug}")
+        f"Nothing has run in {team.name} since {date_with_year(since)}. It is closed on {time_with_zone(closes_at)}; "
+        "start something, or ask for quota, and it stays.\n\n" + page_url(f"/teams/{team.slug}")
     )
-    subject = f"{team.name} is closed on {closes_at:%d %b %Y}"
+    subject = f"{team.name} is closed on {date_with_year(closes_at)}"
     deliver(event, queries.managers_of(team), subject=subject, body=body)

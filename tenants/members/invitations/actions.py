@@ -12,6 +12,7 @@ from accounts.events.actions import deliver, deliver_to_address, record
 from accounts.people.policy import address_refusal
 from portal.core.errors import get_or_refuse, refuse_if
 from portal.core.transitions import move_state
+from portal.ui.text import date_with_year
 from tenants.core.notifications import hint_team_pages, page_url
 from tenants.members import policy as member_policy
 from tenants.members import queries as member_queries
@@ -33,7 +34,7 @@ def invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
         tenant=tenant, email=email, role=role, invited_by=by.user, expires_at=now + INVITATION_LIFETIME
     )
     event = record(by, "member.invited", row, tenant=tenant.slug, after={"user": email, "role": role})
-    until = f"{row.expires_at:%d %b %Y}"
+    until = date_with_year(row.expires_at)
     text = (
         f"{by.name} invites you to {tenant.name} as {role}. Sign in with this address until {until} and accept; if you "
         "have no account yet, ask for one where you work.\n\n"

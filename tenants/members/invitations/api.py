@@ -5,16 +5,16 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics, status
+from rest_framework import generics
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import refuse_if
-from tenants.core.lookups import team_of_request, validated_body
+from tenants.core.lookups import team_of_request
 from tenants.members import policy as member_policy
 from tenants.members import queries as member_queries
 from tenants.members.invitations import actions as invitation_actions
@@ -54,7 +54,7 @@ class TeamInvitations(generics.GenericAPIView[Invitation]):
         return self.get_paginated_response(InvitationSerializer(page, many=True).data)
 
 
-class TeamInvitation(APIView):
+class TeamInvitation(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -65,8 +65,8 @@ class TeamInvitation(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, tenant: str, pk: int) -> Response:
-        invitation_actions.revoke_invitation(tenant, pk, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        invitation_actions.revoke_invitation(tenant, pk, by=self.by)
+        return self.no_content()
 
 
 class TeamJoins(generics.GenericAPIView[JoinRequest]):
@@ -86,7 +86,7 @@ class TeamJoins(generics.GenericAPIView[JoinRequest]):
         return self.get_paginated_response(JoinSerializer(page, many=True).data)
 
 
-class TeamJoin(APIView):
+class TeamJoin(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -97,11 +97,11 @@ class TeamJoin(APIView):
     )
     def post(self, request: Request, tenant: str, pk: int) -> Response:
         team_of_request(request, tenant)
-        typed = validated_body(JoinAnswerSerializer, request)
-        return Response(JoinSerializer(invitation_actions.answer_join(tenant, pk, by=actor(request), **typed)).data)
+        typed = self.body(JoinAnswerSerializer)
+        return self.answer(JoinSerializer(invitation_actions.answer_join(tenant, pk, by=self.by, **typed)))
 
 
-class Joins(generics.GenericAPIView[JoinRequest]):
+class Joins(VerbView, generics.GenericAPIView[JoinRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     is_personal = True
@@ -126,21 +126,21 @@ class Joins(generics.GenericAPIView[JoinRequest]):
         responses={201: JoinSerializer},
     )
     def post(self, request: Request) -> Response:
-        typed = validated_body(NewJoinSerializer, request)
-        row = invitation_actions.ask_to_join(typed["tenant"], message=typed["message"], by=actor(request))
+        typed = self.body(NewJoinSerializer)
+        row = invitation_actions.ask_to_join(typed["tenant"], message=typed["message"], by=self.by)
         row.refresh_from_db()
-        return Response(JoinSerializer(row).data, status=status.HTTP_201_CREATED)
+        return self.created(JoinSerializer(row))
 
 
-class JoinDetail(APIView):
+class JoinDetail(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
     @extend_schema(operation_id="joins_withdraw", summary="Do not ask any more", request=None, responses={204: None})
     @takes_no_fields
     def delete(self, request: Request, pk: int) -> Response:
-        invitation_actions.withdraw_join(pk, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        invitation_actions.withdraw_join(pk, by=self.by)
+        return self.no_content()
 
 
 class Invitations(generics.GenericAPIView[Invitation]):
@@ -164,7 +164,7 @@ class Invitations(generics.GenericAPIView[Invitation]):
         return self.get_paginated_response(InvitationSerializer(page, many=True).data)
 
 
-class InvitationAccept(APIView):
+class InvitationAccept(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
@@ -176,17 +176,17 @@ class InvitationAccept(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        row = invitation_actions.accept_invitation(pk, by=actor(request))
+        row = invitation_actions.accept_invitation(pk, by=self.by)
         row.refresh_from_db()
-        return Response(PersonSerializer(row).data)
+        return self.answer(PersonSerializer(row))
 
 
-class InvitationDecline(APIView):
+class InvitationDecline(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
     @extend_schema(operation_id="invitations_decline", summary="Decline", request=None, responses={204: None})
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        invitation_actions.decline_invitation(pk, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        invitation_actions.decline_invitation(pk, by=self.by)
+        return self.no_content()

@@ -6,17 +6,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.api_tokens.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
 from accounts.core.request_actor import actor
 from accounts.models import ApiToken, Scope
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from tenants.members.tokens import actions as token_actions
 from tenants.members.tokens import queries as token_queries
 
 
-class TeamTokens(generics.GenericAPIView[ApiToken]):
+class TeamTokens(VerbView, generics.GenericAPIView[ApiToken]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.ADMIN}
     serializer_class = TokenSerializer
@@ -40,16 +40,14 @@ class TeamTokens(generics.GenericAPIView[ApiToken]):
         responses={201: CreatedTokenSerializer},
     )
     def post(self, request: Request, tenant: str) -> Response:
-        by = actor(request)
-        token_queries.team_with_tokens(tenant, by=by)
-        asked = NewTokenSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        token, text = token_actions.create_team_token(tenant, **asked.validated_data, by=by)
+        token_queries.team_with_tokens(tenant, by=self.by)
+        typed = self.body(NewTokenSerializer)
+        token, text = token_actions.create_team_token(tenant, **typed, by=self.by)
         made = {**TokenSerializer(token).data, "token": text}
         return Response(made, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
-class TeamTokenDetail(APIView):
+class TeamTokenDetail(VerbView):
     required_scope = Scope.ADMIN
 
     @extend_schema(
@@ -59,5 +57,5 @@ class TeamTokenDetail(APIView):
     )
     @takes_no_fields
     def delete(self, request: Request, tenant: str, prefix: str) -> Response:
-        token_actions.revoke_team_token(tenant, prefix, by=actor(request))
-        return Response(status=status.HTTP_204_NO_CONTENT)
+        token_actions.revoke_team_token(tenant, prefix, by=self.by)
+        return self.no_content()

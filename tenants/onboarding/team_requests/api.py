@@ -9,13 +9,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.query import choice_parameter
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import get_or_refuse, refuse
 from tenants.models import TeamRequest
 from tenants.onboarding.team_requests import actions as team_request_actions
@@ -29,7 +29,7 @@ from tenants.onboarding.team_requests.serializers import (
 from tenants.requests.decisions.types import OverPromise
 
 
-class TeamRequests(generics.GenericAPIView[TeamRequest]):
+class TeamRequests(VerbView, generics.GenericAPIView[TeamRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     is_personal = True
@@ -61,14 +61,12 @@ class TeamRequests(generics.GenericAPIView[TeamRequest]):
         responses={201: TeamRequestSerializer},
     )
     def post(self, request: Request) -> Response:
-        asked = NewTeamSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        by = actor(request)
-        row = team_request_actions.request_team(by=by, **asked.validated_data)
-        return Response(_shown(row, by), status=status.HTTP_201_CREATED)
+        typed = self.body(NewTeamSerializer)
+        row = team_request_actions.request_team(by=self.by, **typed)
+        return Response(_shown(row, self.by), status=status.HTTP_201_CREATED)
 
 
-class TeamRequestDecide(APIView):
+class TeamRequestDecide(VerbView):
     required_scope = Scope.DECIDE
     is_personal = True
 
@@ -79,16 +77,14 @@ class TeamRequestDecide(APIView):
         responses=TeamRequestSerializer,
     )
     def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
+        by = self.by
         get_or_refuse(TeamRequest.objects.visible_to(by), pk=pk)
-        asked = TeamDecisionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        values = asked.validated_data
-        promise = OverPromise(values.pop("over_promise"), values.pop("over_promise_reason"))
-        return Response(_shown(team_request_actions.decide_team(pk, by=by, over_promise=promise, **values), by))
+        typed = self.body(TeamDecisionSerializer)
+        promise = OverPromise(typed.pop("over_promise"), typed.pop("over_promise_reason"))
+        return Response(_shown(team_request_actions.decide_team(pk, by=by, over_promise=promise, **typed), by))
 
 
-class TeamRequestWithdraw(APIView):
+class TeamRequestWithdraw(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
@@ -100,8 +96,7 @@ class TeamRequestWithdraw(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
-        return Response(_shown(team_request_actions.withdraw_team_request(pk, by=by), by))
+        return Response(_shown(team_request_actions.withdraw_team_request(pk, by=self.by), self.by))
 
 
 def _shown(row: TeamRequest, by: Actor) -> dict[str, Any]:

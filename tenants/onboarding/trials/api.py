@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from tenants.core.serializers import TenantSerializer
 from tenants.onboarding.trials import actions as trial_actions
 
 
-class Trials(APIView):
+class Trials(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
@@ -27,5 +25,5 @@ class Trials(APIView):
     )
     @takes_no_fields
     def post(self, request: Request) -> Response:
-        tenant = trial_actions.begin_trial(by=actor(request))
-        return Response(TenantSerializer(tenant).data, status=status.HTTP_201_CREATED)
+        tenant = trial_actions.begin_trial(by=self.by)
+        return self.created(TenantSerializer(tenant))

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
-from rest_framework import generics, serializers, status
+from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -14,6 +14,7 @@ from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.idempotency import IDEMPOTENCY_KEY, idempotent
 from accounts.rest.strict.serializers import StrictSerializer
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import get_or_refuse
 from tenants.models import QuotaRequest, RequestComment
 from tenants.requests.comments import actions, policy
@@ -36,7 +37,7 @@ def _check_request(request: Request, pk: int) -> None:
     get_or_refuse(QuotaRequest.objects.visible_to(actor(request)), pk=pk)
 
 
-class Comments(generics.GenericAPIView[RequestComment]):
+class Comments(VerbView, generics.GenericAPIView[RequestComment]):
     required_scope = Scope.READ
     required_scopes = {"POST": (Scope.REQUEST, Scope.DECIDE)}
     serializer_class = CommentSerializer
@@ -66,9 +67,7 @@ class Comments(generics.GenericAPIView[RequestComment]):
     )
     @idempotent(_check_request)
     def post(self, request: Request, pk: int) -> Response:
-        by = actor(request)
         _check_request(request, pk)
-        asked = NewCommentSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        row = actions.comment_request(pk, by=by, **asked.validated_data)
-        return Response(CommentSerializer(comment_queries.comment_row(row)).data, status=status.HTTP_201_CREATED)
+        typed = self.body(NewCommentSerializer)
+        row = actions.comment_request(pk, by=self.by, **typed)
+        return self.created(CommentSerializer(comment_queries.comment_row(row)))

@@ -19,6 +19,7 @@ from portal.core.due import touch, wake
 from portal.core.errors import NOT_FOUND, Refusal, Refused, get_or_refuse, refuse, refuse_if
 from portal.core.hints import page_hint
 from portal.core.transitions import move_state
+from portal.ui.text import time_with_zone
 from tenants.approvers import queries as approver_queries
 from tenants.core import queries as core_queries
 from tenants.core.notifications import page_url
@@ -224,7 +225,7 @@ def _end_running(bases: Sequence[Grant], one: ResolvedDecision) -> None:
             continue
         if grant.period.lower >= one.starts:
             text = (
-                f"A total of {grant.units} is granted from {grant.period.lower:%d %b %Y, %H:%M %Z} on already. "
+                f"A total of {grant.units} is granted from {time_with_zone(grant.period.lower)} on already. "
                 "End this one before that, or start it later."
             )
             raise refuse("grant_overlaps", text, field="ends_at", status=409)

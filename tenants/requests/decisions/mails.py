@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from portal.ui.text import plural_form
+from portal.ui.text import plural_form, time_with_zone
 
 
 def decision_text(answers: Iterable[dict[str, Any]]) -> str:
@@ -18,7 +18,7 @@ def _sentence(answer: dict[str, Any]) -> str:
     if not answer["approved"]:
         return f"{answer['class']}: denied. {answer['reason']}"
     if answer["kind"] == "reclaim":
-        from_units = f"{units} are left from {answer['from']:%d %b %Y, %H:%M %Z} on"
+        from_units = f"{units} are left from {time_with_zone(answer['from'])} on"
         return f"{answer['class']}: taken back, {from_units}. {answer['reason']}".strip()
-    period = f"from {answer['from']:%d %b %Y, %H:%M %Z} until {answer['until']:%d %b %Y, %H:%M %Z}"
+    period = f"from {time_with_zone(answer['from'])} until {time_with_zone(answer['until'])}"
     return f"{answer['class']}: {units} {period}. {answer['reason']}".strip()

@@ -14,12 +14,12 @@ from tenants.approvers.policy import ApproverRight
 from tenants.core.policy import REASON_MAX
 from tenants.grants.types import Overcommit
 from tenants.members.policy import Standing
-from tenants.models import GRACE, Grant, QuotaLine
+from tenants.models import GRACE, GRACE_MAX, Grant, QuotaLine
 from tenants.requests.decisions.types import DecidableLine, Decision
 from tenants.requests.policy import PERIOD_MAX, UNITS_MAX
 from tenants.requests.reclaims import policy as reclaim_policy
 
-GRACE_HOURS_MAX = 14 * 24
+GRACE_HOURS_MAX = GRACE_MAX // timedelta(hours=1)
 
 
 def with_delegator(decision: Decision, lender: ApproverRight | None) -> Decision:

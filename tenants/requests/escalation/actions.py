@@ -14,6 +14,7 @@ from accounts.core.actor import system_actor
 from accounts.events.actions import deliver, record
 from accounts.events.queries import row_label
 from accounts.models import Event, Role, User
+from portal.ui.text import date_with_year
 from tenants.approvers.queries import active_approvers, with_delegates
 from tenants.core import queries
 from tenants.core.notifications import page_url
@@ -51,8 +52,8 @@ def _escalate(request: QuotaRequest) -> None:
         [person for person in (*approvers, *admins) if person.pk != found.filed_by_id],
         subject=f"Overdue: {found.tenant.name} waits for a decision",
         body=(
-            f"Request #{found.pk} of {found.tenant.name} was filed on {found.filed_at:%d %b %Y} and waits for more "
-            f"than {days} working days. Whoever decides one of its classes can decide it; an administrator can name "
-            f"another approver.\n\n{page_url(f'/requests/{found.pk}')}"
+            f"Request #{found.pk} of {found.tenant.name} was filed on {date_with_year(found.filed_at)} and waits for "
+            f"more than {days} working days. Whoever decides one of its classes can decide it; an administrator can "
+            f"name another approver.\n\n{page_url(f'/requests/{found.pk}')}"
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from portal.ui.text import plural_form
+from portal.ui.text import plural_form, time_with_zone
 from tenants.requests.types import ReclaimLine
 
 _OF_UNITS = "What runs then goes on for the grace of the grant that is cut."
@@ -16,6 +16,6 @@ def reclaim_text(class_name: str, held: int, one: ReclaimLine, now: datetime, *,
     days = (one.starts - now).days
     consequence = _OF_STORAGE if is_storage else _OF_UNITS
     return (
-        f"{class_name}: from {held} to {one.units} {plural_form(unit)} from {one.starts:%d %b %Y, %H:%M %Z} on, "
+        f"{class_name}: from {held} to {one.units} {plural_form(unit)} from {time_with_zone(one.starts)} on, "
         f"in {days} days. {consequence}"
     )

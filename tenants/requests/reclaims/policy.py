@@ -10,13 +10,13 @@ from accounts.core.actor import Actor
 from accounts.core.policy import scope_refusal
 from accounts.models import Role, Scope
 from portal.core.errors import Refusal
+from portal.ui.text import date_with_year, time_with_zone
 from tenants.members.policy import Standing
 from tenants.requests.policy import UNITS_MAX
 from tenants.requests.types import ReclaimLine
 
 # A week: time to object, to ask for another class, and to end a training that runs.
 NOTICE = timedelta(days=7)
-DATE_AND_TIME = "%d %b %Y, %H:%M %Z"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def reclaim_line_refusal(taken: ReclaimLine, held: ReclaimableTotal | None, *, n
         text = f"{held.team} already waits for a decision about {held.name}; decide that line first."
         return Refusal("already_pending", text, "gpu_class", status=409)
     if taken.starts < now + NOTICE:
-        first = f"{now + NOTICE:{DATE_AND_TIME}}"
+        first = time_with_zone(now + NOTICE)
         text = f"A team has at least {NOTICE.days} days' notice: take back from {first} on, or later."
         return Refusal("notice_too_short", text, "starts_at")
     return _lower_refusal(taken.units, held.units, f"{held.team} holds", held.name, taken.starts)
@@ -95,24 +95,23 @@ def reclaim_decision_refusal(answer: ReclaimDecision, class_name: str) -> Refusa
         text = f"The team was told of a total of {answer.asked_units}; file another line to take back more."
         return Refusal("more_than_told", text, "units")
     if answer.starts < answer.asked_from:
-        text = f"The team was told of {answer.asked_from:{DATE_AND_TIME}}; choose that moment or a later one."
+        text = f"The team was told of {time_with_zone(answer.asked_from)}; choose that moment or a later one."
         return Refusal("notice_too_short", text, "starts_at")
     if answer.ends != answer.asked_until:
-        text = f"Taking back lasts as long as the grant that it cuts, until {answer.asked_until:{DATE_AND_TIME}}."
+        text = f"Taking back lasts as long as the grant that it cuts, until {time_with_zone(answer.asked_until)}."
         return Refusal("bad_period", text, "ends_at")
     return _lower_refusal(answer.units, answer.held, "The team holds", class_name, answer.starts)
 
 
 def _lower_refusal(units: int, held: int, who: str, class_name: str, starts: datetime) -> Refusal | None:
     if not held:
-        text = (
-            f"{who} no total of {class_name} on {starts:%d %b %Y}: nothing can be taken back. Boosts end by themselves."
-        )
+        when = date_with_year(starts)
+        text = f"{who} no total of {class_name} on {when}: nothing can be taken back. Boosts end by themselves."
         return Refusal("nothing_held", text, "gpu_class")
     if units > held:
-        text = f"{who} {held} of {class_name} on {starts:%d %b %Y}; {units} would be more. Say a lower total."
+        text = f"{who} {held} of {class_name} on {date_with_year(starts)}; {units} would be more. Say a lower total."
         return Refusal("more_than_held", text, "units")
     if units == held:
-        text = f"{who} {held} of {class_name} on {starts:%d %b %Y} anyway. Say a lower total."
+        text = f"{who} {held} of {class_name} on {date_with_year(starts)} anyway. Say a lower total."
         return Refusal("not_lower", text, "units")
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from accounts.core.actor import Actor
 from portal.core.errors import NOT_FOUND, Refused, get_or_refuse, refuse_if
+from portal.ui.text import date_with_year
 from tenants.core import queries
 from tenants.grants.timeline import queries as timeline_queries
 from tenants.members import queries as member_queries
@@ -30,7 +31,7 @@ def renew_grant(tenant_slug: str, grant_id: int, *, by: Actor, measure: MeasureU
     return actions.file_request(
         tenant_slug,
         lines=[renewal_line(row)],
-        justification=f"Renewal of the grant that ends on {row.ends:%d %b %Y}.{before}",
+        justification=f"Renewal of the grant that ends on {date_with_year(row.ends)}.{before}",
         by=by,
         measure=measure,
     )

@@ -6,11 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from accounts.core.request_actor import actor
 from accounts.models import Scope
 from accounts.rest.strict.serializers import takes_no_fields
+from accounts.rest.verb_view import VerbView
 from portal.core.errors import get_or_refuse
 from tenants.models import Tenant
 from tenants.requests import queries as request_queries
@@ -19,7 +18,7 @@ from tenants.requests.serializers import RequestSerializer
 from tenants.requests.usage_evidence import MeasureUsage
 
 
-class GrantRenew(APIView):
+class GrantRenew(VerbView):
     required_scope = Scope.REQUEST
     measure: MeasureUsage | None = None
 
@@ -31,7 +30,7 @@ class GrantRenew(APIView):
     )
     @takes_no_fields
     def post(self, request: Request, tenant: str, pk: int) -> Response:
-        by = actor(request)
+        by = self.by
         get_or_refuse(Tenant.objects.visible_to(by), slug=tenant)
         filed = renewal_actions.renew_grant(tenant, pk, by=by, measure=self.measure)
         body = RequestSerializer(request_queries.request_rows([filed], by=by)[0]).data
