@@ -57,16 +57,19 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     separating = ["gpu.product", f"{about}.sharing-strategy"] + ([f"{about}.replicas"] if sharing != "none" else [])
     words = [product_slug(product)]
     words += [re.sub(r"[.+]", "-", partition)] if partition != "none" else []
-    words += ["single"] if partition != "none" and about == "gpu" else []
-    slicing = "shared" if kind.endswith(".shared") else "time-sliced"
+    is_single = partition != "none" and about == "gpu"
+    words += ["single"] if is_single else []
+    has_shared_name = kind.endswith(".shared")
+    slicing = "shared" if has_shared_name else "time-sliced"
     words += {"time-slicing": [slicing], "mps": ["mps"]}.get(sharing, [])
+    counts_as_whole = sharing == "time-slicing" and not has_shared_name
     return ClassProposal(
         slug=dns_label("-".join(words), limit=SLUG_LIMIT),
         name=class_title(
             product,
             f"{partition} slice" if partition != "none" else "",
             shared=f"shared by {replicas} {'(MPS)' if sharing == 'mps' else 'in turns'}" if sharing != "none" else "",
-            note=_note(words, partition),
+            note=_note(partition, is_single=is_single, counts_as_whole=counts_as_whole),
         ),
         vendor="nvidia",
         product=product,
@@ -212,11 +215,13 @@ def _present(node: NodeFacts, word: str) -> dict[str, str]:
     return {names[0]: "true"} if names else {"kubernetes.io/os": node.labels.get("kubernetes.io/os", "linux")}
 
 
-def _note(words: list[str], partition: str) -> str:
-    """What tells apart two classes whose hardware reads the same."""
-    if "single" in words:
+def _note(partition: str, *, is_single: bool, counts_as_whole: bool) -> str:
+    """What distinguishes two classes of the same hardware. `counts_as_whole`: time-sliced units keep the name of whole
+    ones.
+    """
+    if is_single:
         return "whole node cut"
-    if "time-sliced" in words:
+    if counts_as_whole:
         return "counted as whole cards" if partition == "none" else "counted as slices"
     return ""
 

@@ -101,13 +101,14 @@ def changed_fields(
         word = FIELD_LABELS.get(name, name.replace("_", " "))
         old, new = _text(name, before.get(name), known), _text(name, after.get(name), known)
         if word and old != new:
-            found.append(ChangedField(word, "" if old == NOTHING else old, new))
+            found.append(ChangedField(word, old or "", NOTHING if new is None else new))
     return tuple(found)
 
 
-def _text(name: str, value: Any, known: Collection[str]) -> str:
+def _text(name: str, value: Any, known: Collection[str]) -> str | None:
+    """None of an empty value."""
     if value is None or value == "" or value == [] or value == {}:
-        return NOTHING
+        return None
     if name == "successor" and value not in known:
         return "another class"
     if isinstance(value, bool):
@@ -117,7 +118,7 @@ def _text(name: str, value: Any, known: Collection[str]) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={text}" for key, text in sorted(value.items()))
     if isinstance(value, list):
-        return "; ".join(_text("", one, known) for one in value)
+        return "; ".join(_text("", one, known) or NOTHING for one in value)
     if name in ("held_until", "runs_until"):
         return date_and_time(datetime.fromisoformat(value))
     text = str(value)

@@ -12,9 +12,9 @@ from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass, Pool
 from catalog.pool.types import AllocatedUnits
 from cluster.apply.reconcile import converge, delete_row, raise_if_not_applied
-from cluster.apply.types import Manifest
 from cluster.client.kube import Kube
 from cluster.manifests import pool as manifests
+from cluster.manifests.metadata import Manifest
 from cluster.manifests.specs import CohortSpec, FlavorSpec, QuotaCell
 from cluster.models import AppliedObject, Cluster
 from cluster.reads import queries as mirror

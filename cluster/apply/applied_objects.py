@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from django.utils.crypto import salted_hmac
 
-from cluster.apply.types import Manifest, ObjectKey, object_key
+from cluster.apply.types import ObjectKey, object_key
 from cluster.client.types import ApiObject
+from cluster.manifests.metadata import Manifest
 from cluster.models import AppliedObject
 from portal.core.sql import columns
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cluster.apply.types import OWNER_LABEL, Manifest, object_key
+from cluster.apply.types import object_key
 from cluster.client.errors import ClusterRefused, Conflict, NotFound
 from cluster.client.kube import Kube
 from cluster.client.types import ApiObject
+from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline
 

@@ -16,10 +16,11 @@ from django.utils import timezone
 from cluster.apply import messages
 from cluster.apply.applied_objects import Result, manifest_hash, outcome_row, record_outcomes, row_key, rows_of_owner
 from cluster.apply.server_side_apply import ForeignObject, foreign_text, write_object
-from cluster.apply.types import OWNER_LABEL, REPAIRED, ConvergeResult, Manifest, ObjectKey, object_key
+from cluster.apply.types import REPAIRED, ConvergeResult, ObjectKey, object_key
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
 from cluster.client.kube import Kube
 from cluster.client.managed_fields import removal_patch
+from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from portal.core.due import Deadline, TryLater
 

@@ -7,11 +7,12 @@ not taken for ours."""
 
 from __future__ import annotations
 
-from cluster.apply.types import OWNER_LABEL, Manifest, object_key
+from cluster.apply.types import object_key
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound
 from cluster.client.kube import Kube
 from cluster.client.managed_fields import has_stale_fields
 from cluster.client.types import ApiObject
+from cluster.manifests.metadata import OWNER_LABEL, Manifest
 
 # Kinds with maps whose keys come and go.
 KINDS_WITH_REMOVABLE_KEYS = frozenset({"ResourceQuota", "Secret"})

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-OWNER_LABEL = "gpu-portal/owner"
+from cluster.manifests.metadata import Manifest
 
 # Code of an object that somebody had changed and that is as it was sent again; `text` says what it was.
 REPAIRED = "repaired"
-
-Manifest = dict[str, Any]
 
 ObjectKey = tuple[str, str, str]
 

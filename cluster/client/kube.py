@@ -19,34 +19,11 @@ from django.conf import settings
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from cluster.client.api_kinds import api_path
 from cluster.client.errors import ClusterRefused, ClusterUnavailable, Conflict, NotFound, error_from_status
-from cluster.client.managed_fields import as_applied_patch
+from cluster.client.managed_fields import OWN_MANAGER, as_applied_patch
 from cluster.client.secret_scrubbing import scrub_secret_values
 from cluster.client.types import ApiObject
-
-FIELD_MANAGER = "gpu-portal"
-
-
-# kind → (path prefix, plural); the kinds that the portal writes, and pods, whose logs it follows.
-PATHS = {
-    "Pod": ("api/v1", "pods"),
-    "Namespace": ("api/v1", "namespaces"),
-    "ResourceQuota": ("api/v1", "resourcequotas"),
-    "LimitRange": ("api/v1", "limitranges"),
-    "ServiceAccount": ("api/v1", "serviceaccounts"),
-    "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
-    "Service": ("api/v1", "services"),
-    "Secret": ("api/v1", "secrets"),
-    "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
-    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
-    "Job": ("apis/batch/v1", "jobs"),
-    "ResourceClaimTemplate": ("apis/resource.k8s.io/v1", "resourceclaimtemplates"),
-    "ClusterQueue": ("apis/kueue.x-k8s.io/v1beta2", "clusterqueues"),
-    "LocalQueue": ("apis/kueue.x-k8s.io/v1beta2", "localqueues"),
-    "Cohort": ("apis/kueue.x-k8s.io/v1beta2", "cohorts"),
-    "ResourceFlavor": ("apis/kueue.x-k8s.io/v1beta2", "resourceflavors"),
-    "Workload": ("apis/kueue.x-k8s.io/v1beta2", "workloads"),
-}
 
 
 class Kube:
@@ -67,12 +44,12 @@ class Kube:
     # ---- one object ------------------------------------------------------------------------------------------
 
     def get(self, kind: str, *, name: str, namespace: str = "") -> ApiObject:
-        return self._send("GET", _path(kind, namespace, name))
+        return self._send("GET", api_path(kind, namespace, name))
 
     def create(self, manifest: dict[str, Any], *, dry_run: bool = False) -> ApiObject:
         """POST. Conflict when the name is taken."""
         kind, namespace, _name = _identify(manifest)
-        return self._send("POST", _path(kind, namespace), manifest, {"fieldManager": FIELD_MANAGER}, dry_run=dry_run)
+        return self._send("POST", api_path(kind, namespace), manifest, {"fieldManager": OWN_MANAGER}, dry_run=dry_run)
 
     def apply(self, manifest: dict[str, Any], *, uid: str = "", dry_run: bool = False) -> ApiObject:
         """Server-side apply. With `uid`: Conflict when that object is gone, ClusterRefused 422 when it is another's.
@@ -81,10 +58,10 @@ class Kube:
         """
         kind, namespace, name = _identify(manifest)
         body = manifest if not uid else {**manifest, "metadata": {**manifest["metadata"], "uid": uid}}
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        query = {"fieldManager": OWN_MANAGER, "force": "true"}
         content_type = "application/apply-patch+yaml"
         return self._send(
-            "PATCH", _path(kind, namespace, name), body, query, content_type=content_type, dry_run=dry_run
+            "PATCH", api_path(kind, namespace, name), body, query, content_type=content_type, dry_run=dry_run
         )
 
     def own_fields(self, answer: ApiObject) -> ApiObject:
@@ -100,9 +77,9 @@ class Kube:
             patch = as_applied_patch(answer.managed_fields)
             if not patch:
                 break
-            path, content_type = _path(kind, namespace, name), "application/json-patch+json"
+            path, content_type = api_path(kind, namespace, name), "application/json-patch+json"
             try:
-                changed = self._send("PATCH", path, patch, {"fieldManager": FIELD_MANAGER}, content_type=content_type)
+                changed = self._send("PATCH", path, patch, {"fieldManager": OWN_MANAGER}, content_type=content_type)
             except ClusterRefused:
                 # A controller was quicker and the entries have moved.
                 answer = ApiObject(self.look(manifest).body, answer.warnings)
@@ -117,25 +94,25 @@ class Kube:
         body = {**patch, "metadata": {**patch.get("metadata", {}), **stamp}}
         content_type = "application/merge-patch+json"
         changed = self._send(
-            "PATCH", _path(kind, namespace, name), body, {"fieldManager": FIELD_MANAGER}, content_type=content_type
+            "PATCH", api_path(kind, namespace, name), body, {"fieldManager": OWN_MANAGER}, content_type=content_type
         )
         return ApiObject(changed.body, answer.warnings)
 
     def relabel(self, kind: str, *, name: str, namespace: str, uid: str, labels: dict[str, str]) -> ApiObject:
         """These labels of exactly that object. Conflict when it is another's."""
         body = {"metadata": {"uid": uid, "labels": labels}}
-        query, content_type = {"fieldManager": FIELD_MANAGER}, "application/merge-patch+json"
-        return self._send("PATCH", _path(kind, namespace, name), body, query, content_type=content_type)
+        query, content_type = {"fieldManager": OWN_MANAGER}, "application/merge-patch+json"
+        return self._send("PATCH", api_path(kind, namespace, name), body, query, content_type=content_type)
 
     def look(self, manifest: dict[str, Any]) -> ApiObject:
         """Who owns an object that we may not read: an empty apply of another manager, tried only, changes nothing."""
         kind, namespace, name = _identify(manifest)
         metadata = {key: value for key, value in manifest["metadata"].items() if key in ("name", "namespace")}
         empty = {"apiVersion": manifest["apiVersion"], "kind": kind, "metadata": metadata}
-        query = {"fieldManager": f"{FIELD_MANAGER}-look"}
+        query = {"fieldManager": f"{OWN_MANAGER}-look"}
         return self._send(
             "PATCH",
-            _path(kind, namespace, name),
+            api_path(kind, namespace, name),
             empty,
             query,
             content_type="application/apply-patch+yaml",
@@ -150,7 +127,7 @@ class Kube:
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         try:
-            self._send("DELETE", _path(kind, namespace, name), body)
+            self._send("DELETE", api_path(kind, namespace, name), body)
         except (NotFound, Conflict):
             return
 
@@ -216,7 +193,7 @@ class Kube:
         query: dict[str, Any] = {"container": container, "tailLines": tail_lines}
         if follow:
             query["follow"] = "true"
-        path = f"{_path('Pod', namespace, pod)}/log"
+        path = f"{api_path('Pod', namespace, pod)}/log"
         response = self._open("GET", path, None, query, timeout_s=silence_s, stream=True)
         if response.status != 200:
             data = response.read()
@@ -299,12 +276,6 @@ def connect(kubeconfig: str = "") -> Kube:
 def _identify(manifest: dict[str, Any]) -> tuple[str, str, str]:
     metadata = manifest["metadata"]
     return manifest["kind"], metadata.get("namespace", ""), metadata["name"]
-
-
-def _path(kind: str, namespace: str = "", name: str = "") -> str:
-    prefix, plural = PATHS[kind]
-    scope = f"/namespaces/{namespace}" if namespace else ""
-    return f"{prefix}{scope}/{plural}" + (f"/{name}" if name else "")
 
 
 def _warning_text(header: str) -> str:

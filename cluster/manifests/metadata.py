@@ -6,7 +6,9 @@ from typing import Any
 
 Manifest = dict[str, Any]
 
-MANAGED_BY = {"app.kubernetes.io/managed-by": "gpu-portal"}
+KUEUE_API = "kueue.x-k8s.io/v1beta2"
+MANAGED_LABEL = "app.kubernetes.io/managed-by"
+MANAGED_BY = "gpu-portal"
 OWNER_LABEL = "gpu-portal/owner"
 CLASS_LABEL = "gpu-portal/class"
 RUN_LABEL = "gpu-portal/run"
@@ -17,5 +19,5 @@ def object_meta(name: str, *, owner: str, namespace: str = "", labels: dict[str,
     return {
         "name": name,
         **({"namespace": namespace} if namespace else {}),
-        "labels": {**MANAGED_BY, OWNER_LABEL: owner, **(labels or {})},
+        "labels": {MANAGED_LABEL: MANAGED_BY, OWNER_LABEL: owner, **(labels or {})},
     }

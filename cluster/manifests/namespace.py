@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from cluster.manifests import names
-from cluster.manifests.metadata import Manifest, object_meta
+from cluster.manifests.metadata import KUEUE_API, Manifest, object_meta
 from cluster.manifests.specs import OBJECT_COUNTS, NamespaceSpec, QuotaCell
 
 PORTAL_NAMESPACE = "gpu-portal"
 SERVICE_ACCOUNT = "gpu-portal"
 NOTEBOOK_PORT = 8888
-KUEUE_API = "kueue.x-k8s.io/v1beta2"
 # What a container gets that asks for nothing: the quota counts cpu and memory, so every container has to ask.
 CONTAINER_DEFAULT = {"cpu": "1", "memory": "2Gi"}
 

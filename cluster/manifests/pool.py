@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cluster.manifests import names
-from cluster.manifests.metadata import CLASS_LABEL, Manifest, object_meta
-from cluster.manifests.namespace import KUEUE_API, resource_groups
+from cluster.manifests.metadata import CLASS_LABEL, KUEUE_API, Manifest, object_meta
+from cluster.manifests.namespace import resource_groups
 from cluster.manifests.specs import CohortSpec, FlavorSpec
 
 # No pod tolerates it. A flavor's taints may change, unlike its labels, its tolerations and its topology.

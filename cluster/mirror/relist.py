@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from cluster.client.api_kinds import api_path
 from cluster.client.errors import ClusterRefused, ClusterUnavailable
 from cluster.mirror.records.kinds import KINDS, MirroredKind
 from cluster.mirror.records.types import ObservedObject
@@ -109,8 +110,7 @@ class Relister:
 
     def _look(self, kind: MirroredKind, namespace: str) -> bool:
         """False: there is more than a page."""
-        start, _, plural = kind.path.rpartition("/")
-        path = f"{start}/namespaces/{namespace}/{plural}"
+        path = api_path(kind.name, namespace)
         try:
             page = self._source.list_page(path, limit=PAGE, field_selector=kind.field_selector)
         except (ClusterUnavailable, ClusterRefused, ValueError):

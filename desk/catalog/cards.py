@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import weights
+from catalog.classes.policy import is_held
 from catalog.contract import guarantees
 from catalog.contract import types as contract_types
 from catalog.guide.reasons import start_estimate
@@ -125,10 +126,10 @@ def _card(item: CatalogItem, viewer: Viewer, at_once: bool, start: str) -> Class
         summary=one.summary,
         tags=tags(item, found.tier),
         is_shared=item.is_shared,
-        is_held=bool(item.held),
+        is_held=is_held(one),
         unit=item.unit,
         notes=tuple(note for note in (item.held, item.retiring) if note),
-        state="Held" if item.held else "Retiring" if item.retiring else "",
+        state="Held" if is_held(one) else "Retiring" if item.retiring else "",
         free=capacity.free,
         allocatable=capacity.allocatable,
         one_node=capacity.most_on_one_node,
@@ -205,7 +206,7 @@ def _team(item: CatalogItem, viewer: Viewer) -> str:
 def _launch_label(item: CatalogItem, at_once: bool, refusal: Refusal | None) -> str:
     if refusal is not None or item.capacity.free is None:
         return "Launch"
-    if item.held:
+    if is_held(item.gpu_class):
         return "Launch, waits: held"
     if at_once:
         return "Launch, starts at once"

@@ -84,8 +84,11 @@ class OrphanedObject:
 
 @dataclass(frozen=True)
 class Health:
+    """`is_urgent`: the verdict has a cause that stops the portal from following the cluster."""
+
     verdict: str
-    tone: str
+    is_well: bool
+    is_urgent: bool
     as_of: datetime | None
     is_stale: bool
     overdue: list[OverdueTable]
@@ -97,6 +100,10 @@ class Health:
     stuck: list[TerminatingNamespace]
     # None: nobody knows, because the picture of the cluster is old.
     contradictions: list[Inconsistency] | None
+
+    @property
+    def tone(self) -> str:
+        return "good" if self.is_well else "bad" if self.is_urgent else "wait"
 
 
 def health(cluster: Cluster, checks: CatalogChecks) -> Health:
@@ -134,7 +141,8 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
         verdict="Not well: " + ", ".join(bad) + "."
         if bad
         else "Work, objects and catalog are well: nothing late, nothing old, nothing astray, nothing promised in vain.",
-        tone="good" if not bad else "bad" if is_late or not as_of.is_current else "wait",
+        is_well=not bad,
+        is_urgent=bool(is_late) or not as_of.is_current,
         as_of=as_of.at,
         is_stale=not as_of.is_current,
         overdue=overdue,

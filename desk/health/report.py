@@ -21,7 +21,7 @@ class HealthSnapshot:
 
     @property
     def is_well(self) -> bool:
-        return self.health.tone == "good"
+        return self.health.is_well
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ from desk.history import queries as history_queries
 from portal.core.errors import get_or_refuse
 from tenants.models import Tenant
 
-PAGE_SIZE = 50
-
 
 @login_required
 @require_GET
@@ -40,7 +38,7 @@ def _page(request: HttpRequest, team: Tenant | None) -> HttpResponse:
         until=_date(request.GET.get("until", "")),
     )
     found = history_queries.events(by, chosen, tenant=team.slug if team else "")
-    page = page_of(found, limit=PAGE_SIZE, cursor=request.GET.get("cursor"))
+    page = page_of(found, cursor=request.GET.get("cursor"))
     context = {
         "tenant": team,
         "lines": history_queries.history_entries(page.items),

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.urls import reverse
-from django.utils import timezone
 
 from accounts.core.actor import Actor
-from catalog.classes import life_cycle
+from catalog.classes import policy as class_policy
 from catalog.classes import queries as catalog
 from catalog.classes.capacity import queries as capacity_queries
 from catalog.models import GpuClass, Image
@@ -71,8 +70,7 @@ def _free(namespace: Namespace, left: dict[str, _Own]) -> dict[GpuClass, int]:
     """The most units that one launch could have at once, by class and only where there are some. Three queries."""
     usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id, slug__in=left)
     active = usable.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).exclude(interface=GpuClass.Interface.STORAGE)
-    now = timezone.now()
-    classes = [one for one in active.order_by("slug") if not life_cycle.hold_sentence(one, now=now)]
+    classes = [one for one in active.order_by("slug") if not class_policy.is_held(one)]
     capacities = capacity_queries.capacities(namespace.cluster, classes)
     found = {}
     for one in classes:

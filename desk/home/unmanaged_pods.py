@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from catalog.discovery import types as discovery_types
 from cluster.models import MirrorPod
 from cluster.reads import queries as mirror
+from desk.nodes.allocations import devices_text
 from portal.core.due import table_label
 from tenants.models import Namespace
 from workloads.models import Workload
@@ -76,10 +76,8 @@ def _of_runs(namespace: Namespace, pods: Iterable[_Pod], owners: Collection[str]
 
 
 def _line(pod: _Pod) -> UnmanagedPod | None:
-    held = [
-        f"{units} {name}" for name, units in sorted(pod.requests.items()) if units and discovery_types.is_device(name)
-    ]
-    return UnmanagedPod(pod.name, ", ".join(held), pod.node, pod.created_at) if held else None
+    held = devices_text(pod.requests)
+    return UnmanagedPod(pod.name, held, pod.node, pod.created_at) if held else None
 
 
 def _claims(namespace: Namespace, pods: Mapping[str, _Pod], ours: Collection[str]) -> Iterable[UnmanagedPod]:

@@ -18,6 +18,7 @@ from workloads.core.queries import watch_of
 from workloads.core.unit_sql import rank
 from workloads.interruption.exposure import Standing
 from workloads.pages.shown import ListRow, list_row
+from workloads.status.explain.container_start import IMAGE_REASONS
 from workloads.status.types import Phase
 from workloads.status.workload_row import WorkloadRow
 
@@ -31,7 +32,6 @@ IN_GRACE = "not before the grace ends"
 LESS_URGENT = (NO, "only for production work of your team", "only for more urgent work of your team")
 # Words of states in which a person reads what came out.
 LOGGED = frozenset({Phase.RUNNING, Phase.STOPPING})
-IMAGE_REASONS = ("image_", "bad_image_name", "registry_unknown")
 NAMED = 3
 
 
@@ -149,7 +149,7 @@ def _verb(tenant: str, row: WorkloadRow) -> tuple[str, str, str]:
     if row.workload.kind == NOTEBOOK and phase is Phase.READY:
         return "open", "Open", ""
     if phase is Phase.BLOCKED and "change" in row.status.actions:
-        label = "Fix image" if row.status.reason.startswith(IMAGE_REASONS) else "Change"
+        label = "Fix image" if row.status.reason in IMAGE_REASONS else "Change"
         return "fix", label, reverse("workload-change", args=names)
     if phase in LOGGED:
         return "log", "Log", f"{page}#log"

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from accounts.core.actor import Actor
 from accounts.core.request_actor import actor
-from accounts.rest.paging import page_of
+from accounts.rest.paging import LIMIT_DEFAULT, page_of
 from catalog.models import GpuClass
 from desk.inbox import bulk_decisions, queries
 from desk.inbox.bulk_decisions import DecisionResult
@@ -35,7 +35,6 @@ from tenants.requests import shown
 from tenants.requests.decisions import policy, presence
 from tenants.requests.decisions.triage import TriageGroup
 
-PAGE_SIZE = 50
 # Heading and why, in the order of the page.
 GROUPS = (
     (TriageGroup.ONE_CLICK, "One click", "every fact is within the bounds, the plan is clean"),
@@ -97,7 +96,7 @@ def _context(
     kept = _kept(typed)
     chosen = InboxFilter(kept.get("team", ""), kept.get("class", ""), kept.get("group", ""))
     waiting = queries.pending_requests(mine, chosen)
-    page = page_of(waiting, keys=("id",), limit=PAGE_SIZE, cursor=typed.get("cursor"))
+    page = page_of(waiting, keys=("id",), cursor=typed.get("cursor"))
     read = queries.inbox_rows(page.items, by=by, mine=mine)
     rows = queries.in_group(read, chosen.group)
     all_waiting = request_queries.requests_to_decide(mine)
@@ -160,7 +159,7 @@ def _set(by: Actor, mine: ApproverRights, pks: Collection[int]) -> Any:
 def _ticks(typed: QueryDict) -> list[int]:
     """As many as a page has; what is no number names no request."""
     texts = [text for text in typed.getlist("request") if text.isascii() and text.isdigit() and len(text) < 19]
-    return list(dict.fromkeys(map(int, texts)))[:PAGE_SIZE]
+    return list(dict.fromkeys(map(int, texts)))[:LIMIT_DEFAULT]
 
 
 def _kept(typed: QueryDict) -> dict[str, str]:

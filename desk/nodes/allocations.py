@@ -106,6 +106,12 @@ def devices_of(cluster: Cluster, nodes: Sequence[Node]) -> dict[str, list[Device
     return found
 
 
+def devices_text(requests: Mapping[str, int]) -> str:
+    """`2 nvidia.com/gpu`, in the cluster's words; "" of a pod without devices."""
+    held = sorted((name, units) for name, units in requests.items() if units and discovery_types.is_device(name))
+    return ", ".join(f"{units} {name}" for name, units in held)
+
+
 def allocations_on(cluster: Cluster, node: Node, devices: Sequence[DeviceLine]) -> NodeAllocations:
     """About eight queries. `devices`: those of the node."""
     rows = MirrorPod.objects.filter(cluster_id=cluster.pk, node=node.name).exclude(phase__in=("Succeeded", "Failed"))
@@ -154,11 +160,8 @@ def _pod_lines(cluster: Cluster, node: str, pods: list[dict[str, Any]]) -> Itera
     workloads = {f"{prefix}{one.pk}": one for one in found}
     for pod in pods:
         requests: dict[str, int] = pod["record__requests"]
-        held = [
-            f"{units} {name}" for name, units in sorted(requests.items()) if units and discovery_types.is_device(name)
-        ]
-        if held:
-            yield _pod_line(pod, ", ".join(held), workloads.get(pod["owner"]))
+        if held := devices_text(requests):
+            yield _pod_line(pod, held, workloads.get(pod["owner"]))
     by_place = {(pod["namespace"], pod["name"]): pod for pod in pods}
     claims = MirrorObject.objects.filter(
         cluster_id=cluster.pk, kind="ResourceClaim", record__devices__contains=[{"pool": node}]

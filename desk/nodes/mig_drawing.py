@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from catalog.discovery import mig_placement
 from cluster.reads.observed import Node
@@ -12,7 +13,6 @@ from portal.ui.text import plural
 
 WIDTH, ROW = 180, 26
 WHOLE = "nvidia.com/gpu"
-YOURS, USED, FREE = "yours", "in use", "free"
 _COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
 _ONE_PROFILE = re.compile(r"(?P<product>.+)-MIG-(?P<profile>\d.*)")
 _UNKNOWN_SHAPE = "These slices are not drawn: where they lie on this card is not known."
@@ -20,19 +20,33 @@ _ONE_OF_MANY = "The cluster tells how many slices are in use, not which ones: th
 _ASSUMED = "Where slices lie on this product is assumed from its predecessors."
 
 
+class SliceState(Enum):
+    """Of one slice, by the name of its look (`.mig-<value>` in components.css). NONE: there is no slice."""
+
+    YOURS = "yours"
+    USED = "in-use"
+    FREE = "free"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+# What is written beside the profile of a slice.
+STATE_WORDS = {SliceState.YOURS: "yours", SliceState.USED: "in use", SliceState.FREE: "free"}
+
+
 @dataclass(frozen=True)
 class SliceBox:
-    """One slice, from `y` down. `state` is also its look: yours, in use, free, none (no slice), or "" (unknown)."""
+    """One slice, or a place without one, from `y` down."""
 
     y: int
     height: int
     middle: int
     text: str
-    state: str
+    state: SliceState
 
     @property
     def look(self) -> str:
-        return self.state.replace(" ", "-")
+        return self.state.value
 
 
 @dataclass(frozen=True)
@@ -112,29 +126,31 @@ def _listed(name: str, one: _Profile) -> str:
     return f"{one.count} × {name} ({one.used} in use{yours})"
 
 
-def _states(one: _Profile) -> list[str]:
+def _states(one: _Profile) -> list[SliceState]:
     if one.used is None:
-        return [""] * one.count
-    found = [YOURS] * one.yours + [USED] * (one.used - one.yours)
-    return [*found, *[FREE] * one.count][: one.count]
+        return [SliceState.UNKNOWN] * one.count
+    found = [SliceState.YOURS] * one.yours + [SliceState.USED] * (one.used - one.yours)
+    return [*found, *[SliceState.FREE] * one.count][: one.count]
 
 
 def _drawing(
-    card: mig_placement.MigCard, boxes: mig_placement.MigLayout, number: int, states: dict[str, list[str]]
+    card: mig_placement.MigCard, boxes: mig_placement.MigLayout, number: int, states: dict[str, list[SliceState]]
 ) -> CardDrawing:
     """Takes what it draws from `states`."""
-    drawn = []
+    drawn, spoken = [], []
     for box in boxes:
         state = states[box.profile].pop(0)
-        drawn.append(_box(box.start, box.memory, f"{box.profile} · {state}" if state else box.profile, state))
-    spoken = ", ".join(one.text.replace(" · ", " ") for one in drawn) or "no slice"
+        told = [box.profile, *([STATE_WORDS[state]] if state in STATE_WORDS else [])]
+        spoken.append(" ".join(told))
+        drawn.append(_box(box.start, box.memory, " · ".join(told), state))
     free = mig_placement.free_slices(card, boxes)
-    drawn += [_box(start, 1, "no slice", "none") for start in free]
+    drawn += [_box(start, 1, "no slice", SliceState.NONE) for start in free]
     left = f"; {plural(len(free), 'memory slice')} without one" if free else ""
-    return CardDrawing(f"Card {number}", f"{spoken}{left}", tuple(sorted(drawn, key=lambda one: one.y)))
+    text = ", ".join(spoken) or "no slice"
+    return CardDrawing(f"Card {number}", f"{text}{left}", tuple(sorted(drawn, key=lambda one: one.y)))
 
 
-def _box(start: int, memory: int, text: str, state: str) -> SliceBox:
+def _box(start: int, memory: int, text: str, state: SliceState) -> SliceBox:
     return SliceBox(start * ROW, memory * ROW, start * ROW + memory * ROW // 2, text, state)
 
 

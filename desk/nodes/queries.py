@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from accounts.rest.paging import page_of
+from accounts.rest.paging import LIMIT_DEFAULT, page_of
 from catalog.discovery.products import PRODUCT_LABELS
 from cluster.models import Cluster, MirrorNode
 from cluster.reads import queries as mirror
@@ -17,7 +17,7 @@ from desk.nodes.allocations import DeviceLine, NodeAllocations, allocations_on, 
 from desk.nodes.mig_drawing import MigNode, mig_node
 from portal.core.errors import get_or_refuse
 
-PAGE_SIZE = 50
+PAGE_SIZE = LIMIT_DEFAULT
 CONFIG, STATE, PLUGIN = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/device-plugin.config"
 AMD_PARTITION = "amd.com/compute-memory-partition"
 FILTERS: Mapping[str, Q] = {

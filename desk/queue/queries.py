@@ -15,6 +15,7 @@ from accounts.core.actor import Actor
 from accounts.models import Role
 from accounts.rest.paging import LIMIT_DEFAULT
 from catalog.classes import life_cycle
+from catalog.classes import policy as class_policy
 from catalog.classes import queries as catalog
 from catalog.models import GpuClass
 from cluster.manifests.run_spec import DEFAULT_PRIORITY
@@ -72,7 +73,7 @@ class QueuedRun:
 
 @dataclass(frozen=True)
 class ClassQueue:
-    """One class: how much waits for it. `hold`: what is said of its hold, "" while it is open."""
+    """One class: how much waits for it. `hold`: the sentence about its hold, "" while it is not held."""
 
     slug: str
     name: str
@@ -81,6 +82,7 @@ class ClassQueue:
     units: int
     oldest_at: datetime | None
     hold: str
+    is_held: bool
     is_open: bool
 
 
@@ -100,11 +102,11 @@ class QueuePage:
     @property
     def busy_lines(self) -> list[ClassQueue]:
         """Classes that something waits for, or that are held."""
-        return [one for one in self.lines if one.runs or one.hold]
+        return [one for one in self.lines if one.runs or one.is_held]
 
     @property
     def quiet_lines(self) -> list[ClassQueue]:
-        return [one for one in self.lines if not (one.runs or one.hold)]
+        return [one for one in self.lines if not (one.runs or one.is_held)]
 
 
 @dataclass(frozen=True)
@@ -297,6 +299,7 @@ def _line(one: GpuClass, sums: list[Any] | None) -> ClassQueue:
         units=units,
         oldest_at=oldest_at,
         hold=life_cycle.hold_sentence(one, now=timezone.now()),
+        is_held=class_policy.is_held(one),
         is_open=one.life_cycle in catalog.OPEN_STATES,
     )
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from devcluster.client import yaml_files
+from devcluster.client.annotations import SIMULATED
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.types import Json
 from devcluster.processes.paths import ROOT
 
 DIRECTORY = ROOT / "devcluster" / "hardware"
-FAKE = {"kwok.x-k8s.io/node": "fake"}
+FAKE = {SIMULATED: "fake"}
 # Which hardware file brought a node or a slice: what `load` may take away again.
 ORIGIN = "devcluster/hardware"
 NODE_INFO = {

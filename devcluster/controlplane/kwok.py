@@ -6,6 +6,7 @@ import http.client
 from dataclasses import dataclass
 
 from devcluster.client import crds, yaml_files
+from devcluster.client.annotations import SIMULATED
 from devcluster.client.kube import MERGE, Api
 from devcluster.controlplane.components import ControlPlane
 from devcluster.processes.paths import ROOT
@@ -14,8 +15,6 @@ from devcluster.processes.supervisor import Command
 POD_STAGES = ROOT / "devcluster" / "kwok" / "pods.yaml"
 NODE_STAGES = ("node/fast/node-initialize.yaml", "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml")
 CUSTOM = ("logs", "clusterlogs")
-# The annotation that a node is simulated by.
-SIMULATED = "kwok.x-k8s.io/node"
 
 
 @dataclass(frozen=True)

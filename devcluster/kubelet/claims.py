@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 import uuid
 
+from devcluster.client.annotations import SCRIPTED
 from devcluster.client.kube import Api
 from devcluster.client.types import Json
 
-SCRIPTED = "devcluster/scripted"
 # Where a claim's own dry run is tried: no policy of the portal looks there.
 PROBE_NAMESPACE = "default"
 

@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from devcluster.client.annotations import SCRIPTED, SIMULATED
 from devcluster.client.kube import STRATEGIC, Api, ApiError
 from devcluster.client.list_watch import ListWatch
 from devcluster.client.types import Json
 from devcluster.kubelet import claims, pod_status
-from devcluster.kubelet.claims import SCRIPTED
 
-SIMULATED = "kwok.x-k8s.io/node"
 POD_IP = "127.0.0.1"
 
 Script = Callable[["ScriptedKubelet", Json], None]

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from devcluster.client.annotations import SCRIPTED, SIMULATED
 from devcluster.client.kube import Api, ApiError
 from devcluster.client.list_watch import ListWatch
 from devcluster.client.types import Json
@@ -20,8 +21,6 @@ from devcluster.notebooks.slots import Slots
 from devcluster.notebooks.volumes import Volumes
 
 LABEL = "gpu-portal/kind=notebook"
-SIMULATED = "kwok.x-k8s.io/node"
-SCRIPTED = "devcluster/scripted"
 # Pods annotated with it are for the runner of that name alone; a test's own runner has one, the usual runner none.
 RUNNER = "devcluster/runner"
 TERMINAL = ("Succeeded", "Failed")

@@ -8,9 +8,10 @@ from django.db.models import QuerySet
 
 from cluster.apply.applied_objects import rows_of_owner
 from cluster.apply.reconcile import converge
-from cluster.apply.types import OWNER_LABEL, ConvergeResult, Manifest, ObjectKey
+from cluster.apply.types import ConvergeResult, ObjectKey
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
+from cluster.manifests.metadata import OWNER_LABEL, Manifest
 from cluster.models import AppliedObject, Cluster
 from cluster.reads import cluster_queue
 from cluster.reads.cluster_queue import LiveClusterQueue

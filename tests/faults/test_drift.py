@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from cluster.apply import messages
-from cluster.apply.types import OWNER_LABEL
+from cluster.manifests.metadata import OWNER_LABEL
 from cluster.mirror.records.kinds import KINDS
 from cluster.mirror.records.types import MANAGED_LABEL
 from cluster.models import AppliedObject

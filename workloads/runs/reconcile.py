@@ -17,12 +17,12 @@ from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from cluster.apply import reconcile as apply_reconcile
-from cluster.apply import types as apply_types
 from cluster.client.errors import NotFound
 from cluster.client.kube import Kube
 from cluster.manifests import names
 from cluster.manifests import run as manifests
 from cluster.manifests import workers as worker_manifests
+from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import JOB, ClaimSpec, RunSpec
 from cluster.models import AppliedObject
 from cluster.reads import queries as mirror
@@ -386,7 +386,7 @@ def _end(run: Run, end: status_outcome.RunOutcome, seen: Observation | None = No
     return bool(changed)
 
 
-def _send(work: _Work, manifest: apply_types.Manifest) -> AppliedObject:
+def _send(work: _Work, manifest: Manifest) -> AppliedObject:
     work.deadline.check()
     sent = apply_reconcile.create_once(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=manifest)
     if sent.code == "NotFound":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster.manifests.metadata import RUN_LABEL
 from cluster.mirror.records.quantities import add_amounts, amounts
 from cluster.mirror.records.types import KEPT_LABELS, Raw, RecordContent, condition_records, controller_uid
 
@@ -25,7 +26,7 @@ def job_record(raw: Raw) -> RecordContent:
         "started_at": status.get("startTime"),
         "completed_at": status.get("completionTime"),
     }
-    return RecordContent({"run": labels.get("gpu-portal/run", "")}, record)
+    return RecordContent({"run": labels.get(RUN_LABEL, "")}, record)
 
 
 def workload_record(raw: Raw) -> RecordContent:

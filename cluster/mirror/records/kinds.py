@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cluster.client import api_kinds
 from cluster.mirror.records import devices, jobs, namespaces, nodes, pods, queues
 from cluster.mirror.records import types as record_types
 from cluster.mirror.records.types import ObservedObject, Raw, RecordContent
 
-KUEUE = "apis/kueue.x-k8s.io/v1beta2"
 # Created once, then written by controllers: a second writer is how they work, not a difference.
 _NEVER_APPLIED = {
     *("Node", "Pod", "Job", "Workload", "Event"),
@@ -24,7 +24,6 @@ class MirroredKind:
     """
 
     name: str
-    path: str
     read: Callable[[Raw], RecordContent]
     table: str = "object"
     is_everywhere: bool = False
@@ -37,7 +36,12 @@ class MirroredKind:
 
     @property
     def is_kueue(self) -> bool:
-        return self.path.startswith("apis/kueue.x-k8s.io/")
+        return api_kinds.is_kueue(self.name)
+
+    @property
+    def path(self) -> str:
+        """Of all objects of the kind."""
+        return api_kinds.api_path(self.name)
 
     def seen(self, raw: Raw) -> ObservedObject:
         return record_types.observed_object(self.name, raw, self.read(raw), is_applied=self.is_applied)
@@ -45,42 +49,26 @@ class MirroredKind:
 
 _ALL = (
     # Which namespaces are ours decides what is kept of most other kinds.
-    MirroredKind("Namespace", "api/v1/namespaces", namespaces.namespace_record, is_everywhere=True),
-    MirroredKind("Node", "api/v1/nodes", nodes.node_record, "node", is_everywhere=True),
-    MirroredKind("Pod", "api/v1/pods", pods.pod_record, "pod", is_everywhere=True),
-    MirroredKind("Job", "apis/batch/v1/jobs", jobs.job_record, "job"),
-    MirroredKind("Workload", f"{KUEUE}/workloads", jobs.workload_record, "workload"),
-    MirroredKind("ClusterQueue", f"{KUEUE}/clusterqueues", queues.cluster_queue_record, is_everywhere=True),
-    MirroredKind("LocalQueue", f"{KUEUE}/localqueues", queues.local_queue_record),
-    MirroredKind("Cohort", f"{KUEUE}/cohorts", queues.cohort_record, is_everywhere=True),
-    MirroredKind("ResourceFlavor", f"{KUEUE}/resourceflavors", queues.resource_flavor_record, is_everywhere=True),
-    MirroredKind("Topology", f"{KUEUE}/topologies", queues.topology_record, is_everywhere=True),
-    MirroredKind(
-        "ResourceClaim", "apis/resource.k8s.io/v1/resourceclaims", devices.resource_claim_record, is_everywhere=True
-    ),
-    MirroredKind(
-        "ResourceSlice",
-        "apis/resource.k8s.io/v1/resourceslices",
-        devices.resource_slice_record,
-        is_everywhere=True,
-    ),
-    MirroredKind(
-        "DeviceClass", "apis/resource.k8s.io/v1/deviceclasses", devices.device_class_record, is_everywhere=True
-    ),
-    MirroredKind("ResourceQuota", "api/v1/resourcequotas", namespaces.resource_quota_record),
-    MirroredKind("LimitRange", "api/v1/limitranges", namespaces.limit_range_record),
-    MirroredKind("ServiceAccount", "api/v1/serviceaccounts", namespaces.service_account_record),
-    MirroredKind("PersistentVolumeClaim", "api/v1/persistentvolumeclaims", namespaces.volume_claim_record),
-    MirroredKind("NetworkPolicy", "apis/networking.k8s.io/v1/networkpolicies", namespaces.network_policy_record),
-    MirroredKind("RoleBinding", "apis/rbac.authorization.k8s.io/v1/rolebindings", namespaces.role_binding_record),
-    MirroredKind(
-        "Event",
-        "api/v1/events",
-        namespaces.warning_record,
-        "warning",
-        field_selector="type=Warning",
-        has_bookmarks=False,
-    ),
+    MirroredKind("Namespace", namespaces.namespace_record, is_everywhere=True),
+    MirroredKind("Node", nodes.node_record, "node", is_everywhere=True),
+    MirroredKind("Pod", pods.pod_record, "pod", is_everywhere=True),
+    MirroredKind("Job", jobs.job_record, "job"),
+    MirroredKind("Workload", jobs.workload_record, "workload"),
+    MirroredKind("ClusterQueue", queues.cluster_queue_record, is_everywhere=True),
+    MirroredKind("LocalQueue", queues.local_queue_record),
+    MirroredKind("Cohort", queues.cohort_record, is_everywhere=True),
+    MirroredKind("ResourceFlavor", queues.resource_flavor_record, is_everywhere=True),
+    MirroredKind("Topology", queues.topology_record, is_everywhere=True),
+    MirroredKind("ResourceClaim", devices.resource_claim_record, is_everywhere=True),
+    MirroredKind("ResourceSlice", devices.resource_slice_record, is_everywhere=True),
+    MirroredKind("DeviceClass", devices.device_class_record, is_everywhere=True),
+    MirroredKind("ResourceQuota", namespaces.resource_quota_record),
+    MirroredKind("LimitRange", namespaces.limit_range_record),
+    MirroredKind("ServiceAccount", namespaces.service_account_record),
+    MirroredKind("PersistentVolumeClaim", namespaces.volume_claim_record),
+    MirroredKind("NetworkPolicy", namespaces.network_policy_record),
+    MirroredKind("RoleBinding", namespaces.role_binding_record),
+    MirroredKind("Event", namespaces.warning_record, "warning", field_selector="type=Warning", has_bookmarks=False),
 )
 KINDS = {kind.name: kind for kind in _ALL}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.manifests.metadata import CLASS_LABEL, OWNER_LABEL, RUN_LABEL
 from cluster.mirror.records.quantities import add_amounts, amounts, larger_amounts
 from cluster.mirror.records.types import (
     KEPT_LABELS,
-    OWNER_LABEL,
     TEXT_LIMIT,
     Raw,
     RecordContent,
@@ -29,8 +29,8 @@ def pod_record(raw: Raw) -> RecordContent:
     columns = {
         "node": spec.get("nodeName", ""),
         "phase": phase,
-        "run": labels.get("gpu-portal/run", ""),
-        "gpu_class": labels.get("gpu-portal/class", ""),
+        "run": labels.get(RUN_LABEL, ""),
+        "gpu_class": labels.get(CLASS_LABEL, ""),
     }
     record: dict[str, Any] = {"requests": pod_requests(spec)}
     if OWNER_LABEL not in labels:

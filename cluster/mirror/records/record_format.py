@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from cluster.client import managed_fields
+from cluster.client import api_kinds, managed_fields
+from cluster.manifests import metadata
 
 
 def record_format() -> str:
-    """Digest of the code that makes records: rows of another version of it are not mixed with ours."""
+    """Rows that another version of this code made are not mixed with ours."""
     digest = hashlib.blake2b(digest_size=8)
-    for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(str(managed_fields.__file__))):
+    others = (Path(str(module.__file__)) for module in (api_kinds, managed_fields, metadata))
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         digest.update(path.read_bytes())
     return digest.hexdigest()

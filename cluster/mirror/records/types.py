@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.client.managed_fields import FieldOwnership, field_ownership
+from cluster.manifests.metadata import MANAGED_BY, MANAGED_LABEL, OWNER_LABEL
 
 Raw = dict[str, Any]
 
-OWNER_LABEL = "gpu-portal/owner"
-MANAGED_LABEL = "app.kubernetes.io/managed-by"
-MANAGED_BY = "gpu-portal"
 TEXT_LIMIT = 1024
 
 KEPT_LABELS = ("gpu-portal/", "kueue.x-k8s.io/", "batch.kubernetes.io/job-name", "batch.kubernetes.io/job-completion")
@@ -79,18 +77,6 @@ def observed_object(kind: str, raw: Raw, content: RecordContent, *, is_applied: 
         is_kept=content.is_kept,
         ownership=field_ownership(metadata.get("managedFields") or []) if is_applied else None,
     )
-
-
-# ---- nodes -------------------------------------------------------------------------------------------------------
-
-
-# ---- pods --------------------------------------------------------------------------------------------------------
-
-
-# ---- Jobs and Kueue's Workloads ----------------------------------------------------------------------------------
-
-
-# ---- shared ------------------------------------------------------------------------------------------------------
 
 
 def condition_records(status: Raw, *, text_limit: int = TEXT_LIMIT) -> list[dict[str, Any]]:

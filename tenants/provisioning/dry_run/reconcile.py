@@ -8,9 +8,9 @@ from django.db.models.functions import Now
 
 from cluster.apply.dry_run import PlannedChange, dry_run
 from cluster.apply.reconcile import converge
-from cluster.apply.types import Manifest
 from cluster.client.kube import Kube
 from cluster.manifests import namespace as manifest_namespace
+from cluster.manifests.metadata import Manifest
 from cluster.manifests.specs import NamespaceSpec
 from cluster.models import Cluster
 from portal.core.due import DONE, Deadline, Outcome

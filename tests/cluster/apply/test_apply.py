@@ -11,10 +11,10 @@ import pytest
 from cluster.apply import applied_objects
 from cluster.apply import types as apply_types
 from cluster.apply.reconcile import converge, create_once
-from cluster.apply.types import OWNER_LABEL
 from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube
 from cluster.client.types import ApiObject
+from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import AppliedObject, Cluster
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy

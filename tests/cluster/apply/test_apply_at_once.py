@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from cluster.apply.reconcile import converge
-from cluster.apply.types import OWNER_LABEL, ConvergeResult
+from cluster.apply.types import ConvergeResult
 from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube
+from cluster.manifests.metadata import OWNER_LABEL
 from cluster.models import AppliedObject, Cluster
 from devcluster.client.kube import Api
 from devcluster.faults.api_proxy import ApiProxy

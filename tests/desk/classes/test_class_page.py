@@ -21,6 +21,7 @@ from catalog.models import GpuClass, Image
 from cluster.models import Cluster
 from desk.classes import queries as class_queries
 from desk.classes.live_status import class_live
+from desk.nodes.mig_drawing import SliceState
 from tenants.models import ClassAccess, Tenant
 from tests.support.rows import make, mirrored
 
@@ -114,7 +115,7 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
 def test_a_node_of_one_profile_is_drawn_by_what_its_slices_fill(everything: dict[str, GpuClass], alice: User) -> None:
     drawn = class_live(Actor(alice, "page"), everything["a100-sxm4-80gb-1g-10gb-single"]).mig
     assert drawn is not None
-    assert [len([box for box in card.boxes if box.state == "free"]) for card in drawn.cards] == [7, 7, 7, 7]
+    assert [len([box for box in card.boxes if box.state is SliceState.FREE]) for card in drawn.cards] == [7, 7, 7, 7]
     assert drawn.cards[0].boxes[-1].text == "no slice"
 
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from cluster.apply import applied_objects
 from cluster.apply import reconcile as apply_reconcile
-from cluster.apply import types as apply_types
 from cluster.client.kube import Kube
 from cluster.manifests import run as manifests
+from cluster.manifests.metadata import Manifest
 from cluster.manifests.run_spec import RunSpec
 from cluster.models import AppliedObject
 from workloads.credentials.registries import actions as registry_actions
@@ -45,7 +45,7 @@ def sync_pull_secret(workload: Workload, spec: RunSpec, job: AppliedObject, sent
         )
 
 
-def _is_to_send(known: AppliedObject, manifest: apply_types.Manifest) -> bool:
+def _is_to_send(known: AppliedObject, manifest: Manifest) -> bool:
     if known.manifest_hash != applied_objects.manifest_hash(manifest):
         return True
     return known.result != AppliedObject.Result.APPLIED and timezone.now() - known.sent_at > REFUSED_AGAIN

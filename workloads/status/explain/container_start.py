@@ -17,6 +17,13 @@ from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Ex
 NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
 _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+# Codes of explanations that another image mends.
+IMAGE_REASONS = frozenset(
+    {
+        "bad_image_name", "image_not_accepted", "image_not_allowed", "image_not_found", "image_not_pulled",
+        "image_runs_as_root", "image_wrong_platform", "registry_unknown",
+    }
+)  # fmt: skip
 _NAME = "Check its name; then stop this run and start another."
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
 _MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")

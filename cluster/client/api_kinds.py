@@ -1,0 +1,46 @@
+"""Where the API server serves each kind that the portal writes or mirrors. Pure."""
+
+from __future__ import annotations
+
+from cluster.manifests.metadata import KUEUE_API
+
+_KUEUE = f"apis/{KUEUE_API}"
+_DEVICES = "apis/resource.k8s.io/v1"
+
+# kind → (path prefix, plural)
+API_KINDS = {
+    "Namespace": ("api/v1", "namespaces"),
+    "Node": ("api/v1", "nodes"),
+    "Pod": ("api/v1", "pods"),
+    "Event": ("api/v1", "events"),
+    "ResourceQuota": ("api/v1", "resourcequotas"),
+    "LimitRange": ("api/v1", "limitranges"),
+    "ServiceAccount": ("api/v1", "serviceaccounts"),
+    "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims"),
+    "Service": ("api/v1", "services"),
+    "Secret": ("api/v1", "secrets"),
+    "NetworkPolicy": ("apis/networking.k8s.io/v1", "networkpolicies"),
+    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "Job": ("apis/batch/v1", "jobs"),
+    "ResourceClaim": (_DEVICES, "resourceclaims"),
+    "ResourceClaimTemplate": (_DEVICES, "resourceclaimtemplates"),
+    "ResourceSlice": (_DEVICES, "resourceslices"),
+    "DeviceClass": (_DEVICES, "deviceclasses"),
+    "ClusterQueue": (_KUEUE, "clusterqueues"),
+    "LocalQueue": (_KUEUE, "localqueues"),
+    "Cohort": (_KUEUE, "cohorts"),
+    "ResourceFlavor": (_KUEUE, "resourceflavors"),
+    "Topology": (_KUEUE, "topologies"),
+    "Workload": (_KUEUE, "workloads"),
+}
+
+
+def api_path(kind: str, namespace: str = "", name: str = "") -> str:
+    """The path of a collection, or of one object. Without a namespace: of all namespaces."""
+    prefix, plural = API_KINDS[kind]
+    scope = f"/namespaces/{namespace}" if namespace else ""
+    return f"{prefix}{scope}/{plural}" + (f"/{name}" if name else "")
+
+
+def is_kueue(kind: str) -> bool:
+    return API_KINDS[kind][0] == _KUEUE
