@@ -26,7 +26,8 @@ from tenants.models import ApproverFor, Tenant
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+LIST_OF_DECISIONS = ROOT / "docs" / "adr" / "README.md"
 HEADINGS = ("Context", "Decision", "Drawbacks", "We would know it is wrong if")
 APPS = ("accounts", "catalog", "cluster", "tenants", "workloads", "desk", "portal")
 
@@ -45,7 +46,7 @@ def section(page: str, heading: str) -> str:
 # ---- links and pictures ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("document", [*PAGES, *DECISIONS], ids=name_of)
+@pytest.mark.parametrize("document", [*PAGES, *DECISIONS, LIST_OF_DECISIONS], ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", document.read_text())
     inner = [link.partition("#")[0] for link in links if not link.startswith(("http://", "https://", "#"))]
@@ -331,6 +332,14 @@ def test_decisions_are_numbered_without_gaps() -> None:
     assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
 
 
+def test_the_list_of_decisions_is_complete() -> None:
+    """Number, title, file and one line of each."""
+    rows = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \| (.+) \|$", LIST_OF_DECISIONS.read_text(), re.MULTILINE)
+    titles = [(page.name, page.read_text().partition("\n")[0]) for page in DECISIONS]
+    assert [(name, f"# {number}. {title}") for number, title, name, _line in rows] == titles
+    assert all(30 < len(line) <= 120 and line.endswith(".") for *_, line in rows)
+
+
 # ---- traces ----------------------------------------------------------------------------------------------------
 
 
@@ -339,7 +348,7 @@ def test_no_text_names_a_place_on_the_machine_that_wrote_it() -> None:
     places = re.compile(r"(?<![\w.])/(?:work|root|home/(?!work\b)\w+)(?:/|\b)|\.\./shared")
     found = [
         f"{name_of(page)}: {match.group()}"
-        for page in [*PAGES, *DECISIONS]
+        for page in [*PAGES, *DECISIONS, LIST_OF_DECISIONS]
         for match in places.finditer(page.read_text())
     ]
     assert found == []
