@@ -8,6 +8,7 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,14 @@ def test_every_room_is_in_the_tables_and_in_the_drawing(app: str) -> None:
     drawn = re.findall(r'class="(name|word)">([^<]+)<', (ROOT / "docs" / "img" / "architecture.svg").read_text())
     floor = drawn[drawn.index(("name", app)) + 1 :][: len(rooms) + 1]
     assert [word for kind, word in floor if kind == "word"] == rooms
+
+
+def test_examples_in_python_import_what_is_there() -> None:
+    blocks = [block for page in PAGES for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
+    imports = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
+    names = [(str(node.module), alias.name) for node in imports for alias in node.names]
+    assert [pair for pair in names if not hasattr(import_module(pair[0]), pair[1])] == []
+    assert len(names) > 5
 
 
 # ---- commands --------------------------------------------------------------------------------------------------
