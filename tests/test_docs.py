@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import re
 import shlex
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,9 +29,12 @@ from portal.urls import urlpatterns
 from tenants.models import ApproverFor, Tenant
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+FIRST = [ROOT / name for name in ("README.md", "CONTRIBUTING.md") if (ROOT / name).exists()]
+PAGES = [*FIRST, ROOT / "deploy" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+LIST_OF_DECISIONS = ROOT / "docs" / "adr" / "README.md"
 HEADINGS = ("Context", "Decision", "Drawbacks", "We would know it is wrong if")
+DRAWINGS = sorted((ROOT / "docs" / "img").glob("*.svg"))
 APPS = ("accounts", "catalog", "cluster", "tenants", "workloads", "desk", "portal")
 
 
@@ -45,7 +52,7 @@ def section(page: str, heading: str) -> str:
 # ---- links and pictures ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("document", [*PAGES, *DECISIONS], ids=name_of)
+@pytest.mark.parametrize("document", [*PAGES, *DECISIONS, LIST_OF_DECISIONS], ids=name_of)
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", document.read_text())
     inner = [link.partition("#")[0] for link in links if not link.startswith(("http://", "https://", "#"))]
@@ -54,9 +61,20 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def test_pictures_are_shown_and_small() -> None:
     readme = (ROOT / "README.md").read_text()
-    pictures = list((ROOT / "docs" / "img").iterdir())
+    pictures = [one for one in (ROOT / "docs" / "img").iterdir() if one not in DRAWINGS]
     assert [one.name for one in pictures if f"(docs/img/{one.name})" not in readme] == []
     assert [one.name for one in pictures if not 20_000 < one.stat().st_size <= 300_000] == []
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS, ids=name_of)
+def test_drawings_are_text_and_bring_nothing_along(drawing: Path) -> None:
+    """Letters stay letters, in light and in dark, and nothing is fetched from elsewhere."""
+    text = drawing.read_text()
+    assert ET.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert len(text) <= 40_000
+    assert "prefers-color-scheme: dark" in text
+    assert re.findall(r"href|url\(|@import|@font-face|<image|<script", text) == []
+    assert any(f"(img/{drawing.name})" in page.read_text() for page in PAGES)
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -75,6 +93,73 @@ def test_files_and_folders_named_in_the_texts_exist() -> None:
             if not any(list(base.glob(word.rstrip("/"))) for base in (ROOT, page.parent)):
                 missing.append(f"{name_of(page)}: {word}")
     assert missing == []
+
+
+def missing_files(text: str, beside: Path) -> list[str]:
+    """Words in backticks that end as a file or folder of ours does, and are neither at the root, nor beside the page,
+    nor, as a name alone, anywhere in the project.
+    """
+    words = re.findall(r"`((?![./])[\w.*-]+(?:/[\w.*-]+)*(?:/|\.(?:py|html|md|svg|toml|css|js)))`", text)
+    missing = []
+    for word in dict.fromkeys(words):
+        is_name_alone = "/" not in word.rstrip("/")
+        found = any(list(base.glob(word.rstrip("/"))) for base in (ROOT, beside))
+        if not found and not (is_name_alone and any(named_so(word))):
+            missing.append(word)
+    return missing
+
+
+def named_so(word: str) -> Iterator[Path]:
+    for folder in (*APPS, "cli", "deploy", "devcluster", "docs", "static", "templates", "tests", "tools"):
+        yield from (ROOT / folder).rglob(word.rstrip("/"))
+
+
+@pytest.mark.parametrize("document", [*FIRST, ROOT / "docs" / "architecture.md", *DECISIONS], ids=name_of)
+def test_every_file_that_a_guide_or_a_decision_names_exists(document: Path) -> None:
+    assert missing_files(document.read_text(), document.parent) == []
+
+
+def test_a_file_that_is_gone_is_seen() -> None:
+    text = (
+        "`workloads/phase.py`, `phase.py`, `desk/queries/`, `policy.py`, `templates/desk/home/`, `portal/nothing.html`"
+    )
+    assert missing_files(text, ROOT) == ["workloads/phase.py", "desk/queries/", "portal/nothing.html"]
+
+
+# ---- rooms -----------------------------------------------------------------------------------------------------
+
+# Django finds them at the root of an app; and what stands at the root of two packages.
+NO_ROOMS = {"admin", "tasks", "management", "urls", "wsgi", "asgi", "celery", "templatetags", "__main__", "bootstrap"}
+
+
+def rooms_by_contract() -> dict[str, list[str]]:
+    """App → its rooms from top to bottom, as .importlinter has them."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    return {
+        contract["containers"]: [room for room in re.findall(r"\w+", contract["layers"]) if room not in NO_ROOMS]
+        for contract in (contracts[name] for name in contracts.sections())
+        if "containers" in contract
+    }
+
+
+@pytest.mark.parametrize("app", sorted(rooms_by_contract()))
+def test_every_room_is_in_the_tables_and_in_the_drawing(app: str) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    table = text.split(f"\n### {app}:")[1].split("\n## ")[0].split("\n### ")[0]
+    rooms = rooms_by_contract()[app]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == rooms
+    drawn = re.findall(r'class="(name|word)">([^<]+)<', (ROOT / "docs" / "img" / "architecture.svg").read_text())
+    floor = drawn[drawn.index(("name", app)) + 1 :][: len(rooms) + 1]
+    assert [word for kind, word in floor if kind == "word"] == rooms
+
+
+def test_examples_in_python_import_what_is_there() -> None:
+    blocks = [block for page in PAGES for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
+    imports = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
+    names = [(str(node.module), alias.name) for node in imports for alias in node.names]
+    assert [pair for pair in names if not hasattr(import_module(pair[0]), pair[1])] == []
+    assert len(names) > 5
 
 
 # ---- commands --------------------------------------------------------------------------------------------------
@@ -331,6 +416,14 @@ def test_decisions_are_numbered_without_gaps() -> None:
     assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
 
 
+def test_the_list_of_decisions_is_complete() -> None:
+    """Number, title, file and one line of each."""
+    rows = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \| (.+) \|$", LIST_OF_DECISIONS.read_text(), re.MULTILINE)
+    titles = [(page.name, page.read_text().partition("\n")[0]) for page in DECISIONS]
+    assert [(name, f"# {number}. {title}") for number, title, name, _line in rows] == titles
+    assert all(30 < len(line) <= 120 and line.endswith(".") for *_, line in rows)
+
+
 # ---- traces ----------------------------------------------------------------------------------------------------
 
 
@@ -339,7 +432,7 @@ def test_no_text_names_a_place_on_the_machine_that_wrote_it() -> None:
     places = re.compile(r"(?<![\w.])/(?:work|root|home/(?!work\b)\w+)(?:/|\b)|\.\./shared")
     found = [
         f"{name_of(page)}: {match.group()}"
-        for page in [*PAGES, *DECISIONS]
+        for page in [*PAGES, *DECISIONS, LIST_OF_DECISIONS]
         for match in places.finditer(page.read_text())
     ]
     assert found == []
