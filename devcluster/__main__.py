@@ -54,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
         "test", "cli.testing", "test", "Checks, then all tests; other arguments go to pytest.", passes_on=True
     )
     test.add_argument("--reuse", action="store_true", help="no checks, and the services of `up`: the inner loop")
+    test.add_argument(
+        "--changed", nargs="?", const="main", metavar="BASE", help="only tests near to what differs from BASE (main)"
+    )
     bench = command("bench", "cli.bench", "bench", "Measure against named limits; one line of JSON per figure.")
     bench.add_argument("name", nargs="?", help="one benchmark")
     bench.add_argument("--list", action="store_true", help="name them")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from accounts.credentials import login_backoff
 from accounts.models import Role, User
@@ -20,6 +21,7 @@ from cluster.models import Cluster
 from devcluster.client.kube import Api
 from tenants.models import Membership, Namespace, Tenant
 from tests.plugin import SERVICES_VARIABLE, read_services
+from tests.support import template_database
 from tests.support.economy import economy
 from tests.support.http import contract
 from tests.support.http.sessions import sign_cookies
@@ -45,8 +47,12 @@ sign_cookies()
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings_xdist_suffix() -> None:
-    """Nothing to add: the name of each process's database is its own already, see tests/plugin.py."""
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker, services: dict[str, Any]
+) -> None:
+    """The plugin's own would apply the migrations in each process."""
+    with django_db_blocker.unblock():
+        template_database.create_database(services["database_url"])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -64,13 +64,8 @@ def _settle_environment() -> None:
 _settle_environment()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    # Django's own teardown fails when a stream or a process left a connection behind; we drop by force below.
-    config.option.reuse_db = True
-
-
 def pytest_unconfigure() -> None:
+    """By force: a stream or a process may have left a connection behind."""
     services = read_services()
     with psycopg.connect(database_url(services["database_url"], "postgres"), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS test_portal_{os.getpid()} WITH (FORCE)")

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 from psycopg.errors import DeadlockDetected
 
-from accounts.models import User
+from accounts.models import Event, User
 from tests.plugin import process_environment
 from tests.support.economy import _empty_tables
 from tests.support.rows import make
@@ -27,6 +27,7 @@ def test_tables_are_emptied_although_somebody_still_reads() -> None:
 
     with ThreadPoolExecutor(1) as thread, psycopg.connect(url) as reader, psycopg.connect(url, autocommit=True) as seen:
         reader.execute("SET deadlock_timeout = '20s'")  # whoever looks first is ended
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")  # it could still see what is deleted
         reader.execute("SELECT FROM workloads_workload")
         empties = thread.submit(lambda: connection.cursor().execute("SELECT pg_backend_pid()").fetchone()[0]).result()
         emptied = thread.submit(_empty_tables, TransactionTestCase())
@@ -38,3 +39,17 @@ def test_tables_are_emptied_although_somebody_still_reads() -> None:
         thread.submit(lambda: connection.close()).result()
 
     assert not User.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tables_are_as_if_nothing_had_been_in_them() -> None:
+    make.user("Alice")
+    Event.objects.create(via="page", verb="one", row="user:1")
+
+    _empty_tables(TransactionTestCase())
+
+    assert not User.objects.exists()
+    assert not Event.objects.exists()  # which refuse to be deleted
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_relation_size('accounts_user') + pg_relation_size('accounts_event')")
+        assert cursor.fetchone() == (0,)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from devcluster.cli import up
+from devcluster.cli import changed, up
 from devcluster.demo.environment import keep_logs
 from devcluster.processes.console import UserError, note, say, step
 from devcluster.processes.paths import ROOT
@@ -31,6 +31,8 @@ AT_ONCE = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     """`rest` goes to pytest as it is."""
+    if arguments.changed:
+        rest = [*_near_tests(arguments.changed), *rest]
     browser = _browser()
     at_once = () if rest else AT_ONCE  # for a few tests, the start of two processes costs more than they gain
     pytest = [sys.executable, "-m", "pytest", *PLUGIN, *at_once, *rest, *_without_browser(browser, rest)]
@@ -56,6 +58,13 @@ def test(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
         say(f"\nThese checks failed (their output is above): {', '.join(failed)}")
         return 1
     return code
+
+
+def _near_tests(base: str) -> list[str]:
+    paths, texts = changed.since(ROOT, base), changed.tracked_texts(ROOT)
+    chosen = changed.select(paths, texts)
+    note(f"{len(paths)} files differ from {base}; {len(chosen)} test files are near to them")
+    return chosen
 
 
 def reusable() -> Path:

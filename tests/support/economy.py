@@ -20,6 +20,8 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 # As migrations left them: what `flush` empties and fills again with the same rows.
 KEPT = {"django_content_type", "auth_permission"}
 ATTEMPTS = 5
+# Events refuse to be deleted by a trigger, which a replica does not run; nor does it look at foreign keys.
+AS_REPLICA = "SET LOCAL session_replication_role = replica"
 
 
 @contextmanager
@@ -65,15 +67,34 @@ def _add_files_once() -> Any:
 def _empty_tables(case: TransactionTestCase) -> None:
     """Without the content types and permissions that a flush would take away and make again.
 
-    TRUNCATE, although DELETE is quicker: rows in places that were used before come back in any order. Whoever still
-    reads for the test, doors or a page, may hold one of the tables and wait for another: the database ends one of the
-    two then, and what is left to empty would meet the next test.
+    A test writes a few of the 64 tables: to delete their rows and let VACUUM give the files back takes the database
+    6 ms, and TRUNCATE of all 90. The files have to be empty as after TRUNCATE: rows in places that were used before
+    come back in any order. They are not where somebody still writes, or reads with a snapshot from before.
     """
     del case
+    written = _written_tables()
+    if not written:
+        return
+    tables = [connection.ops.quote_name(name) for name in written]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("; ".join([AS_REPLICA, *(f"DELETE FROM {table}" for table in tables)]))
+    with connection.cursor() as cursor:
+        cursor.execute(f"VACUUM (INDEX_CLEANUP ON, SKIP_LOCKED) {', '.join(tables)}")
+    if _written_tables():
+        truncate_tables()
+
+
+def truncate_tables() -> None:
+    """All of them, since they refer to each other.
+
+    Whoever still reads for the test, doors or a page, may hold one of the tables and wait for another: the database
+    ends one of the two then, and what is left to empty would meet the next test.
+    """
+    tables = ", ".join(connection.ops.quote_name(name) for name in _all_tables())
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute(_statements())
+                cursor.execute(f"{AS_REPLICA}; TRUNCATE {tables}")
         except OperationalError as error:
             if attempt == ATTEMPTS or not isinstance(error.__cause__, DeadlockDetected):
                 raise
@@ -81,9 +102,17 @@ def _empty_tables(case: TransactionTestCase) -> None:
             return
 
 
+def _written_tables() -> list[str]:
+    """Those whose file is not empty: something was written since it was, even if it was rolled back."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name FROM unnest(%s::text[]) name WHERE pg_relation_size(quote_ident(name)::regclass) > 0",
+            [list(_all_tables())],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
 @functools.cache
-def _statements() -> str:
-    names = sorted(set(connection.introspection.django_table_names(only_existing=True, include_views=False)) - KEPT)
-    tables = ", ".join(connection.ops.quote_name(name) for name in names)
-    # Events refuse it by a trigger, which a replica does not run.
-    return f"SET LOCAL session_replication_role = replica; TRUNCATE {tables}"
+def _all_tables() -> tuple[str, ...]:
+    found = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    return tuple(sorted(set(found) - KEPT))

@@ -27,7 +27,7 @@ def test_all_tests_run_in_several_processes_and_a_few_in_one(
 
     monkeypatch.setattr(testing, "reusable", Path)
     monkeypatch.setattr(testing, "_pytest", run)
-    assert testing.test(Namespace(reuse=True), rest) == 0
+    assert testing.test(Namespace(reuse=True, changed=None), rest) == 0
     at = asked.index("-n") if "-n" in asked else len(asked)
     assert asked[at : at + 2] == processes
     assert asked[1:5] == ["-m", "pytest", "-p", "tests.plugin"]

@@ -1,0 +1,146 @@
+"""`run.py test --changed [BASE]`: the tests that are nearest to what changed since BASE, for the loop before a commit.
+
+Near is who imports it, or imports what imports it, or stands in the folder of tests that mirrors its room. Almost
+everything is reached by imports of any length, so that these would be no choice. The whole suite decides what lands.
+
+A template or another file is near to the Python that names it, or names a template that includes it.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from devcluster.processes.console import UserError
+
+ALWAYS = "tests/test_shape.py"
+DOCUMENTS = "tests/test_docs.py"
+# They know every app, and whoever imports them is not near to any.
+COMPOSITION = {"portal/urls.py", "portal/asgi.py", "portal/settings.py"}
+# They walk through everything, for minutes: chosen when they themselves or their helpers changed.
+WALKS = ("tests/e2e/", "tests/faults/", "tests/load/", "tests/perf/", "tests/recovery/", "tests/soak/")
+COMMANDS = "/management/commands/"
+# Where imports begin, as in pyproject.toml.
+PYTHON_PATH = ("", "cli/")
+IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import (\([^)]*\)|[^\n]*)|import ([^\n]*))", re.MULTILINE)
+# What may name a template or another file that Python does not import.
+READ = (".py", ".html", ".txt")
+
+
+def since(root: Path, base: str) -> set[str]:
+    """Paths that differ from the commit where this branch left `base`, or are not in git yet."""
+
+    def git(*words: str) -> str:
+        ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise UserError(f"git knows nothing of {base}: {ran.stderr.strip()}", "Name a branch or a commit.")
+        return ran.stdout
+
+    begun = git("merge-base", base, "HEAD").strip()
+    listed = git("diff", "--name-only", "-z", begun) + git("ls-files", "-z", "--others", "--exclude-standard")
+    return {name for name in listed.split("\0") if name and not (root / name).is_dir()}
+
+
+def tracked_texts(root: Path) -> dict[str, str]:
+    """Every source and template, by its path."""
+    ran = subprocess.run(["git", "ls-files", "-zco", "--exclude-standard"], cwd=root, capture_output=True, check=True)
+    names = {name for name in ran.stdout.decode().split("\0") if name.endswith(READ) and (root / name).is_file()}
+    return {name: (root / name).read_text() for name in sorted(names)}
+
+
+def select(changed: Iterable[str], texts: Mapping[str, str]) -> list[str]:
+    """The test files to run, sorted. `texts`: all sources and templates, by path."""
+    importers = _importers(texts)
+    chosen = {ALWAYS}
+    for path in changed:
+        for source in {path} if path.endswith(".py") else _sources_of(path, texts):
+            chosen |= _tests_near(source, importers, texts)
+        if path.endswith(".md"):
+            chosen.add(DOCUMENTS)
+    return sorted(path for path in chosen if path in texts)
+
+
+def _tests_near(source: str, importers: Mapping[str, set[str]], texts: Mapping[str, str]) -> set[str]:
+    if source.startswith("tests/"):
+        return _tests_with(source, importers, texts)
+    direct = importers.get(source, set())
+    step = {one for path in direct - COMPOSITION if not path.startswith("tests/") for one in importers.get(path, ())}
+    # A helper that many tests share is near to none of them.
+    near = {path for path in direct | step if _is_test(path)} | _mirrored(source, texts)
+    if COMMANDS in source:
+        called = f'"{PurePosixPath(source).stem}"'
+        near |= {path for path, text in texts.items() if _is_test(path) and called in text}
+    app = source.partition("/")[0]
+    of_app = {path for path in texts if path.startswith(f"tests/{app}/") and _is_test(path)}
+    return {path for path in near if not path.startswith(WALKS)} or of_app
+
+
+def _tests_with(helper: str, importers: Mapping[str, set[str]], texts: Mapping[str, str]) -> set[str]:
+    """The test file itself; those that import a helper, over others too; those beside or below a conftest."""
+    found, todo = set(), [helper]
+    while todo:
+        path = todo.pop()
+        if path in found:
+            continue
+        found.add(path)
+        todo += importers.get(path, ())
+        if path.endswith("/conftest.py"):
+            todo += [one for one in texts if one.startswith(path.removesuffix("conftest.py")) and _is_test(one)]
+    return {path for path in found if _is_test(path)}
+
+
+def _mirrored(source: str, texts: Mapping[str, str]) -> set[str]:
+    """`desk/home/views.py` → tests/desk/home/. A room without tests of its own has those of the room around it."""
+    for room in PurePosixPath(source.replace("cli/gpu_cli/", "cli/")).parents[:-1]:
+        if tests := {path for path in texts if str(PurePosixPath(path).parent) == f"tests/{room}" and _is_test(path)}:
+            return tests
+    return set()
+
+
+def _sources_of(path: str, texts: Mapping[str, str]) -> set[str]:
+    """Python that names this file, or a template that includes or extends it. A template is named without its root."""
+    found: set[str] = set()
+    todo, seen = [path], set()
+    while todo:
+        one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        name = re.compile(rf"(?<![\w/-]){re.escape(one.removeprefix('templates/'))}(?![\w-])")
+        for source, text in texts.items():
+            if name.search(text):
+                (found.add if source.endswith(".py") else todo.append)(source)
+    return found
+
+
+def _importers(texts: Mapping[str, str]) -> dict[str, set[str]]:
+    """Who imports each file, type-only imports and those inside functions included."""
+    found: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        if path.endswith(".py"):
+            for name in _imported(text):
+                stem = name.replace(".", "/")
+                for file in (f"{base}{stem}{end}" for base in PYTHON_PATH for end in (".py", "/__init__.py")):
+                    if file in texts:
+                        found.setdefault(file, set()).add(path)
+    return found
+
+
+def _imported(text: str) -> set[str]:
+    """Of `from a import b` both: b may be a module or a name in one. By pattern: to parse all takes ten seconds."""
+    found = set()
+    for module, names, modules in IMPORT.findall(text):
+        found |= {module, *(f"{module}.{name}" for name in _names(names))} if module else set(_names(modules))
+    return found
+
+
+def _names(listed: str) -> list[str]:
+    """Of `(a, b as c,)`: a and b."""
+    without_comments = re.sub(r"#[^\n]*", "", listed)
+    return [words[0] for part in without_comments.strip(" ()\n").split(",") if (words := part.split())]
+
+
+def _is_test(path: str) -> bool:
+    return path.startswith("tests/") and PurePosixPath(path).match("test_*.py")
