@@ -1,23 +1,40 @@
-"""Since when nobody uses a trial."""
+"""Since when nobody uses a trial. Runs belong to an app above, which registers how to read them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Max
 
 from tenants.grants.queries import OVER_AT
-from tenants.models import Grant, Namespace, QuotaLine, Tenant
+from tenants.models import Grant, Namespace, QuotaLine
+
+
+@dataclass(frozen=True)
+class TeamRuns:
+    """Of one team: whether a run has not ended, and when the last one did; None without any."""
+
+    is_any_unfinished: bool
+    last_ended_at: datetime | None
+
+
+_runs: list[Callable[[int], TeamRuns]] = []
+
+
+def register_team_runs(runs: Callable[[int], TeamRuns]) -> None:
+    """`runs` reads those of a team by its id."""
+    _runs[:] = [runs]
 
 
 def idle_since(row: Namespace, at: datetime) -> datetime | None:
-    """None: it is used. Runs are asked for by the name of their relation, since what runs is known further up."""
-    team = Tenant.objects.filter(pk=row.tenant_id)
-    runs = team.filter(workloads__runs__isnull=False)
+    """None: it is used. Fails where nobody has registered: without a reader it is unknown whether a trial is used."""
+    (team_runs,) = _runs
+    runs = team_runs(row.tenant_id)
     waits = QuotaLine.objects.filter(tenant_id=row.tenant_id, state=QuotaLine.State.PENDING)
-    if runs.filter(workloads__runs__ended_at=None).exists() or waits.exists():
+    if runs.is_any_unfinished or waits.exists():
         return None
-    last_run = runs.aggregate(at=Max("workloads__runs__ended_at"))["at"]
     last_grant = Grant.objects.filter(tenant_id=row.tenant_id).aggregate(at=Max(OVER_AT))["at"]
-    found = max((moment for moment in (last_run, last_grant) if moment is not None), default=None)
+    found = max((moment for moment in (runs.last_ended_at, last_grant) if moment is not None), default=None)
     return found if found is not None and found <= at else None
