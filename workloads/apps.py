@@ -7,6 +7,8 @@ class WorkloadsConfig(AppConfig):
 
     def ready(self) -> None:
         from catalog.classes.commitments import register_runs
-        from workloads.runs.queries import count_unfinished
+        from tenants.lifecycle.trial_expiry.queries import register_team_runs
+        from workloads.runs.queries import count_unfinished, team_runs
 
         register_runs(count_unfinished)
+        register_team_runs(team_runs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
 from accounts.events.queries import row_label
@@ -14,6 +14,7 @@ from accounts.models import Event
 from catalog.models import GpuClass
 from portal.core.errors import NOT_FOUND, Refused
 from portal.core.sql import columns, instance
+from tenants.lifecycle.trial_expiry.queries import TeamRuns
 from tenants.models import Namespace
 from workloads.interruption.queries import REQUEUED
 from workloads.lifetime import queries as lifetime_queries
@@ -136,3 +137,11 @@ def count_unfinished(gpu_class: GpuClass) -> int:
     """
     of_class = Run.objects.filter(spec__gpu_class=gpu_class.slug, workload__namespace__cluster=gpu_class.cluster_id)
     return of_class.filter(ended_at=None).count()
+
+
+def team_runs(tenant_id: int) -> TeamRuns:
+    """One query."""
+    found = Run.objects.filter(workload__namespace__tenant=tenant_id).aggregate(
+        unfinished=Count("pk", filter=Q(ended_at=None)), ended=Max("ended_at")
+    )
+    return TeamRuns(found["unfinished"] > 0, found["ended"])
