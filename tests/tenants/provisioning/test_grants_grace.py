@@ -15,6 +15,7 @@ from cluster.models import Cluster
 from devcluster.client.kube import Api
 from devcluster.controlplane import hardware
 from portal.core.due import Deadline, Outcome
+from tenants.grants import queries as grant_queries
 from tenants.models import Namespace, Tenant
 from tenants.provisioning import reconcile
 from tests.support.cluster.ended_grants import COHORTS, end, kept, waits_for
@@ -176,7 +177,7 @@ def test_what_is_kept_in_a_grace_is_not_lent_as_well(
     pool = Pool.objects.create(cluster=cluster)
     grant = make.grant(team_a, a100, units=6)
     end(grant)
-    assert reconcile.grants.taken_units(cluster, timezone.now()) == {a100.pk: 6}
+    assert grant_queries.unlendable_units(cluster, timezone.now()) == {a100.pk: 6}
     mirrored.hardware_seen(cluster)
 
     def lent() -> str:
