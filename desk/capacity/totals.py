@@ -104,7 +104,7 @@ def weight_of(one: GpuClass) -> Fraction:
 
 
 @dataclass(frozen=True)
-class _Own:
+class _TeamTotals:
     """Units of a class that no class before it has counted."""
 
     allocatable: int
@@ -112,19 +112,19 @@ class _Own:
     used: int
 
 
-def _own(one: ClassFigures, counted: Collection[tuple[object, ...]]) -> _Own | None:
+def _own(one: ClassFigures, counted: Collection[tuple[object, ...]]) -> _TeamTotals | None:
     if not one.capacity.is_known:
         return None
     parts = [part for part in one.capacity.parts if part.key not in counted]
     ready = [part for part in parts if part.ready]
-    return _Own(
+    return _TeamTotals(
         allocatable=sum(part.allocatable for part in ready),
         free=sum(part.free for part in ready if part.schedulable),
         used=sum(part.used for part in parts),
     )
 
 
-def _total(pairs: Collection[tuple[ClassFigures, _Own | None]]) -> WeightedTotal:
+def _total(pairs: Collection[tuple[ClassFigures, _TeamTotals | None]]) -> WeightedTotal:
     def weighed(units: Iterable[tuple[ClassFigures, int | None]]) -> Fraction | None:
         total = Fraction(0)
         for one, number in units:

@@ -33,7 +33,7 @@ class QuickStart:
 
 
 @dataclass(frozen=True)
-class _Own:
+class _UnusedUnits:
     """Units of a class that the team has: not in use, and asked for by what waits."""
 
     unused: int
@@ -44,7 +44,7 @@ def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]
     """For somebody who may launch here. At most five queries, none where nothing of the team's own is left. Not on the
     stream: it is the person's own, and what is free changes with what others do.
     """
-    own = {one.slug: _Own(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
+    own = {one.slug: _UnusedUnits(one.granted - one.used, one.queued or 0) for one in holdings if one.used is not None}
     left = {slug: theirs for slug, theirs in own.items() if theirs.unused > theirs.queued}
     if not left:
         return []
@@ -66,7 +66,7 @@ def quick_starts(by: Actor, namespace: Namespace, holdings: Iterable[ClassQuota]
     return list(found.values())[:SHOWN]
 
 
-def _free(namespace: Namespace, left: dict[str, _Own]) -> dict[GpuClass, int]:
+def _free(namespace: Namespace, left: dict[str, _UnusedUnits]) -> dict[GpuClass, int]:
     """The most units that one launch could have at once, by class and only where there are some. Three queries."""
     usable = GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id, slug__in=left)
     active = usable.filter(life_cycle=GpuClass.LifeCycle.ACTIVE).exclude(interface=GpuClass.Interface.STORAGE)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from devcluster.client.kube import Api
-from tests.deploy.pods import template
+from tests.deploy.fences.pods import template
 from tests.support.cluster.identities import DEADLINE_S
 
 Json = dict[str, Any]

@@ -32,9 +32,9 @@ from accounts.api_tokens import token_text
 from accounts.models import ApiToken, Scope, User
 from cluster.models import Cluster
 from tenants.models import JoinRequest, QuotaRequest, RequestComment, Tenant
-from tests.matrix.api_table import API
-from tests.matrix.policy import RELATIONS
 from tests.matrix.sweep import OURS, ROUTES, tuples_written
+from tests.matrix.tables.api_table import API
+from tests.matrix.tables.policy import RELATIONS
 from tests.matrix.world import CANARY, FUTURE, World, build
 from tests.support.http.visits import undone
 from workloads.models import Workload

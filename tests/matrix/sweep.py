@@ -19,7 +19,7 @@ from django.urls import get_resolver
 from accounts.models import Event
 from accounts.rest.permissions import scopes_of
 from tests.matrix.bodies import body
-from tests.matrix.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
+from tests.matrix.tables.policy import DEAD, RELATIONS, ROLES, STAFF, STATUS, TOKENS, Row, expected
 from tests.matrix.world import CANARY, World, base
 from tests.support.http.contract import query_of
 from tests.support.http.routes import routes

@@ -12,8 +12,8 @@ from django.urls import reverse
 
 from accounts.models import Event
 from cluster.models import Cluster
-from tests.matrix.policy import DEAD, ROLES, TOKENS
 from tests.matrix.sweep import state
+from tests.matrix.tables.policy import DEAD, ROLES, TOKENS
 from tests.matrix.world import World, build
 from tests.support.http.admin_addresses import addresses
 from tests.support.http.visits import undone

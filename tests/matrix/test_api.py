@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
-from tests.matrix.api_table import API
 from tests.matrix.sweep import sweep
+from tests.matrix.tables.api_table import API
 from tests.matrix.world import build
 
 pytestmark = pytest.mark.django_db

@@ -12,11 +12,11 @@ from django.http import HttpResponse
 from django.test import Client
 
 from cluster.models import Cluster
-from tests.matrix.api_table import API
 from tests.matrix.bodies import body
-from tests.matrix.page_table import PAGES
-from tests.matrix.policy import RELATIONS, STAFF, TEAM, Row, expected
 from tests.matrix.sweep import ROUTES, path_of, tuples_written
+from tests.matrix.tables.api_table import API
+from tests.matrix.tables.page_table import PAGES
+from tests.matrix.tables.policy import RELATIONS, STAFF, TEAM, Row, expected
 from tests.matrix.world import World, build
 from tests.support.http.contract import query_of
 from tests.support.http.visits import undone

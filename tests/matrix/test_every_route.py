@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cluster.models import Cluster
-from tests.matrix.api_table import API
-from tests.matrix.page_table import PAGES
 from tests.matrix.sweep import ROUTES, path_of
+from tests.matrix.tables.api_table import API
+from tests.matrix.tables.page_table import PAGES
 from tests.matrix.world import World, build
 
 pytestmark = pytest.mark.django_db

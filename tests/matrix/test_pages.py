@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster.models import Cluster
-from tests.matrix.page_table import PAGES
 from tests.matrix.sweep import sweep
+from tests.matrix.tables.page_table import PAGES
 from tests.matrix.world import build
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,9 @@ import pytest
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
-from tests.matrix.api_table import API
-from tests.matrix.page_table import PAGES
 from tests.matrix.sweep import OURS, VIEWS, first_of_each_way_in, scopes
+from tests.matrix.tables.api_table import API
+from tests.matrix.tables.page_table import PAGES
 from tests.support.source import ROOT, tracked_files
 
 # What of a view decides who comes in, before it is asked what for.

@@ -35,7 +35,7 @@ from tenants.models import (
     TeamRequest,
     Tenant,
 )
-from tests.matrix.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
+from tests.matrix.tables.policy import DEAD, REMOVED, STAFF, TEAM, TOKENS
 from tests.support.rows import make, mirrored, running
 from workloads.credentials.secrets.models import TeamSecret
 from workloads.models import RegistryCredential, Run, Volume, Workload

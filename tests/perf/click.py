@@ -25,7 +25,7 @@ from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api, Watch
 from devcluster.demo.http_client import BrowserSession, Form, Page
 from devcluster.demo.observer import KUEUE, ClusterObserver
-from tests.perf._flights import Flights, in_flight
+from tests.perf.support.requests_in_flight import Flights, in_flight
 
 TEAM = "team-a"
 UNITS = 8

@@ -18,11 +18,11 @@ from typing import Any
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api, ApiError, Watch
-from tests.perf._database import own_database
-from tests.perf._redis import own_redis
-from tests.perf._served import served
-from tests.perf._viewers import Viewers, check_files
-from tests.perf._watcher import until, watcher
+from tests.perf.support.database import own_database
+from tests.perf.support.redis import own_redis
+from tests.perf.support.served import served
+from tests.perf.support.viewers import Viewers, check_files
+from tests.perf.support.watcher import until, watcher
 
 TEAMS, EACH = 50, 20
 STREAMS = TEAMS * EACH
@@ -148,7 +148,7 @@ class _Scene:
 
         from cluster.models import MirrorObject, MirrorPod
         from cluster.reads import queries as mirror
-        from tests.perf._teams import audience
+        from tests.perf.support.teams import audience
 
         until(lambda: mirror.as_of(self.cluster.pk).is_current, "The watcher's first list")
         for name in self.namespaces:

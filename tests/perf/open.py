@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf._database import own_database
-from tests.perf._pace import Asked, Pace, p99
-from tests.perf._served import served
-from tests.perf._wire import Wire, counted
+from tests.perf.support.database import own_database
+from tests.perf.support.pace import Asked, Pace, p99
+from tests.perf.support.served import served
+from tests.perf.support.wire import Wire, counted
 
 A_SECOND = 200
 CONNECTIONS = 16

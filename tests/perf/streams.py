@@ -11,11 +11,11 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf._database import own_database
-from tests.perf._served import DOORS, served
-from tests.perf._viewers import Asked, Viewers, check_files
+from tests.perf.support.database import own_database
+from tests.perf.support.served import DOORS, served
+from tests.perf.support.viewers import Asked, Viewers, check_files
 
-BARE = "tests.perf._bare:application"
+BARE = "tests.perf.support.bare_asgi:application"
 TEAMS, EACH = 50, 20
 STREAMS = TEAMS * EACH
 ROUNDS = 6
@@ -55,7 +55,7 @@ def _audience() -> list[Asked]:
 
     from cluster.models import Cluster, MirrorEpoch, MirrorKind
     from tests.load.long_queue import long_queue
-    from tests.perf._teams import audience
+    from tests.perf.support.teams import audience
     from workloads.models import Workload
 
     cluster = Cluster.objects.create(name="main", notebooks_domain="notebooks.localhost")

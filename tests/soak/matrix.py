@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cluster.models import Cluster
-from tests.matrix.api_table import API
-from tests.matrix.page_table import PAGES
-from tests.matrix.policy import Row
 from tests.matrix.sweep import sweep
+from tests.matrix.tables.api_table import API
+from tests.matrix.tables.page_table import PAGES
+from tests.matrix.tables.policy import Row
 from tests.matrix.world import build
 
 

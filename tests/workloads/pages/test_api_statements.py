@@ -9,8 +9,8 @@ from accounts.core.actor import Actor, system_actor
 from accounts.models import User
 from catalog.models import GpuClass
 from tenants.models import Namespace, Tenant
-from tests.perf._api_ground import Ground
-from tests.perf._recorded import recorded
+from tests.perf.support.api_ground import Ground
+from tests.perf.support.recorded_calls import recorded
 from tests.support.rows import running
 from workloads.core import queries
 from workloads.models import Workload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.perf._viewers import Asked
+from tests.perf.support.viewers import Asked
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tests.support.cluster.identities import Impersonating, until
 
 Json = dict[str, Any]
 Right = tuple[str, str, str]  # API group, resource (with [name] where limited to one), verb
-BASE = Path(__file__).parents[2] / "deploy" / "base"
+BASE = Path(__file__).parents[3] / "deploy" / "base"
 
 WRITE = "get create patch delete"
 # group: resources: verbs. Nothing here may grow without the design saying so.

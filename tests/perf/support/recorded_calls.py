@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from tests.perf._pace import Asked
+from tests.perf.support.pace import Asked
 
 Statement = tuple[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from devcluster.client.kube import Api, ApiError, path_of
-from tests.deploy.pods import LABELS, Json, template
+from tests.deploy.fences.pods import LABELS, Json, template
 from tests.support.cluster.identities import wait_for_default_account
 
 Change = Callable[[Json], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.matrix.policy import (
+from tests.matrix.tables.policy import (
     ADMIN_ONLY,
     ADMINS_TEAM,
     ANYBODY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.perf._pace import Asked
+from tests.perf.support.pace import Asked
 
 # PostgreSQL takes 65,535 parameters in one statement.
 IN_ONE = 1_000

@@ -1,0 +1,1 @@
+"""What each route answers to each role, as tables."""

@@ -1,0 +1,1 @@
+"""What benchmarks share: databases and servers of their own, callers and viewers, pace."""
