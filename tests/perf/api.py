@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
+from tests.perf.servers.database import own_database
+from tests.perf.servers.served import Served, served_by_gunicorn
 from tests.perf.support.api_ground import Ground
-from tests.perf.support.database import own_database
 from tests.perf.support.pace import Asked, Pace, p99
 from tests.perf.support.recorded_calls import Recorded, keep, recorded
-from tests.perf.support.served import Served, served_by_gunicorn
 
 CONNECTIONS = 4
 ROUNDS = 7
@@ -33,7 +33,7 @@ LOAD = 0.7
 SLOWER = 1 / 0.4
 P99_SLOWER = 3
 FEW, MANY = 100, 10_000
-BARE = "tests.perf.support.bare_wsgi:application"
+BARE = "tests.perf.servers.bare_wsgi:application"
 PEER = "a bare application with the same SQL"
 # The limit of a token is not what is measured.
 UNLIMITED = {"API_REQUESTS_PER_MINUTE": "100000000"}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf.support.database import own_database
+from tests.perf.servers.database import own_database
 
 if TYPE_CHECKING:
     from django.test import Client

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf.support.database import own_database
+from tests.perf.servers.database import own_database
 
 TEAMS = 1000
 AT_ONCE = 4

@@ -18,11 +18,11 @@ from typing import Any
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api, ApiError, Watch
-from tests.perf.support.database import own_database
-from tests.perf.support.redis import own_redis
-from tests.perf.support.served import served
+from tests.perf.servers.database import own_database
+from tests.perf.servers.redis import own_redis
+from tests.perf.servers.served import served
+from tests.perf.servers.watcher import until, watcher
 from tests.perf.support.viewers import Viewers, check_files
-from tests.perf.support.watcher import until, watcher
 
 TEAMS, EACH = 50, 20
 STREAMS = TEAMS * EACH

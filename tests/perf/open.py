@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf.support.database import own_database
+from tests.perf.servers.database import own_database
+from tests.perf.servers.served import served
 from tests.perf.support.pace import Asked, Pace, p99
-from tests.perf.support.served import served
 from tests.perf.support.wire import Wire, counted
 
 A_SECOND = 200

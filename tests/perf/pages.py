@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf.support.database import own_database
+from tests.perf.servers.database import own_database
 
 FEW, MANY = 100, 10_000
 ROUNDS = 7

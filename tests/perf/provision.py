@@ -21,7 +21,7 @@ import aiohttp
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
 from devcluster.client.kube import Api
-from tests.perf.support.database import database_of
+from tests.perf.servers.database import database_of
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from devcluster.cli.bench import Bar, Context, Figure, benchmark
-from tests.perf.support.database import own_database
-from tests.perf.support.served import DOORS, served
+from tests.perf.servers.database import own_database
+from tests.perf.servers.served import DOORS, served
 from tests.perf.support.viewers import Asked, Viewers, check_files
 
-BARE = "tests.perf.support.bare_asgi:application"
+BARE = "tests.perf.servers.bare_asgi:application"
 TEAMS, EACH = 50, 20
 STREAMS = TEAMS * EACH
 ROUNDS = 6

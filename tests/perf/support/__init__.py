@@ -1,1 +1,1 @@
-"""What benchmarks share: databases and servers of their own, callers and viewers, pace."""
+"""What benchmarks share: callers and viewers, pace, rows to measure on."""

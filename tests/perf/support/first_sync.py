@@ -16,10 +16,10 @@ import psycopg
 from devcluster.cli.bench import Bar, Context, Figure
 from devcluster.faults.api_proxy import ApiProxy
 from devcluster.faults.rules import WRITES
-from tests.perf.support.database import own_database
+from tests.perf.servers.database import own_database
+from tests.perf.servers.served import status_kib
+from tests.perf.servers.watcher import until, watcher
 from tests.perf.support.many_pods import many_pods
-from tests.perf.support.served import status_kib
-from tests.perf.support.watcher import until, watcher
 
 PODS = 50_000
 ROUNDS = 6

@@ -11,7 +11,7 @@ from pathlib import Path
 from devcluster.processes.ports import free_port
 from devcluster.processes.supervisor import Command
 from devcluster.services import redis
-from tests.perf.support.watcher import until
+from tests.perf.servers.watcher import until
 
 
 @contextlib.contextmanager
