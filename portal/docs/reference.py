@@ -13,7 +13,7 @@ from portal.docs.curl_examples import V1, curl
 THEMES = {
     "Workloads": ("workloads", "volumes", "secrets", "registries"),
     "Asking for quota": ("requests", "bundles", "team-requests", "trials"),
-    "Teams and people": ("tenants", "joins", "invitations"),
+    "Teams and people": ("teams", "joins", "invitations"),
     "Catalog and cluster": ("classes", "images", "capacity", "cluster"),
     "Deciding and operating": ("inbox", "deputies", "queue", "people"),
     "Account": ("me", "tokens", "events"),

@@ -21,7 +21,6 @@ import redis
 from django.conf import settings
 from django.db import connection
 
-import devcluster.services.portal
 from accounts.credentials import login_backoff
 from accounts.models import User
 from catalog.models import GpuClass
@@ -29,6 +28,7 @@ from cluster.models import AppliedObject
 from devcluster.client.kube import Api
 from devcluster.processes import ports
 from devcluster.processes.supervisor import Supervisor
+from devcluster.services import portal as portal_processes
 from devcluster.services.portal import NAMES, Portal
 from portal.core import hints
 from tenants.models import ImagePrefix, Namespace, Tenant
@@ -123,7 +123,7 @@ def grounds(
     for name, value in of_issuer.items():
         monkeypatch.setenv(f"OIDC_{name}", value)
     monkeypatch.setattr(
-        devcluster.portal, "PASSED_ON", (*devcluster.portal.PASSED_ON, *(f"OIDC_{name}" for name in of_issuer))
+        portal_processes, "PASSED_ON", (*portal_processes.PASSED_ON, *(f"OIDC_{name}" for name in of_issuer))
     )
     Tenant.objects.filter(pk=provisioned.pk).update(name=f"Team {mark}")
     ImagePrefix.objects.create(tenant=provisioned, prefix="registry.example.org/vision/")

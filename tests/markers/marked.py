@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 
 from tests.markers.payload import CANDIDATES, LONG, MIDDLE, SHORT
 from tests.support.http.bodies import Call, Schema, answer_of, bodies, kind_of, whole
-from tests.support.http.visits import undone
+from tests.support.http.visits import signed_in_once, undone
 
 Way = tuple[str, ...]
 # What others need to be as it is: they come last.
@@ -52,23 +52,24 @@ def put(body: Any, way: Way, text: str) -> Any:
 def mark(calls: dict[str, Call]) -> tuple[set[str], set[str]]:
     """Each operation is done once. Fields that took a payload, and those whose rule lets none in."""
     took, refused = set(), set()
-    for operation in sorted(calls, key=lambda name: any(word in name for word in LAST)):
-        call = calls[operation]
-        body = copy.deepcopy(call.body)
-        for way in texts(bodies()[operation][2]):
-            name = f"{operation} {'.'.join(way)}"
-            for text in CANDIDATES:
-                tried = put(body, way, text)
-                with undone():
-                    answer = answer_of(call.who, operation, call, tried)
-                assert answer["Content-Type"] == "application/json" or not answer.content, name
-                if answer.status_code < 300:
-                    body = tried
-                    took.add(name)
-                    break
-            else:
-                refused.add(f"{name}: {answer.status_code} {json.loads(answer.content)['code']}")
-        answer_of(call.who, operation, call, body)
+    with signed_in_once({call.who for call in calls.values()}):
+        for operation in sorted(calls, key=lambda name: any(word in name for word in LAST)):
+            call = calls[operation]
+            body = copy.deepcopy(call.body)
+            for way in texts(bodies()[operation][2]):
+                name = f"{operation} {'.'.join(way)}"
+                for text in CANDIDATES:
+                    tried = put(body, way, text)
+                    with undone():
+                        answer = answer_of(call.who, operation, call, tried)
+                    assert answer["Content-Type"] == "application/json" or not answer.content, name
+                    if answer.status_code < 300:
+                        body = tried
+                        took.add(name)
+                        break
+                else:
+                    refused.add(f"{name}: {answer.status_code} {json.loads(answer.content)['code']}")
+            answer_of(call.who, operation, call, body)
     return took, refused
 
 

@@ -31,7 +31,7 @@ DECIDE = (
     "permission_denied",
 )
 # Nobody else looks at that header: a token opens no page, and a dead one is refused by the one who reads it.
-READ_TOKENS = {"accounts/api_tokens/authentication.py", "portal/asgi.py"}
+READ_TOKENS = {"accounts/api_tokens/authentication.py", "desk/streaming/application.py"}
 SAMPLE = first_of_each_way_in(API)
 
 

@@ -25,7 +25,7 @@ def capacity(context: typer.Context, json: AsJson = False) -> None:
 def quota(context: typer.Context, tenant: Tenant = "", json: AsJson = False) -> None:
     """What the team holds of each class, and what it uses of that."""
     session = session_of(context)
-    session.give(session.client.get("tenants", session.team(tenant), "live"), formatting.quota)
+    session.give(session.client.get("teams", session.team(tenant), "live"), formatting.quota)
 
 
 def status(

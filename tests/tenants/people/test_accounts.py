@@ -59,7 +59,7 @@ def calls(pk: int, slug: str) -> list[tuple[str, str, Any]]:
     ]
 
 
-PAGES = ("roles", "suspend", "restore", "decides", "decides-no-more", "password-code", "second-factor-drop")
+PAGES = ("roles", "suspend", "restore", "grant-class", "revoke-class", "password-code", "second-factor-drop")
 
 
 @pytest.mark.parametrize("roles", [[], [Role.OPERATOR, Role.APPROVER, Role.AUDITOR]], ids=["nobody", "other staff"])
@@ -361,12 +361,12 @@ def test_classes_are_given_and_taken_back(ada: User, a100: GpuClass) -> None:
     given = send(client, "PUT", f"{own}/approver-for/{a100.slug}")
     assert (given.status_code, given.json()["approver_for"]) == (200, [a100.slug])
     assert decides(dora) == {a100.slug}
-    answer = browser.post(f"/people/{dora.pk}/decides", {"gpu_class": "*"}, follow=True)
+    answer = browser.post(f"/people/{dora.pk}/grant-class", {"gpu_class": "*"}, follow=True)
     assert "Dora decides requests for every class now" in answer.content.decode()
     assert decides(dora) is None
     assert send(client, "DELETE", f"{own}/approver-for-all").status_code == 204
     assert decides(dora) == {a100.slug}
-    answer = browser.post(f"/people/{dora.pk}/decides-no-more", {"gpu_class": a100.slug}, follow=True)
+    answer = browser.post(f"/people/{dora.pk}/revoke-class", {"gpu_class": a100.slug}, follow=True)
     assert "does not decide requests for" in answer.content.decode()
     assert decides(dora) == frozenset()
 
@@ -391,7 +391,7 @@ def test_given_twice_is_told_once(ada: User, a100: GpuClass) -> None:
 def test_only_approvers_are_given_classes(ada: User, bob: User, a100: GpuClass) -> None:
     path = f"{PEOPLE}/{bob.pk}/approver-for/{a100.slug}"
     assert told(send(caller(ada), "PUT", path)) == (409, "not_approver", None)
-    answer = signed_in(ada).post(f"/people/{bob.pk}/decides", {"gpu_class": a100.slug})
+    answer = signed_in(ada).post(f"/people/{bob.pk}/grant-class", {"gpu_class": a100.slug})
     assert answer.status_code == 422
     assert "Bob is no approver and decides nothing." in answer.content.decode()
     assert not ApproverFor.objects.exists()
@@ -416,7 +416,7 @@ def test_what_is_not_there_cannot_be_given_or_taken(ada: User, dana: User, a100:
         ("PUT", f"{PEOPLE}/4711/approver-for/{a100.slug}"),
     ):
         assert told(send(client, method, path)) == (404, "not_found", None)
-    assert signed_in(ada).post(f"/people/{dana.pk}/decides", {"gpu_class": "nonsense"}).status_code == 422
+    assert signed_in(ada).post(f"/people/{dana.pk}/grant-class", {"gpu_class": "nonsense"}).status_code == 422
     assert ApproverFor.objects.get().gpu_class is None
 
 
