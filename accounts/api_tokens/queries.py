@@ -117,6 +117,3 @@ _TOKEN = f"""
 SELECT {columns(ApiToken, "token")}, {columns(User, "person")}
   FROM {ApiToken._meta.db_table} token JOIN {User._meta.db_table} person ON person.id = token.user_id
  WHERE token.prefix = %s"""
-
-
-# ---- how somebody signs in -------------------------------------------------------------------------------------

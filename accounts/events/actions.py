@@ -72,12 +72,3 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Dates, decimals and choices as JSON has them."""
     plain: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
     return plain
-
-
-# ---- tokens ----------------------------------------------------------------------------------------------------
-
-
-# ---- sessions --------------------------------------------------------------------------------------------------
-
-
-# ---- people ----------------------------------------------------------------------------------------------------

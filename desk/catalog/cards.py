@@ -212,6 +212,3 @@ def _launch_label(item: CatalogItem, at_once: bool, refusal: Refusal | None) -> 
         return "Launch, starts at once"
     borrows = not item.left and item.gpu_class.borrowing_limit
     return f"Launch, borrowed {item.unit}" if borrows else "Launch, waits"
-
-
-# ---- side by side ----------------------------------------------------------------------------------------------------

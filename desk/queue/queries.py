@@ -302,6 +302,3 @@ def _line(one: GpuClass, sums: list[Any] | None) -> ClassQueue:
         is_held=class_policy.is_held(one),
         is_open=one.life_cycle in catalog.OPEN_STATES,
     )
-
-
-# ---- the queue as text -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ browser, API and admin say the same sentence.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import structlog
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, RequestDataTooBig, ValidationError
@@ -18,10 +18,6 @@ from rest_framework import exceptions as drf
 
 from portal.core import validation_messages
 from portal.core.codes import Code
-
-if TYPE_CHECKING:
-    pass
-
 
 log = structlog.get_logger(__name__)
 Row = TypeVar("Row", bound=Model)

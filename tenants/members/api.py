@@ -104,6 +104,3 @@ def _locked_tag(tenant: Tenant, user_id: int) -> str:
     if found is None:
         raise Refused(NOT_FOUND)
     return etag_of(found.pk, found.role)
-
-
-# ---- of a person -------------------------------------------------------------------------------------------------

@@ -120,6 +120,3 @@ def withdraw_request(request_id: int, *, by: Actor) -> QuotaRequest:
         )
     hint_team_pages(request.tenant)
     return request
-
-
-# ---- decisions ---------------------------------------------------------------------------------------------------

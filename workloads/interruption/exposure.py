@@ -137,6 +137,3 @@ def _of_priority(place: QuotaPosition, rank: int) -> str:
     if rank == 1:
         return f"{PRIORITIES[0].capitalize()} work of your team may take its place{too}."
     return f"More urgent work of your team ({' or '.join(PRIORITIES[:rank])}) may take its place{too}."
-
-
-# ---- after -----------------------------------------------------------------------------------------------------------

@@ -42,9 +42,6 @@ def status_kinds(cluster: Cluster) -> tuple[str, ...]:
     return (*WORKLOAD_KINDS, "Workload") if cluster.queue_system == Cluster.QueueSystem.KUEUE else WORKLOAD_KINDS
 
 
-# ---- facts for policy ----------------------------------------------------------------------------------------------
-
-
 # ---- what is shown -------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +169,3 @@ def _sent(runs: Mapping[int, str]) -> tuple[dict[int, AppliedObject], set[int]]:
     )
     jobs = {owners[row.owner]: row for row in found if row.kind == "Job" and row.name == runs[owners[row.owner]]}
     return jobs, {owners[row.owner] for row in found if row.kind == "Secret"}
-
-
-# ---- for the doors process -------------------------------------------------------------------------------------------

@@ -73,6 +73,3 @@ def _asked(tenant: str, name: str, by: Actor) -> tuple[Namespace, policy.TeamFac
 def _locked(pk: int) -> Volume:
     """What is read after it is what others have committed by then."""
     return Volume.objects.select_for_update(no_key=True).get(pk=pk)
-
-
-# ---- what the worker does --------------------------------------------------------------------------------------------

@@ -169,9 +169,3 @@ def _leave_to_approvers(event: Event, request: QuotaRequest, *, by: Actor) -> No
     deliver(event, approvers, subject=subject, body=body)
     body = "What it shall begin with waits for the approvers.\n\n" + page_url(path)
     deliver(event, [request.filed_by], subject=f"Your team {tenant.name} is founded", body=body)
-
-
-# ---- trying ------------------------------------------------------------------------------------------------------
-
-
-# ---- bundles -----------------------------------------------------------------------------------------------------

@@ -159,6 +159,3 @@ def _roles_for(by: Actor, standing: policy.Standing, member: Membership, owners:
     if policy.may_take_role(by, standing, role=member.role, owners=owners):
         return []
     return [role for role in policy.MEMBER_ROLES if role == member.role or not policy.may_give_role(by, standing, role)]
-
-
-# ---- the start ---------------------------------------------------------------------------------------------------

@@ -276,6 +276,3 @@ SELECT job.uid, {columns(Run, "run")}, {columns(NotebookWatch, "watch")}
    AND job.run = workload.name || '-' || run.number
   LEFT JOIN {NotebookWatch._meta.db_table} watch ON watch.run_id = run.id
  WHERE workload.namespace_id = %s"""
-
-
-# ---- how well they did -----------------------------------------------------------------------------------------------
