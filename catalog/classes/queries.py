@@ -22,18 +22,18 @@ OPEN_STATES = (LifeCycle.ACTIVE, LifeCycle.RETIRING)
 
 
 def unit_of(one: GpuClass) -> str:
-    """What one unit is called: card, slice, share, core or GiB."""
+    """What one unit is called: GPU, slice, share, core or GiB."""
     if one.is_storage:
         return "GiB"
     if one.interface == GpuClass.Interface.NONE:
         return "core"
     if one.sharing != GpuClass.Sharing.NONE:
         return "share"
-    return "slice" if one.partition != "none" else "card"
+    return "slice" if one.partition != "none" else "GPU"
 
 
 def counted_in(one: GpuClass) -> str:
-    """What a sentence counts that does not say whether a unit is a card or a slice: unit, or GiB."""
+    """What a sentence counts that does not say whether a unit is a GPU or a slice: unit, or GiB."""
     return "GiB" if one.is_storage else "unit"
 
 

@@ -17,6 +17,6 @@ def product_slug(product: str) -> str:
 
 
 def class_title(product: str, partition: str = "", *, shared: str = "", note: str = "") -> str:
-    """`partition`, `shared` and `note` in words, "" where there is nothing to say."""
+    """`A100 SXM4 80GB · MIG 1g.10gb`. Each part may be "": the class has nothing to say there."""
     plain = re.sub(r"^(NVIDIA|AMD) ", "", product.replace("-", " ").replace("_", " "))
-    return ", ".join(part for part in (plain, partition, shared, note) if part)[:NAME_LIMIT]
+    return " · ".join(part for part in (plain, partition, shared, note) if part)[:NAME_LIMIT]

@@ -67,9 +67,9 @@ def _nvidia(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
         slug=dns_label("-".join(words), limit=SLUG_LIMIT),
         name=class_title(
             product,
-            f"{partition} slice" if partition != "none" else "",
-            shared=f"shared by {replicas} {'(MPS)' if sharing == 'mps' else 'in turns'}" if sharing != "none" else "",
-            note=_note(partition, is_single=is_single, counts_as_whole=counts_as_whole),
+            f"MIG {partition}" if partition != "none" else "",
+            shared=f"{'MPS' if sharing == 'mps' else 'time-sliced'} ×{replicas}" if sharing != "none" else "",
+            note=_note(resource, is_single=is_single, counts_as_whole=counts_as_whole),
         ),
         vendor="nvidia",
         product=product,
@@ -129,7 +129,7 @@ def _amd(node: NodeFacts, resource: str, kind: str) -> ClassProposal:
     slug = product_slug(product) + ("" if is_whole else f"-{mode.replace('_', '-')}")
     return ClassProposal(
         slug=dns_label(slug, limit=SLUG_LIMIT),
-        name=class_title(product, "" if is_whole else f"{mode} partition"),
+        name=class_title(product, "" if is_whole else f"{mode.upper()} partition"),
         vendor="amd",
         product=product,
         resource=resource,
@@ -158,7 +158,7 @@ def _intel(node: NodeFacts, resource: str, kind: str, units: int) -> ClassPropos
         slug=dns_label("-".join(words), limit=SLUG_LIMIT),
         name=class_title(
             f"Intel {product}" if product else f"Intel GPU {ids[0]}",
-            shared=f"shared by {replicas} in turns" if replicas > 1 else "",
+            shared=f"time-sliced ×{replicas}" if replicas > 1 else "",
             note=kind,
         ),
         vendor="intel",
@@ -182,7 +182,7 @@ def of_devices(node: NodeFacts, group: list[Device], resource: str) -> ClassProp
     label = "nvidia.com/gpu.product"
     return ClassProposal(
         slug=dns_label(slug, limit=SLUG_LIMIT),
-        name=class_title(product, f"{profile} slice" if profile else ""),
+        name=class_title(product, f"MIG {profile}" if profile else ""),
         vendor=first.driver.removeprefix("gpu.").partition(".")[0],
         product=product,
         resource=resource,
@@ -215,15 +215,13 @@ def _present(node: NodeFacts, word: str) -> dict[str, str]:
     return {names[0]: "true"} if names else {"kubernetes.io/os": node.labels.get("kubernetes.io/os", "linux")}
 
 
-def _note(partition: str, *, is_single: bool, counts_as_whole: bool) -> str:
-    """What distinguishes two classes of the same hardware. `counts_as_whole`: time-sliced units keep the name of whole
-    ones.
+def _note(resource: str, *, is_single: bool, counts_as_whole: bool) -> str:
+    """What distinguishes two classes of the same hardware. `counts_as_whole`: time-sliced units keep the resource name
+    of what is not shared.
     """
     if is_single:
-        return "whole node cut"
-    if counts_as_whole:
-        return "counted as whole cards" if partition == "none" else "counted as slices"
-    return ""
+        return "strategy single"
+    return f"exposed as {resource}" if counts_as_whole else ""
 
 
 def _number(text: str) -> int | None:

@@ -48,7 +48,7 @@ def reasons_for(best: ClassOption, needs: Requirements) -> tuple[str, ...]:
         links = f"joined by {joined}" if joined else "how they are joined is not known"
         crossing = ", so that nothing crosses the network" if needs.several_nodes else ""
         known = f"of up to {best.largest_node}" if best.largest_node is not None else "(how many it has is not known)"
-        found.append(f"{plural(needs.cards, 'card')} on one node {known}, {links}{crossing}.")
+        found.append(f"{plural(needs.cards, 'GPU')} on one node {known}, {links}{crossing}.")
     if needs.fp8:
         found.append("It computes in FP8.")
     if needs.dra:

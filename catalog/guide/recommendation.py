@@ -102,7 +102,7 @@ def _fewer(nearest: Sequence[ClassOption]) -> str:
     if not whole:
         return "Split the work into independent workloads of 1 unit each, or ask the operators for whole cards."
     most = max(min(option.units_per_workload, option.largest_node or option.units_per_workload) for option in whole)
-    return f"Ask for at most {plural(most, 'card')} on one node, or split the work into independent jobs."
+    return f"Ask for at most {plural(most, 'GPU')} on one node, or split the work into independent jobs."
 
 
 def _kept_exclusive(best: ClassOption, stopped: Sequence[Stopped], needs: Requirements) -> str:

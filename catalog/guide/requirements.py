@@ -59,7 +59,7 @@ class ClassOption:
     slug: str
     name: str
     axes: Axes
-    unit: str = "card"
+    unit: str = "GPU"
     units_per_workload: int = 8
     interconnect: str = "unknown"
     kinds: str = "any"

@@ -168,7 +168,7 @@ def counted_as(one: GpuClass, item: CatalogItem) -> str:
     """Who takes turns has no fraction of a card."""
     unit = item.unit
     if one.sharing == GpuClass.Sharing.TIME_SLICING:
-        whole = "slice" if one.partition != "none" else "card"
+        whole = "slice" if one.partition != "none" else "GPU"
         return f"Up to {plural(one.replicas, unit)} take turns on one {whole}; never added to cards."
     if one.interface == GpuClass.Interface.NONE:
         return "Counted in cores, not as GPUs."

@@ -48,7 +48,7 @@ EXAMPLES_BY_NAME: dict[str, Any] = {
     "text": "A sentence.",
     "title": "Requested",
     "token": "gpt_…",
-    "unit": "card",
+    "unit": "GPU",
     "units": 2,
     "url": "https://portal.example.org/teams/team-a/workloads/train",
     "username": "robot",

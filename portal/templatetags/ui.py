@@ -106,7 +106,7 @@ def promise_curve(curve: Any, narrow: bool = False) -> dict[str, PromiseCurve]:
 
 @register.filter
 def units(count: float | None, unit: str = "unit") -> str:
-    """`4|units:"card"` → "4 cards". An unknown number is a dash, never a zero."""
+    """`4|units:"GPU"` → "4 GPUs". An unknown number is a dash, never a zero."""
     return "–" if count is None else plural(float(count), unit)
 
 

@@ -93,14 +93,14 @@ class SampleBar:
 
 
 BARS = [
-    SampleBar("used up, others wait", 4, 4, 0, 4, "card"),
+    SampleBar("used up, others wait", 4, 4, 0, 4, "GPU"),
     SampleBar("half used", 6, 3, 0, 0, "slice"),
-    SampleBar("nothing runs, held class", 2, 0, 0, 2, "card"),
+    SampleBar("nothing runs, held class", 2, 0, 0, 2, "GPU"),
     SampleBar("borrowed past the grant", 4, 6, 2, 0, "share"),
-    SampleBar("more runs than is still granted", 2, 4, 0, 1, "card"),
-    SampleBar("no grant", 0, 0, 0, 0, "card"),
-    SampleBar("16 cells", 12, 10, 0, 4, "card"),
-    SampleBar("continuous above 16", 48, 31, 0, 9, "card"),
+    SampleBar("more runs than is still granted", 2, 4, 0, 1, "GPU"),
+    SampleBar("no grant", 0, 0, 0, 0, "GPU"),
+    SampleBar("16 cells", 12, 10, 0, 4, "GPU"),
+    SampleBar("continuous above 16", 48, 31, 0, 9, "GPU"),
 ]
 
 
@@ -117,7 +117,7 @@ class SamplePromises:
     limit: int
     start: datetime
     end: datetime
-    unit: str = "card"
+    unit: str = "GPU"
 
 
 @login_required

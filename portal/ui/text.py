@@ -44,12 +44,12 @@ def time_with_zone(at: datetime) -> str:
 
 
 def plural(count: float, unit: str) -> str:
-    """`1 card`, `4 cards`, `0 shares`: the number always carries its unit."""
+    """`1 GPU`, `4 GPUs`, `0 shares`: the number always carries its unit."""
     return f"{count:g} {unit if count == 1 else plural_form(unit)}".rstrip()
 
 
 def plural_form(unit: str) -> str:
-    """`cards`, `shares`, and `GiB`, which has no plural."""
+    """`GPUs`, `shares`, and `GiB`, which has no plural."""
     return unit if unit in NO_PLURAL or not unit else f"{unit}s"
 
 
