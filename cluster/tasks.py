@@ -1,6 +1,7 @@
 """At its start a worker checks the admission fence (cluster/client/fence.py); without it, it does no work."""
 
-import stamina
+import time
+
 import structlog
 from celery.exceptions import WorkerShutdown
 from celery.signals import worker_init, worker_process_init
@@ -11,19 +12,25 @@ from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube, connect
 
 log = structlog.get_logger(__name__)
+# One small request: no need to back off further, and the worker starts soon after the API server is back.
+FENCE_RETRY_S = 2.0
 
 
 @worker_init.connect
 def refuse_without_fence(**_sender: object) -> None:
-    """In the parent, before a task is taken. While the API server is away nothing is known: wait for it."""
-    for attempt in stamina.retry_context(on=ClusterUnavailable, attempts=None, timeout=None, wait_max=5.0):
-        with attempt:
-            try:
-                # A client of its own: the children must not inherit its connections.
-                fence.check_fence(Kube(settings.PORTAL_KUBECONFIG))
-            except fence.FenceMissing as missing:
-                log.critical("worker_refuses_to_start", why=str(missing))
-                raise WorkerShutdown(str(missing)) from missing
+    """In the parent, before a task is taken. While the API server is unavailable the answer is unknown: wait for it."""
+    while True:
+        try:
+            # A client of its own: the children must not inherit its connections.
+            fence.check_fence(Kube(settings.PORTAL_KUBECONFIG))
+        except ClusterUnavailable as away:
+            log.warning("fence_unknown", why=str(away), again_in_s=FENCE_RETRY_S)
+            time.sleep(FENCE_RETRY_S)
+        except fence.FenceMissing as missing:
+            log.critical("worker_refuses_to_start", why=str(missing))
+            raise WorkerShutdown(str(missing)) from missing
+        else:
+            return
 
 
 @worker_process_init.connect

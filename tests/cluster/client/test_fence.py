@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from cluster import tasks
 from cluster.client import fence
+from cluster.client.errors import ClusterUnavailable
 from cluster.client.kube import Kube
 from tests.plugin import process_environment
 
@@ -40,3 +42,21 @@ def test_the_worker_ends_with_the_reason_and_takes_no_task(services: dict[str, A
     said = done.stdout + done.stderr
     assert "its fence is missing" in said
     assert " ready." not in said
+
+
+def test_the_worker_waits_for_an_api_server_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [ClusterUnavailable("connection refused"), ClusterUnavailable("timed out"), None]
+    asked = []
+
+    def answer(kube: Kube) -> None:
+        asked.append(kube)
+        if failure := answers[len(asked) - 1]:
+            raise failure
+
+    monkeypatch.setattr(fence, "check_fence", answer)
+    monkeypatch.setattr(tasks, "Kube", lambda _kubeconfig: object())
+    monkeypatch.setattr(tasks, "FENCE_RETRY_S", 0)
+
+    tasks.refuse_without_fence()
+
+    assert len(asked) == len(answers)
