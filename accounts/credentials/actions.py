@@ -12,8 +12,8 @@ import secrets
 import structlog
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
-from allauth.mfa.utils import decrypt
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.utils import decrypt, encrypt
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -95,9 +95,9 @@ def add_second_factor(seed: str, *, step: int, by: Actor) -> tuple[Authenticator
     """
     user = lock_self(by)
     refuse_if(policy.may_add_second_factor(held=queries.holds_second_factor(user), has_key=has_second_factor_key()))
-    row: Authenticator = TOTP.activate(user, seed).instance
-    row.data["used_step"] = step
-    row.save(update_fields=["data"])
+    row = Authenticator.objects.create(
+        user=user, type=Authenticator.Type.TOTP, data={"secret": encrypt(seed), "used_step": step}
+    )
     event = record(by, "account.second_factor_added", user)
     deliver(event, [user], subject="A second factor was added to your account", body=NOT_YOU)
     return row, _new_codes(user)

@@ -6,8 +6,8 @@ from typing import Any
 
 import structlog
 from allauth.account.internal.decorators import login_stage_required
-from allauth.account.internal.flows.login import perform_password_login
-from allauth.account.models import Login as SignIn
+from allauth.account.internal.flows.login import record_authentication
+from allauth.account.utils import perform_login
 from allauth.mfa.base.internal.flows import post_authentication
 from allauth.mfa.stages import AuthenticateStage
 from django.conf import settings
@@ -41,8 +41,9 @@ class Login(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Signed in, or on to the second factor; accounts/sign_in/adapters.py records it when all was proved."""
         login_backoff.reset_backoff(form.cleaned_data["username"], client_address(self.request))
-        proved = SignIn(user=form.get_user(), redirect_url=self.get_success_url())
-        response: HttpResponse = perform_password_login(self.request, {}, proved)
+        user = form.get_user()
+        record_authentication(self.request, user, method="password")
+        response: HttpResponse = perform_login(self.request, user, redirect_url=self.get_success_url())
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import structlog
-from allauth.account.internal.flows.login import perform_login, record_authentication
-from allauth.account.models import Login
+from allauth.account.internal.flows.login import record_authentication
+from allauth.account.utils import perform_login
 from django.conf import settings
 from django.contrib.sessions.backends.base import UpdateError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -72,7 +72,7 @@ def back(request: HttpRequest, settle: Callable[[User, Collection[str]], None]) 
         return _refused(request, sso, error)
     settle(user, groups)
     record_authentication(request, user, method=BY_ISSUER)
-    response: HttpResponse = perform_login(request, Login(user=user, redirect_url=pending.go_on))
+    response: HttpResponse = perform_login(request, user, redirect_url=pending.go_on)
     return response
 
 

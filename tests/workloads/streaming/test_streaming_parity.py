@@ -16,7 +16,6 @@ from django.test import Client
 from accounts.api_tokens import actions as api_token_actions
 from accounts.core.actor import Actor
 from accounts.models import ApiToken, User
-from accounts.rest.throttles import BUNDLE
 from catalog.models import GpuClass
 from desk.streaming.application import OPEN_LIMIT
 from portal.core import hints
@@ -112,8 +111,7 @@ def test_a_waiting_call_is_one_request(doors: Doors, notebook: Workload, bob: Us
     for _time in range(30):
         assert doors.get("/api/v1/workloads/one?wait=0", authorization=f"Bearer {text}")[0] == 200
     told = sum(int(count or 0) for count in hints.redis_connection().mget(keys))
-    # In bundles, and one may be open at the end of each of two minutes.
-    assert 30 - 2 * (BUNDLE - 1) <= told <= 30
+    assert told == 30
 
 
 # ---- how many ----------------------------------------------------------------------------------------------------

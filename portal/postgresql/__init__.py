@@ -1,1 +1,0 @@
-"""Django's PostgreSQL, with one thing less on the way."""
