@@ -18,6 +18,8 @@ import pytest
 from nacl.encoding import Base64Encoder
 from nacl.public import PrivateKey
 
+from tests.support import rewording
+
 SERVICES_VARIABLE = "PORTAL_TEST_SERVICES"
 
 
@@ -62,6 +64,15 @@ def _settle_environment() -> None:
 
 
 _settle_environment()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get(rewording.VARIABLE):
+        config.pluginmanager.register(rewording)
+
+
+if os.environ.get(rewording.VARIABLE):
+    rewording.install()
 
 
 def pytest_unconfigure() -> None:

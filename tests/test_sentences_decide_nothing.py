@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from typing import Any
 
 import pytest
 
+from tests.support import rewording
 from tests.support.source import APPS, ROOT, named, product_modules
 
 # Names of variables and attributes that hold a sentence.
@@ -114,3 +116,24 @@ def test_a_planted_question_is_seen(source: str) -> None:
 )
 def test_what_only_shows_a_sentence_is_none(source: str) -> None:
     assert not list(parsed_sentences(source))
+
+
+def test_other_words_change_what_decides_by_a_sentence() -> None:
+    """What `run.py soak reworded` does to the whole product."""
+    source = "def why(): return 'Stopped by its owner.'\ndef may_restart(): return why() != 'Stopped by its owner.'"
+    plain: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    exec(source, plain)
+    exec(compile(rewording.reworded(ast.parse(source), whole=False), "planted", "exec"), other)
+    assert not plain["may_restart"]()
+    assert other["may_restart"]()
+    assert rewording.misses_words(f"assert 'Stopped by its owner.' in {other['why']()!r}")
+    assert not rewording.misses_words("assert 422 == 200")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT name FROM teams", "%Y-%m-%d at %H", "no-cache, no-store", "logging.StreamHandler", "/api/v1/teams list"],
+)
+def test_what_is_no_sentence_is_left_alone(text: str) -> None:
+    assert not rewording.is_prose(text, whole=False)

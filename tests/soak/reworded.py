@@ -1,0 +1,24 @@
+"""All tests with other words in every sentence of the product: only tests of words may fail. `run.py soak reworded`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.support import rewording
+from tests.support.source import ROOT
+
+
+def test_no_behaviour_depends_on_a_sentence() -> None:
+    """What still fails is printed: something decides by a sentence, or a test shows too little of what it expected."""
+    command = [sys.executable, "-m", "pytest", "-p", "tests.plugin", "-n", "4", "--dist", "loadfile", "-q", "-vv"]
+    done = subprocess.run(
+        [*command, "--tb=short", "-m", "not browser", "tests"],
+        cwd=ROOT,
+        env={**os.environ, rewording.VARIABLE: "1"},
+        capture_output=True,
+        text=True,
+    )
+    failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    assert done.returncode == 0, "\n".join(failures) or done.stdout[-3000:] + done.stderr[-3000:]
