@@ -65,7 +65,7 @@ def run(
     detach: Annotated[bool, typer.Option("--detach", help="Print the number of the run and do not wait.")] = False,
     timeout: Timeout = "1h",
     stop: Annotated[
-        bool, typer.Option("--stop", help="Stop the run if this command times out or is canceled.")
+        bool, typer.Option("--stop", help="Stop the run if this command times out or is cancelled.")
     ] = False,
     log: Annotated[bool, typer.Option("--log", help="Print the log when the run has ended.")] = False,
     key: Key = "",
