@@ -11,7 +11,7 @@ from rich.table import Table
 
 Json = Mapping[str, Any]
 UNKNOWN = "–"
-CANNOT_START = "It cannot start with its current configuration."
+CANNOT_START = "Cannot start with this configuration."
 # Names and sentences come from other people: none of them may move the cursor or change the direction of the text.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -156,7 +156,7 @@ def why(found: Json) -> str:
     """The reason of its status with all facts, then the suggested actions, best first."""
     status = found["status"]
     parts = [f"{plain(found['name'])}: {status['phase']} ({plain(status['reason'])}). {plain(status['message'])}"]
-    if ending := {"never": CANNOT_START, "stuck": "It does not start without action."}.get(status["verdict"]):
+    if ending := {"never": CANNOT_START, "stuck": "Does not start without an action."}.get(status["verdict"]):
         parts.append(ending)
     if said := estimate(found.get("estimate")):
         parts.append(said)

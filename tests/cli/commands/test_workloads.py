@@ -129,7 +129,7 @@ def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...])
     assert (done.code, len(gpu.slept)) == (2, 2)
     assert done.err.splitlines()[-2:] == [
         "blocked: 2 units of A100 80GB whole card cannot start with what your team may use now: 1 at most.",
-        "It cannot start with its current configuration.",
+        "Cannot start with this configuration.",
     ]
     assert Run.objects.get().stop_requested_at is not None
 
