@@ -23,7 +23,7 @@ def login(
         bool, typer.Option("--token-stdin", help="Read the token from stdin. Other users could see an argument.")
     ] = False,
 ) -> None:
-    """Save address and token for later calls, in a file that only you can read."""
+    """Save address and token for later calls. Only you can read the file."""
     session = session_of(context)
     environment = session.outside.environment
     named = address or session.portal or environment.get("GPU_PORTAL", "")

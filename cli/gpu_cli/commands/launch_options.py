@@ -23,7 +23,9 @@ Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE. 
 Secret = Annotated[list[str] | None, typer.Option(help="Name of a team secret, set as a variable of that name.")]
 Workers = Annotated[int | None, typer.Option(help="Number of workers of a job.")]
 RunHours = Annotated[int | None, typer.Option(help="Time limit in hours, from the start of the run.")]
-File = Annotated[str, typer.Option("--file", "-f", help="Request body as JSON, - for stdin. Options override it.")]
+File = Annotated[
+    str, typer.Option("--file", "-f", help="File with the request body as JSON, - for stdin. Options override it.")
+]
 AcceptTerms = Annotated[int | None, typer.Option(help="Version of the class's terms that you accept.")]
 Command = Annotated[list[str] | None, typer.Argument(help="Command of a job, after --.")]
 

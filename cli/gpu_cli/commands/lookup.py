@@ -17,7 +17,7 @@ def classes(context: typer.Context, json: AsJson = False) -> None:
 
 
 def capacity(context: typer.Context, json: AsJson = False) -> None:
-    """Show the units of each class: allocatable, allocated to teams, used, queued, borrowed, free."""
+    """Show the units of each class. Allocatable, allocated to teams, used, queued, borrowed and free."""
     session = session_of(context)
     session.give(session.client.get("capacity"), formatting.capacity)
 
@@ -34,7 +34,7 @@ def status(
     tenant: Tenant = "",
     json: AsJson = False,
 ) -> None:
-    """Show the status of one workload, or of all workloads of the team."""
+    """Show one workload, or all of the team."""
     session = session_of(context)
     if name:
         session.give(session.client.get("workloads", name, tenant=tenant), formatting.workload)
@@ -43,7 +43,7 @@ def status(
 
 
 def why(context: typer.Context, name: Name, tenant: Tenant = "", json: AsJson = False) -> None:
-    """Explain why a workload is queued or failed: reason, numbers, start estimate, suggested actions."""
+    """Explain why a workload is queued or failed. Prints reason, numbers, start estimate and suggested actions."""
     session = session_of(context)
     session.give(session.client.get("workloads", name, tenant=tenant), formatting.why)
 
@@ -54,7 +54,7 @@ def open_page(
     tenant: Tenant = "",
     is_printed_only: Annotated[bool, typer.Option("--print", help="Only print the address.")] = False,
 ) -> None:
-    """Print the address of a workload's page, and open it in the browser. A notebook is opened from there."""
+    """Print and open the page of a workload. A notebook is opened from there."""
     session = session_of(context)
     url = str(session.client.get("workloads", name, tenant=tenant)["url"])
     typer.echo(formatting.plain(url))

@@ -117,7 +117,7 @@ def wait(
     tenant: Tenant = "",
     json: AsJson = False,
 ) -> None:
-    """Wait for a run to be admitted, ready or finished, and report its status."""
+    """Wait until a run is admitted, ready or finished. Reports its status."""
     session = session_of(context)
     timeout_s = run_watch.parse_duration(timeout)
     if until and until not in run_watch.UNTIL:
