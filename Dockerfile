@@ -1,4 +1,4 @@
-# One image for web, doors, worker, beat, watcher and the migration; the command says which.
+# One image for web, doors, worker, beat, watcher and the migration; the command selects the process.
 FROM python:3.11.15-slim-trixie AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY requirements/run.txt /tmp/run.txt
@@ -26,11 +26,11 @@ COPY workloads workloads
 COPY desk desk
 COPY templates templates
 COPY static static
-# The settings take hashed file names where .static exists. They refuse to load without these three, which mean nothing here.
+# The settings use hashed file names if .static exists. They require these three variables, which are not used here.
 RUN mkdir .static \
     && SECRET_KEY=build DATABASE_URL=postgres://build/build REDIS_URL=redis://build python manage.py collectstatic --noinput \
     && python -m compileall -q .
-# By number: Kubernetes can only then verify runAsNonRoot.
+# By number, so that Kubernetes can verify runAsNonRoot.
 USER 10001:10001
 EXPOSE 8000 8001 9090
 CMD ["gunicorn", "portal.wsgi:application", "--bind", "0.0.0.0:8000", "--workers", "2", "--threads", "4", "--worker-tmp-dir", "/tmp", "--no-control-socket"]

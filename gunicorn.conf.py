@@ -5,13 +5,13 @@ import shutil
 import tempfile
 from typing import Any
 
-# Loaded once and forked: processes share what stays as it is, and a start costs one import.
+# Loaded once and forked: processes share unchanged memory, and a start needs one import.
 preload_app = True
-# Longer than the gateway keeps a connection that nobody uses (deploy/Caddyfile): who sends next closes first, and no
-# POST meets a connection that is being closed.
+# Longer than the gateway keeps idle connections (deploy/Caddyfile): the gateway closes first, so it never sends a POST
+# on a connection that is being closed.
 keepalive = 75
-# What a request may be before anybody looks at it: its line, how many headers, and each of them. The gateway says no
-# to a little less of line and cookies, in words that help.
+# Limits before a request is processed: its line, the number of headers, and the size of each. The gateway refuses
+# slightly shorter lines and cookies with a useful message.
 limit_request_line = 4094
 limit_request_fields = 64
 limit_request_field_size = 8190

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the files under ./secrets that docker-compose.yml reads. Standard library only; never overwrites one.
+"""Creates the files in ./secrets that docker-compose.yml reads. Standard library only; never overwrites a file.
 
-The folder is closed to everybody but its owner; the files in it can be read by all, since compose mounts them with
-their own mode into containers that run as other users. Kubeconfigs need kubectl and an administrator's kubeconfig:
+Only its owner can open the folder. The files have read permission for all, since compose mounts them with their own
+mode into containers that run as other users. Kubeconfigs need kubectl and an administrator's kubeconfig:
 
     python3 deploy/make_secrets.py --kubeconfig ~/.kube/config
 
-Their tokens end after the time that the cluster grants (a year is asked for). To renew: remove the three, run again.
+Their tokens expire when the cluster decides (one year is requested). To renew them, delete the three files and run
+the script again.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ NAMESPACE = "gpu-portal"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Makes the secrets that docker-compose.yml reads.")
-    parser.add_argument("--kubeconfig", type=Path, help="of a cluster administrator; without it none are made")
+    parser = argparse.ArgumentParser(description="Create the secrets that docker-compose.yml reads.")
+    parser.add_argument(
+        "--kubeconfig", type=Path, help="kubeconfig of a cluster administrator. Default: create no kubeconfigs"
+    )
     parser.add_argument("--folder", type=Path, default=Path(__file__).resolve().parent.parent / "secrets")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
@@ -35,15 +38,15 @@ def main() -> int:
     made = make_random(folder)
     if arguments.kubeconfig:
         made += make_kubeconfigs(folder, arguments.kubeconfig)
-    sys.stdout.write(f"Made in {folder}: {', '.join(made) or 'nothing, all were there'}\n")
+    sys.stdout.write(f"Created in {folder}: {', '.join(made) or 'nothing, all files exist'}\n")
     missing = [f"kubeconfig_{who}" for who in IDENTITIES if not (folder / f"kubeconfig_{who}").exists()]
     if missing:
-        sys.stderr.write(f"Still missing: {', '.join(missing)}. Run again with --kubeconfig.\n")
+        sys.stderr.write(f"Missing: {', '.join(missing)}. Run the script again with --kubeconfig.\n")
     return 1 if missing else 0
 
 
 def make_random(folder: Path) -> list[str]:
-    """Passwords come before the addresses that contain them."""
+    """Passwords are created before the URLs that contain them."""
     made = [
         write(folder / "secret_key", secrets.token_urlsafe(50)),
         write(folder / "notebook_token_key", secrets.token_urlsafe(50)),
@@ -115,15 +118,15 @@ def kubectl(kubeconfig: Path, *arguments: str, stdin: str = "") -> dict[str, Any
     try:
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=True, timeout=60)
     except FileNotFoundError:
-        sys.exit("kubectl is not installed; it is needed to make kubeconfigs.")
+        sys.exit("kubectl is not installed. It is required to create kubeconfigs.")
     except subprocess.CalledProcessError as error:
-        sys.exit(f"kubectl refused: {error.stderr.strip()}\nHas deploy/base been applied to that cluster?")
+        sys.exit(f"kubectl failed: {error.stderr.strip()}\nCheck that deploy/base is applied to that cluster.")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
 def write(path: Path, content: str) -> str:
-    """The file's name if it was made now, nothing if it was there."""
+    """The name of the file if it was created now, "" if it existed."""
     try:
         with path.open("x") as file:
             file.write(content)

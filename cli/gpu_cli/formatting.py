@@ -1,4 +1,4 @@
-"""What the API answers → tables and sentences. Values in, values out: neither a clock nor a console."""
+"""API responses → tables and sentences. Pure: no clock, no console."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from rich.table import Table
 
 Json = Mapping[str, Any]
 UNKNOWN = "–"
-# Names and sentences are other people's words: none of them moves a cursor or turns the text around.
+CANNOT_START = "Cannot start with this configuration."
+# Names and sentences come from other people: none of them may move the cursor or change the direction of the text.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -20,19 +21,19 @@ def plain(text: str) -> str:
 
 
 def value(of: object) -> str:
-    """null is not known, never 0."""
+    """null means unknown, never 0."""
     return UNKNOWN if of is None or of == "" else plain(str(of))
 
 
 def when(text: str | None) -> str:
-    """As the pages: UTC, to the minute."""
+    """As on the pages: UTC, to the minute."""
     if not text:
         return UNKNOWN
     return datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A heading with a > in front stands over numbers."""
+    """A heading that starts with > is above a column of numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         is_number = heading.startswith(">")
@@ -42,24 +43,25 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     return made
 
 
-# ---- what there is, what the team has ------------------------------------------------------------------------------
+# ---- classes, capacity, quota --------------------------------------------------------------------------------------
 
 
 def classes(found: Json) -> Table:
-    headings = ["CLASS", "NAME", "UNIT", ">FREE", ">ALL", ">MEMORY GIB", "TAKES", "SAYS"]
+    headings = ["CLASS", "NAME", "UNIT", ">FREE", ">ALLOCATABLE", ">MEMORY GIB", "WORKLOADS", "NOTE"]
     return table(headings, map(_class_row, found["items"]))
 
 
 def _class_row(one: Json) -> list[object]:
     memory = None if one["memory_mib"] is None else f"{one['memory_mib'] / 1024:g}"
-    says = one["held"]["message"] if one["held"] else one["retirement"] or one["summary"]
-    free, every = one["capacity"]["free"], one["capacity"]["allocatable"]
-    return [one["slug"], one["name"], one["unit"], free, every, memory, one["kinds"], says]
+    note = one["held"]["message"] if one["held"] else one["retirement"] or one["summary"]
+    free, allocatable = one["capacity"]["free"], one["capacity"]["allocatable"]
+    return [one["slug"], one["name"], one["unit"], free, allocatable, memory, one["kinds"], note]
 
 
 def capacity(found: Json) -> Table:
     names = ("allocatable", "promised", "used", "queued", "borrowed", "free", "most_on_one_node")
-    headings = ["CLASS", "UNIT", ">ALL", ">PROMISED", ">USED", ">QUEUED", ">BORROWED", ">FREE", ">ON ONE NODE", "AS OF"]
+    headings = ["CLASS", "UNIT", ">ALLOCATABLE", ">ALLOCATED TO TEAMS", ">USED", ">QUEUED", ">BORROWED", ">FREE"]
+    headings += [">FREE ON ONE NODE", "LAST UPDATED"]
     rows = ([one["slug"], one["unit"], *(one[name] for name in names), _as_of(one)] for one in found["items"])
     return table(headings, rows)
 
@@ -69,7 +71,7 @@ def _as_of(one: Json) -> str:
 
 
 def quota(found: Json) -> Table:
-    headings = ["CLASS", "UNIT", ">GRANTED", ">USED", ">BORROWED", ">LENT", ">QUEUED", "UNTIL"]
+    headings = ["CLASS", "UNIT", ">QUOTA", ">USED", ">BORROWED", ">LENT", ">QUEUED", "EXPIRES"]
     rows = (
         [one["gpu_class"], one["unit"], one["granted"], one["used"], one["borrowed"], _lent(one["lent"]), one["queued"],
          when(one["ends_at"])]
@@ -88,10 +90,10 @@ def _lent(lent: Json | None) -> object:
 
 
 def requests(found: Json) -> Table:
-    """One row for each line: lines are what is decided. With `group` and reasons where it is an inbox."""
+    """One row for each line, since lines are what is decided. An inbox also has `group` and reasons."""
     is_inbox = any("group" in one for one in found["items"])
-    headings = ["REQUEST", "TEAM", "LINE", "CLASS", "KIND", ">UNITS", "FROM", "UNTIL", "STATE", "BY"]
-    headings += ["GROUP", "WHY"] if is_inbox else []
+    headings = ["REQUEST", "TEAM", "LINE", "CLASS", "KIND", ">UNITS", "STARTS", "EXPIRES", "STATE", "REQUESTED BY"]
+    headings += ["GROUP", "REASON"] if is_inbox else []
     rows = []
     for one in found["items"]:
         ending = [one.get("group"), " ".join(one.get("reasons", ()))] if is_inbox else []
@@ -106,10 +108,10 @@ def _line_row(line: Json) -> list[object]:
 
 
 def request(found: Json) -> str:
-    head = f"Request {found['id']} of {value(found['tenant'])}: {found['state']}."
+    head = f"Request {found['id']} of team {value(found['tenant'])}: {found['state']}."
     lines = [
-        f"  {line['id']}: {line['asked_units']} of {value(line['gpu_class'])} ({line['kind']}): {line['state']}"
-        + (f", {plain(line['reason'])}" if line["reason"] else "")
+        f"  line {line['id']}: {value(line['gpu_class'])}={line['asked_units']} ({line['kind']}), {line['state']}"
+        + (f": {plain(line['reason'])}" if line["reason"] else "")
         for line in found["lines"]
     ]
     return "\n".join([head, *lines])
@@ -119,7 +121,7 @@ def request(found: Json) -> str:
 
 
 def workloads(found: Json) -> Table:
-    headings = ["NAME", "KIND", "CLASS", ">UNITS", ">RUN", "PHASE", "SAYS"]
+    headings = ["NAME", "KIND", "CLASS", ">UNITS", ">RUN", "PHASE", "MESSAGE"]
     rows = (
         [one["name"], one["kind"], one["gpu_class"], one["units"], one["run"]["number"] if one["run"] else None,
          one["status"]["phase"], one["status"]["message"]]
@@ -129,31 +131,32 @@ def workloads(found: Json) -> Table:
 
 
 def workload(found: Json) -> str:
-    """Its status, and what its last run has behind it."""
+    """Its status, and the times and the outcome of its last run."""
     run = found["run"]
     rows = [
         ("team", found["tenant"]),
-        ("what", f"{found['kind']}, {found['units']} of {found['gpu_class']}, {found['image']}"),
+        ("kind", found["kind"]),
+        ("class", found["gpu_class"]),
+        ("units", found["units"]),
+        ("image", found["image"]),
         ("page", found["url"]),
     ]
     if run:
         names = ("requested_at", "admitted_at", "started_at", "ready_at", "ends_at", "ended_at")
         rows += [
-            (f"run {run['number']}", " ".join(part for part in (run["outcome"], run["reason"]) if part) or "goes on")
+            (f"run {run['number']}", " ".join(part for part in (run["outcome"], run["reason"]) if part) or "not ended")
         ]
-        rows += [(name.removesuffix("_at"), when(run[name])) for name in names if run[name]]
+        rows += [(name.removesuffix("_at").replace("_", " "), when(run[name])) for name in names if run[name]]
         rows += [("exit code", run["exit_code"])] if run["exit_code"] is not None else []
     head = f"{plain(found['name'])}: {found['status']['phase']}. {plain(found['status']['message'])}"
     return "\n".join([head, *(f"  {name:<10} {value(told)}" for name, told in rows)])
 
 
 def why(found: Json) -> str:
-    """Everything that is known of why it is as it is, and what would help, best first."""
+    """The reason of its status with all facts, then the suggested actions, best first."""
     status = found["status"]
     parts = [f"{plain(found['name'])}: {status['phase']} ({plain(status['reason'])}). {plain(status['message'])}"]
-    if ending := {"never": "As it is asked for it can never start.", "stuck": "Waiting alone does not end it."}.get(
-        status["verdict"]
-    ):
+    if ending := {"never": CANNOT_START, "stuck": "Does not start without an action."}.get(status["verdict"]):
         parts.append(ending)
     if said := estimate(found.get("estimate")):
         parts.append(said)
@@ -169,19 +172,16 @@ def estimate(found: Json | None) -> str:
     if found is None:
         return ""
     if "cannot_tell" in found:
-        return f"When it starts, nobody can tell: {plain(found['cannot_tell'])}"
-    return f"It may start {when(found['earliest'])} to {when(found['latest'])}: {plain(found['basis'])}"
+        return f"No start estimate: {plain(found['cannot_tell'])}"
+    return f"Estimated start: {when(found['earliest'])} to {when(found['latest'])} ({plain(found['basis'])})"
 
 
 def progress(run: Json) -> str:
-    """One line: how a run is doing. `estimate` is beside its status while it waits."""
+    """The status of a run in one line. A queued run also has `estimate`."""
     status = run["status"]
-    position = status["facts"].get("position")
-    phase, said = status["phase"], plain(status["message"])
-    parts = [said if said.lower().startswith(phase) else f"{phase}: {said}"]
-    # The sentence may say it already.
-    if position is not None and not re.search(rf"\b{position}\b", status["message"]):
-        parts.append(f"Position {position}.")
+    parts = [f"{status['phase']}: {plain(status['message'])}"]
+    if (position := status["facts"].get("position")) is not None:
+        parts.append(f"Position {position} in the team's queue.")
     if expected := estimate(run.get("estimate")):
         parts.append(expected)
     return " ".join(parts)
@@ -200,5 +200,5 @@ def tokens(found: Json) -> Table:
 
 
 def me(found: Json) -> str:
-    teams = ", ".join(map(plain, found["tenants"])) or "no team"
-    return f"{plain(found['email'])}, {teams}; this token may {', '.join(found['scopes'])}."
+    teams = ", ".join(map(plain, found["tenants"])) or "none"
+    return f"Signed in as {plain(found['email'])}. Teams: {teams}. Token scopes: {', '.join(found['scopes'])}."

@@ -1,4 +1,4 @@
-"""A run's log as text: what exists now, or followed until the end, also when connections are lost."""
+"""A run's log as text: what exists now, or followed until the run ends, also over lost connections."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpu_cli.api.errors import StreamTimeout, Unreachable
 from gpu_cli.run_watch import Progress
 from gpu_cli.session import Session
 
-# A new connection begins with so many lines from before.
+# A new connection starts with this many earlier lines.
 REPEATED = 2000
-# Tries without a line in between.
-TRIES = 8
-# Colours may pass; what moves the cursor, renames the window or writes to the clipboard may not.
+# Failed connections in a row, without a line in between.
+ATTEMPTS = 8
+# Colours are kept. Sequences that move the cursor, rename the window or write to the clipboard are removed.
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 CONTROL = re.compile(r"\x1b\[[0-9;:]*m|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -32,13 +32,13 @@ def print_log(session: Session, tenant: str, name: str, worker: int | None = Non
 
 
 def follow_log(session: Session, found: Json, worker: int | None) -> None:
-    """Of a workload, until its run has ended and nothing more comes."""
+    """Follow the log of a workload until its run has ended and all lines are read."""
     tenant, name = found["tenant"], found["name"]
     printed: deque[str] = deque(maxlen=REPEATED)
     waits, failures = pauses(), 0
     with Progress(session) as progress:
         while True:
-            # Known before the log is read: what ends meanwhile is read once more.
+            # Decided before the log is read: a run that ends in between is read once more.
             is_over = found["run"] is None or found["run"]["ended_at"] is not None
             try:
                 with session.client.stream(address(tenant, name), follow=int(not is_over), worker=worker) as response:
@@ -60,20 +60,22 @@ def follow_log(session: Session, found: Json, worker: int | None) -> None:
                 waits = pauses()
             except Unreachable as lost:
                 failures += 1
-                if failures >= TRIES:
+                if failures >= ATTEMPTS:
                     raise
-                session.say(f"{lost} Going on where it was.")
+                session.say(f"{lost} Reconnecting.")
             session.outside.sleep(next(waits))
             found = session.client.get("workloads", name, tenant=tenant)
 
 
 def address(tenant: str, name: str) -> str:
-    """Doors' own, since a log stays open: names are plain words there."""
+    """A path of the process `doors`, which keeps logs open. Names need no escaping there."""
     return f"/live/logs/{tenant}/{name}"
 
 
 def lines(parts: Iterable[bytes], *, is_all: bool) -> Iterator[str]:
-    """With their ends. `is_all`: the last one is whole even if nothing ends it; else a new connection repeats it."""
+    """Lines with their line ends. `is_all`: the last line counts without a line end too; otherwise a new connection
+    repeats it.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     rest = ""
     for part in parts:
@@ -84,9 +86,9 @@ def lines(parts: Iterable[bytes], *, is_all: bool) -> Iterator[str]:
 
 
 def without_repeats(printed: Sequence[str], found: Iterable[str]) -> Iterator[str]:
-    """What of `found` was not printed yet: a new connection begins with lines from before, of which none has a number.
+    """The lines of `found` that were not printed yet. A new connection starts with earlier lines, without numbers.
 
-    The longest end of `printed` that `found` begins with. All of it, where they have nothing in common.
+    Skips the longest end of `printed` that `found` starts with. Returns all lines where they have nothing in common.
     """
     starts = list(range(len(printed)))
     held: list[str] = []
@@ -108,7 +110,7 @@ def without_repeats(printed: Sequence[str], found: Iterable[str]) -> Iterator[st
 
 
 def write(session: Session, line: str) -> None:
-    """To a program as it is; to a terminal without what would do more than colour it."""
+    """Unchanged to a program; to a terminal without control sequences other than colours."""
     if sys.stdout.isatty():
         line = CONTROL.sub(lambda found: found[0] if COLOUR.fullmatch(found[0]) else "", line)
     stream = sys.stderr if session.wants_json else sys.stdout

@@ -1,4 +1,4 @@
-"""The command `gpu`: its subcommands, and its exit codes."""
+"""The command `gpu`: subcommands and exit codes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpu_cli.api.errors import CommandError
 from gpu_cli.commands import account, logs, lookup, quota, workloads
 from gpu_cli.session import Runtime, Session, session_of
 
-# A traceback shows lines of code, never what was in their variables.
+# A traceback shows lines of code, never the values of their variables.
 app = typer.Typer(
     name="gpu",
-    help="GPUs of the portal: see what there is, ask for it, launch, wait.",
+    help="GPU portal: list classes, request quota, launch notebooks and jobs, wait for them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     pretty_exceptions_show_locals=False,
@@ -31,15 +31,17 @@ quota.add_to(app)
 @app.callback()
 def options(
     context: typer.Context,
-    portal: Annotated[str, typer.Option(help="Its address; else GPU_PORTAL, else where you logged in.")] = "",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Each call on stderr.")] = False,
+    portal: Annotated[
+        str, typer.Option(help="Address of the portal. Default: GPU_PORTAL, otherwise the portal of 'gpu login'.")
+    ] = "",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each API call to stderr.")] = False,
 ) -> None:
     session = session_of(context)
     session.portal, session.is_verbose = portal, verbose
 
 
 def main(arguments: Sequence[str] | None = None, outside: Runtime | None = None) -> int:
-    """The exit code, see `exits`."""
+    """Returns the exit code, see `api/exit_codes.py`."""
     session = Session(outside or Runtime())
     try:
         typer.main.get_command(app)(args=arguments, prog_name="gpu", obj=session)

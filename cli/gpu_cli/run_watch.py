@@ -1,4 +1,4 @@
-"""Waits for a run, in calls that the portal answers when something changes, and prints each new status."""
+"""Waits for a run by long polling, and prints each new status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpu_cli.session import Session
 
 UNTIL = ("admitted", "ready", "finished")
 WAIT_S = 60
-# A portal that is about to end answers waiting calls at once.
+# A portal that is shutting down answers waiting calls at once.
 LEAST_GAP_S = 1.0
 DURATION = re.compile(r"(\d{1,6})([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -36,7 +36,7 @@ class WaitResult:
 
 
 def wait(session: Session, name: str, number: int, *, tenant: str, until: str, timeout_s: float) -> WaitResult:
-    """Of this run, and of the one that was begun in its place where it was interrupted."""
+    """Wait for this run, or for the run that replaced it after an interruption."""
     client, now = session.client, session.outside.now
     ends_at = now() + timeout_s
     pause_s = 0.0
@@ -62,7 +62,7 @@ def wait(session: Session, name: str, number: int, *, tenant: str, until: str, t
 
 
 def latest(session: Session, name: str, number: int, tenant: str) -> Json:
-    """This run, or the one that was begun in its place where it was interrupted."""
+    """This run, or the run that replaced it after an interruption."""
     while True:
         run: Json = session.client.get("workloads", name, "runs", str(number), tenant=tenant)
         if run["followed_by"] is None:
@@ -71,16 +71,16 @@ def latest(session: Session, name: str, number: int, tenant: str) -> Json:
 
 
 def _not_begun(session: Session, run: Json, tenant: str, refused: Refused) -> Refused:
-    """Why a run that was to follow another is not there any more: that one's last words."""
+    """A run that was to follow another no longer exists: the message of the earlier run says why."""
     if run["requested_at"] is not None:
         return refused
     before = session.client.get("workloads", run["workload"], "runs", str(run["number"] - 1), tenant=tenant)
-    text = f"Run {run['number']} did not begin. {before['status']['message']}"
+    text = f"Run {run['number']} did not start. {before['status']['message']}"
     return Refused(text, status=refused.status, body=refused.body)
 
 
 def with_estimate(session: Session, run: Json, tenant: str) -> Json:
-    """When what waits may start stands in the workload, which tells of its last run."""
+    """A queued run with its start estimate, which the API gives with the workload for its last run."""
     waits = run["ended_at"] is None and run["status"]["phase"] in ("queued", "blocked")
     if not waits or can_never_start(run):
         return run
@@ -90,26 +90,26 @@ def with_estimate(session: Session, run: Json, tenant: str) -> Json:
 
 
 def has_reached(run: Mapping[str, Any], until: str) -> bool:
-    """What has ended gets no further."""
+    """A run that has ended has reached every stage that it can reach."""
     is_at_work = run["ready_at"] is not None or run["status"]["phase"] in ("ready", "running")
     reached = {"admitted": run["admitted_at"] is not None, "ready": is_at_work, "finished": False}[until]
     return reached or run["ended_at"] is not None
 
 
 def next_stage(run: Mapping[str, Any], until: str) -> str:
-    """So that a person hears of each on the way."""
+    """Waiting stage by stage, so that each is reported."""
     return next(stage for stage in UNTIL if stage == until or not has_reached(run, stage))
 
 
 def parse_duration(text: str) -> float:
     found = DURATION.fullmatch(text)
     if found is None:
-        raise UsageError(f"'{text}' is no time: write 90s, 30m or 2h.")
+        raise UsageError(f"'{text}' is not a duration. Use for example 90s, 30m or 2h.")
     return float(int(found[1]) * SECONDS[found[2]])
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """On stderr: at a terminal one line that changes in its place; elsewhere a line for each change."""
+    """On stderr: one line that is updated in a terminal; otherwise a new line for each change."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -130,7 +130,7 @@ class Progress(AbstractContextManager["Progress"]):
             self._status.update(text)
 
     def end(self) -> None:
-        """The last sentence stays."""
+        """Leaves the last sentence on the terminal."""
         self._open.close()
         if self._status is not None:
             self._session.say(self._told)

@@ -1,4 +1,4 @@
-"""One call of `gpu`: its console, configuration and client, and its output for people and for programs."""
+"""One call of `gpu`: console, configuration, client, and the output for people and for programs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gpu_cli.api.errors import CommandError, Refused, UsageError
 Name = Annotated[str, typer.Argument(help="Name of a notebook or job.")]
 
 
-# What is read by a program or a log has no width.
+# The width for output that is not a terminal.
 UNBOUNDED = 10_000
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """What tests replace. `transport` None: the network."""
+    """What tests replace. `transport` None means the network."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     transport: httpx.BaseTransport | None = None
@@ -48,7 +48,7 @@ class Session:
         self.wants_json = False
         self.is_verbose = False
         self._client: Client | None = None
-        # One for all that is said: a line comes above the one that changes in its place.
+        # One console for all messages, so that a new line appears above the line that is updated.
         self._told = console(sys.stderr)
 
     @property
@@ -69,20 +69,20 @@ class Session:
         )
 
     def team(self, tenant: str) -> str:
-        """Where an address needs it; calls about workloads leave that to the portal."""
+        """For addresses that contain the team. For calls about workloads the portal finds the team."""
         if tenant:
             return tenant
         teams = self.client.get("me")["tenants"]
         if len(teams) != 1:
             told = ", ".join(teams[:9]) if teams else "none"
-            raise UsageError(f"Which team? Add --tenant or set GPU_TENANT; yours: {told}.")
+            raise UsageError(f"Select a team with --tenant or GPU_TENANT. Your teams: {told}.")
         return str(teams[0])
 
-    # ---- speaking ------------------------------------------------------------------------------------------------
+    # ---- output --------------------------------------------------------------------------------------------------
 
     @property
     def is_watched(self) -> bool:
-        """By a person at a terminal: then one line may change in its place."""
+        """A person reads the output in a terminal, so a line may be updated."""
         return sys.stdout.isatty() and sys.stderr.isatty()
 
     def give(self, body: Any, shown: Callable[[Any], RenderableType]) -> None:
@@ -102,11 +102,11 @@ class Session:
             typer.echo(json.dumps(problem.body, indent=2))
         self.say(str(problem))
         if isinstance(problem, Refused) and problem.code == "which_tenant":
-            self.say("Here: --tenant, or GPU_TENANT.")
+            self.say("Use --tenant or set GPU_TENANT.")
 
 
 def console(stream: TextIO) -> Console:
-    """Made when it is used, since the streams of a test change. No text of others is markup."""
+    """Created when it is used, since tests replace the streams. No text of other people is markup."""
     width = None if stream.isatty() else UNBOUNDED
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
@@ -120,15 +120,13 @@ def session_of(context: typer.Context) -> Session:
 
 
 def _wants_json(context: typer.Context, given: bool) -> bool:
-    # Kept where a refusal finds it, which may come before the command has anything to show.
+    # Kept in the session, since a call may be refused before the command has any output.
     if given:
         session_of(context).wants_json = True
     return given
 
 
-AsJson = Annotated[
-    bool, typer.Option("--json", callback=_wants_json, help="The API's own body on stdout, for programs.")
-]
+AsJson = Annotated[bool, typer.Option("--json", callback=_wants_json, help="Print the API response as JSON to stdout.")]
 Tenant = Annotated[
-    str, typer.Option("--tenant", "-t", envvar="GPU_TENANT", help="Slug of the team; needed in several teams.")
+    str, typer.Option("--tenant", "-t", envvar="GPU_TENANT", help="Slug of the team. Required if you have several.")
 ]

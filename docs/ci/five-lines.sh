@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Declare, run, wait, fetch the container's exit code. GPU_PORTAL, GPU_TOKEN and GPU_TENANT say where and who.
+# Declare, run, wait, read the exit code of the container. Set GPU_PORTAL, GPU_TOKEN and GPU_TENANT.
 gpu run "$JOB" --declare-only --class "$GPU_CLASS" --units "$UNITS" --image "$IMAGE" -- python train.py || exit
 number=$(gpu run "$JOB" --detach) || exit
 gpu wait "$JOB" --run "$number" --until finished --timeout "$TIMEOUT"; code=$?

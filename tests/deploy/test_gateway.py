@@ -405,7 +405,7 @@ def test_a_notebook_that_does_not_answer_is_said_so(gateway: Gateway) -> None:
     answer = gateway.notebook(name="gone")
 
     assert (answer.status, answer.headers["retry-after"]) == (502, "5")
-    assert "reload" in answer.text
+    assert "Reload" in answer.text
 
 
 def test_the_access_log_holds_no_secret(gateway: Gateway) -> None:

@@ -63,11 +63,11 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     again = run("--folder", str(tmp_path))
 
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
-    assert "nothing, all were there" in again.stdout
+    assert "nothing, all files exist" in again.stdout
 
 
 def test_without_kubectl_it_says_what_is_missing(tmp_path: Path) -> None:
     done = run("--folder", str(tmp_path), "--kubeconfig", "admin", path=str(tmp_path))
 
     assert done.returncode == 1
-    assert done.stderr == "kubectl is not installed; it is needed to make kubeconfigs.\n"
+    assert done.stderr == "kubectl is not installed. It is required to create kubeconfigs.\n"

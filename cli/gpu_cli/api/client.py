@@ -1,4 +1,4 @@
-"""The portal's API over HTTP: the one place for the token, retries, time-outs and refusals."""
+"""The portal's API over HTTP: the only module with the token, retries, timeouts and refusals."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Json = dict[str, Any]
 Say = Callable[[str], None]
 
 TIMEOUT_S = 30.0
-# A log may be quiet for long; a connection that is lost without a word is quiet for ever.
+# A log may have no output for long. A connection that was lost without notice never has any.
 SILENCE_S = 300.0
-# So long a call is tried again while there is no answer, or only that there is none now.
+# How long a call is repeated while the portal does not answer, or answers 429 or 503.
 RETRY_FOR_S = 120.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 10.0
 NO_CONTENT, TOO_MANY, AWAY = 204, 429, 503
-# Of something between here and the portal, which may have passed the call on.
+# Statuses of a proxy before the portal, which may have forwarded the call.
 GATEWAY = (502, 504)
 REPEATABLE = ("GET", "PUT", "DELETE")
-OUTCOME_UNKNOWN = " It may have been done all the same: look before you ask again."
+OUTCOME_UNKNOWN = " The call may have been carried out. Check before you repeat it."
 PAGE = 200
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`retry_after_s`: nobody waited although the call asked for it; the same again after that time. `location`: the
-    address of what was made, "" where none was; never one to call, since another host would get the token.
+    """`retry_after_s`: the portal did not wait although the call requested it; repeat the call after that time.
+    `location`: the address of the created object, or "". It is never called, since another host would get the token.
     """
 
     status: int
@@ -56,10 +56,10 @@ class Client:
         say: Say,
         trace: Say,
     ) -> None:
-        """`say`: why it takes longer, for people. `trace`: each call and its answer's status, never a header sent."""
+        """`say`: messages about retries, for people. `trace`: each call and its status, never a request header."""
         self.portal = portal
         self._now, self._sleep, self._say, self._trace = now, sleep, say, trace
-        # A redirect is not followed: the token is for this portal alone.
+        # Redirects are not followed: the token is for this portal only.
         self._http = httpx.Client(
             base_url=portal.address,
             headers={"Authorization": f"Bearer {portal.token}", "User-Agent": f"gpu-cli/{__version__}"},
@@ -74,7 +74,7 @@ class Client:
         return self.call("GET", *path, query=query).body
 
     def everything(self, *path: str, **query: Any) -> Json:
-        """All pages of a list, in the shape of one."""
+        """All pages of a list as one page."""
         items: list[Any] = []
         query = {**query, "limit": PAGE}
         while True:
@@ -82,11 +82,11 @@ class Client:
             items += page["items"]
             if page["next"] is None:
                 return {**page, "items": items}
-            # Of its address only what leads on is taken: another host would get the token.
+            # Only the query of the address is used: another host would get the token.
             query = dict(httpx.URL(page["next"]).params)
 
     def wait(self, *path: str, wait_s: int, until: str, **query: Any) -> Answer:
-        """Answers when it is so far, or after `wait_s`."""
+        """Returns when `until` is reached, or after `wait_s`."""
         return self.call("GET", *path, query={**query, "wait": wait_s, "until": until}, timeout_s=wait_s + TIMEOUT_S)
 
     def call(
@@ -99,10 +99,10 @@ class Client:
         is_repeatable: bool = False,
         timeout_s: float = TIMEOUT_S,
     ) -> Answer:
-        """Raises Refused or Unreachable. `path` below /api/v1, part by part.
+        """Raises Refused or Unreachable. `path` is below /api/v1, part by part.
 
-        A call is made again if nothing was done, or doing it twice is doing it once: that is what methods, an
-        idempotency `key` or the caller say.
+        A call is repeated if it was certainly not carried out, or if it is idempotent: by its method, by an idempotency
+        `key`, or because the caller says so.
         """
         request = self._http.build_request(
             method,
@@ -133,13 +133,13 @@ class Client:
             failed_at = self._now() if failed_at is None else failed_at
             if not tries_again or self._now() + pause_s > failed_at + RETRY_FOR_S:
                 raise problem
-            self._say(f"{problem} Trying again in {pause_s:.0f} s.")
+            self._say(f"{problem} Retrying in {pause_s:.0f} s.")
             self._sleep(pause_s)
         raise AssertionError("pauses never end")
 
     @contextmanager
     def stream(self, path: str, **query: Any) -> Iterator[httpx.Response]:
-        """One try. Raises Silent where it stays open and nothing comes."""
+        """One attempt. Raises StreamTimeout if the connection stays open without data."""
         params = {name: value for name, value in query.items() if value is not None}
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
         request = self._http.build_request("GET", path, params=params, timeout=timeout)
@@ -151,13 +151,13 @@ class Client:
                     raise error_of(response)
                 yield response
             except httpx.ReadTimeout:
-                raise StreamTimeout(f"Nothing came for {SILENCE_S:.0f} s.") from None
+                raise StreamTimeout(f"No data for {SILENCE_S:.0f} s.") from None
             finally:
                 response.close()
         except httpx.TransportError as error:
             raise self._no_answer(error) from None
 
-    # ---- one try -------------------------------------------------------------------------------------------------
+    # ---- one attempt ---------------------------------------------------------------------------------------------
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         response = self._http.send(request, stream=True)
@@ -176,22 +176,22 @@ class Client:
             return response.json()
         except ValueError:
             raise Unreachable(
-                f"What {self.portal.address} answers is not the portal's JSON. Is it its address?"
+                f"The response of {self.portal.address} is not JSON. Check the address of the portal."
             ) from None
 
 
 def new_idempotency_key() -> str:
-    """For one call: sent again with it, it is still carried out once."""
+    """For one call: repeated with the same key it is still carried out once."""
     return f"gpu-{uuid.uuid4()}"
 
 
 def address(*path: str) -> str:
-    """A name is one part of a path, whatever is in it."""
+    """Each name is one part of the path, whatever characters it has."""
     return "/api/v1/" + "/".join(quote(part, safe="") for part in path)
 
 
 def pauses() -> Iterator[float]:
-    """Growing, and a little different for everybody who lost the portal at the same moment."""
+    """Growing and random, so that clients do not all retry at the same moment."""
     pause_s = FIRST_PAUSE_S
     while True:
         yield pause_s * random.uniform(1.0, 1.5)
@@ -209,14 +209,14 @@ def is_certainly_undone(response: httpx.Response, problem: CommandError) -> bool
 
 
 def error_of(response: httpx.Response, *, is_unsure: bool = False) -> CommandError:
-    """The portal's own sentence where it is the portal that answers."""
+    """With the portal's own message if the portal answered."""
     status = response.status_code
     try:
         body = response.json()
     except ValueError:
         body = {}
     body = body if isinstance(body, dict) and "message" in body else {}
-    said = str(body.get("message") or f"{response.request.url.host} answered {status} without a reason.")
+    said = str(body.get("message") or f"{response.request.url.host} answered {status} without a message.")
     if status >= 500 or (not body and status != TOO_MANY):
         return Unreachable(said + (OUTCOME_UNKNOWN if is_unsure else ""))
     return Refused(said, status=status, body=body)

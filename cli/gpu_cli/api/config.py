@@ -1,4 +1,4 @@
-"""Which portal, and with which token: GPU_PORTAL, GPU_TOKEN or GPU_TOKEN_FILE, else what `gpu login` has kept."""
+"""Portal and token: from GPU_PORTAL, GPU_TOKEN or GPU_TOKEN_FILE, otherwise as saved by `gpu login`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READABLE_BY_OTHERS = 0o077
 
 @dataclass(frozen=True)
 class Portal:
-    """`address` without a slash at its end. The token is in no repr: a traceback may show one."""
+    """`address` has no slash at its end. The token is not in the repr, since a traceback may show it."""
 
     address: str
     token: str = field(repr=False)
@@ -30,17 +30,17 @@ def path(environment: Mapping[str, str]) -> Path:
 
 
 def resolve(environment: Mapping[str, str], *, portal: str = "") -> Portal:
-    """`portal` is what the command line says. A token that was kept is for the portal that it was kept with alone."""
+    """`portal` comes from the command line. A saved token is used only for the portal that it was saved with."""
     kept = load(path(environment))
     named = portal or environment.get("GPU_PORTAL", "")
     if not named and kept is None:
-        raise UsageError("Which portal? Run 'gpu login', or set GPU_PORTAL and GPU_TOKEN.")
+        raise UsageError("No portal is set. Run 'gpu login', or set GPU_PORTAL and GPU_TOKEN.")
     address = validate_address(named) if named or kept is None else kept.address
     token = _from_environment(environment)
     if not token and kept is not None and kept.address == address:
         token = kept.token
     if not token:
-        raise UsageError(f"There is no token for {address}. Run 'gpu login', or set GPU_TOKEN or GPU_TOKEN_FILE.")
+        raise UsageError(f"No token for {address}. Run 'gpu login', or set GPU_TOKEN or GPU_TOKEN_FILE.")
     return Portal(address, validate_token(token))
 
 
@@ -51,20 +51,20 @@ def _from_environment(environment: Mapping[str, str]) -> str:
         try:
             return Path(file).read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"GPU_TOKEN_FILE: {file} cannot be read ({type(error).__name__}).") from None
+            raise UsageError(f"Cannot read {file}, set in GPU_TOKEN_FILE: {type(error).__name__}.") from None
     return ""
 
 
 def validate_address(text: str) -> str:
-    """Without a slash at its end. http only on this machine: a token would cross the network in the clear."""
+    """Returns it without a slash at its end. http only on this machine: otherwise the token would not be encrypted."""
     try:
         url = httpx.URL(text.strip())
     except httpx.InvalidURL:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
-        raise UsageError("The portal's address is like https://gpu.example.org, without anything after its path.")
+        raise UsageError("Enter an address like https://gpu.example.org, without user, query or fragment.")
     if url.scheme == "http" and not _is_this_machine(url.host):
-        raise UsageError(f"http:// would send the token in the clear to {url.host}; use https://.")
+        raise UsageError(f"http:// would send the token unencrypted to {url.host}. Use https://.")
     return str(url).rstrip("/")
 
 
@@ -78,29 +78,31 @@ def _is_this_machine(host: str) -> bool:
 
 
 def validate_token(text: str) -> str:
-    """What cannot stand in a header is refused here: libraries that refuse it would show it."""
+    """Refuses what a header cannot contain. HTTP libraries would quote the token in their error."""
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError("That is no token: one begins with gpt_ and is a single word.")
+        raise UsageError("This is not a token. A token starts with gpt_ and has no spaces.")
     return token
 
 
 def load(file: Path) -> Portal | None:
-    """None: nobody has logged in."""
+    """None: `gpu login` was not run."""
     try:
         if os.name == "posix" and file.stat().st_mode & READABLE_BY_OTHERS:
-            raise UsageError(f"Others can read the token in {file}: run 'chmod 600 {file}', better revoke it as well.")
+            raise UsageError(
+                f"Other users can read the token in {file}. Run 'chmod 600 {file}', and revoke the token if in doubt."
+            )
         kept = json.loads(file.read_text())
         return Portal(str(kept["portal"]), str(kept["token"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        # The text is not quoted: there is a token in it.
-        raise UsageError(f"{file} cannot be read. Run 'gpu login' again.") from None
+        # The content is not quoted, since it contains a token.
+        raise UsageError(f"Cannot read {file}. Run 'gpu login' again.") from None
 
 
 def save(file: Path, portal: Portal) -> None:
-    """Readable by its owner alone from its first byte on; a crash leaves the old file."""
+    """Only its owner can read the file, from its first byte on. A crash leaves the old file."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = file.with_name(f"{file.name}.{os.getpid()}")
     new.unlink(missing_ok=True)

@@ -14,11 +14,11 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """It cannot even be asked: no address, no token, a value of another form."""
+    """The call cannot be made: no address, no token, or an invalid value."""
 
 
 class Refused(CommandError):
-    """The portal said no. Nothing was changed. `body` is its own, {} where it gave none."""
+    """The portal refused. Nothing was changed. `body` is the response, {} if there was none."""
 
     def __init__(self, message: str, *, status: int, body: dict[str, Any]) -> None:
         super().__init__(message)
@@ -31,10 +31,10 @@ class Refused(CommandError):
 
 
 class Unreachable(CommandError):
-    """No answer of the portal: no connection, none of its JSON, or one that says that it cannot answer now."""
+    """No usable response: no connection, no JSON, or a status that says that the portal cannot answer now."""
 
     exit = ExitCode.UNREACHABLE
 
 
 class StreamTimeout(Unreachable):
-    """A stream of which nothing came for long: it is quiet there, or the connection was lost without a word."""
+    """A stream without data for long: there is no output, or the connection was lost without notice."""

@@ -10,14 +10,14 @@ from typing import Any
 class ExitCode(IntEnum):
     DONE = 0
     FAILED = 1
-    REFUSED = 2  # by the portal, or it can never start; also what click says of arguments that it does not know
+    REFUSED = 2  # by the portal, or the workload cannot start; click also uses it for unknown arguments
     TIMED_OUT_QUEUED = 3
     TIMED_OUT_RUNNING = 4
     UNREACHABLE = 5
 
 
 def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:
-    """Of a run as the API gives it, with its `status`. `timed_out`: what was waited for did not come in time."""
+    """For a run as the API returns it, with its `status`. `timed_out`: the awaited stage was not reached in time."""
     if run["ended_at"] is not None:
         return ExitCode.DONE if run["outcome"] == "succeeded" else ExitCode.FAILED
     if can_never_start(run):
@@ -28,7 +28,7 @@ def exit_code(run: Mapping[str, Any], *, timed_out: bool) -> ExitCode:
 
 
 def is_queued(run: Mapping[str, Any]) -> bool:
-    """It has no units: it never had, or the queue took them back, which leaves the moments of the first time."""
+    """It has no units: never admitted, or preempted. A preempted run keeps the times of its first admission."""
     never_had = run["admitted_at"] is None and run["started_at"] is None
     return never_had or run["status"]["phase"] == "queued"
 

@@ -11,19 +11,19 @@ from gpu_cli import formatting
 from gpu_cli.api import config
 from gpu_cli.session import AsJson, session_of
 
-# What a person at a terminal needs; whoever makes tokens for others says so.
+# What a person at a terminal needs. Other scopes have to be named.
 SCOPES = ["read", "launch", "request"]
 tokens = typer.Typer(help="Your tokens: list, create, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def login(
     context: typer.Context,
-    address: Annotated[str, typer.Argument(help="The portal's address; else it is asked for.")] = "",
+    address: Annotated[str, typer.Argument(help="Address of the portal. Default: prompt for it.")] = "",
     token_stdin: Annotated[
-        bool, typer.Option("--token-stdin", help="Read the token from stdin. It is no argument: others see those.")
+        bool, typer.Option("--token-stdin", help="Read the token from stdin. Other users could see an argument.")
     ] = False,
 ) -> None:
-    """Keep address and token for later calls, in a file that only you can read."""
+    """Save address and token for later calls. Only you can read the file."""
     session = session_of(context)
     environment = session.outside.environment
     named = address or session.portal or environment.get("GPU_PORTAL", "")
@@ -34,16 +34,16 @@ def login(
         sys.stdin.readline() if token_stdin else typer.prompt(f"Token, from {portal}/tokens", hide_input=True, err=True)
     )
     found = config.Portal(portal, config.validate_token(text))
-    # Asked before it is kept: what does not work shall not replace what does.
+    # Checked before it is saved: a token that does not work must not replace one that works.
     me = session.client_of(found).get("me")
     file = config.path(environment)
     config.save(file, found)
-    session.say(f"{portal}: {formatting.me(me)} Kept in {file}.")
+    session.say(f"{portal}: {formatting.me(me)} Saved in {file}.")
 
 
 @tokens.command("list")
 def list_tokens(context: typer.Context, json: AsJson = False) -> None:
-    """Your tokens, without their secrets."""
+    """List your tokens, without their secrets."""
     session = session_of(context)
     session.give(session.client.everything("tokens"), formatting.tokens)
 
@@ -51,28 +51,31 @@ def list_tokens(context: typer.Context, json: AsJson = False) -> None:
 @tokens.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What it is for.")],
+    name: Annotated[str, typer.Argument(help="Name of the token: its purpose.")],
     scope: Annotated[
-        list[str] | None, typer.Option(help="read, launch, request, decide or admin; several times.")
+        list[str] | None,
+        typer.Option(help="read, launch, request, decide or admin. Repeatable. Default: read, launch and request."),
     ] = None,
-    days: Annotated[int, typer.Option(help="1 to 365.")] = 90,
+    days: Annotated[int, typer.Option(help="Days until it expires, 1 to 365.")] = 90,
     json: AsJson = False,
 ) -> None:
-    """Make one. stdout gets the new token alone, this once."""
+    """Create a token. stdout has only the new token, which is shown once."""
     session = session_of(context)
     asked = {"name": name, "scopes": scope or SCOPES, "expires_in_days": days}
     made = session.client.call("POST", "tokens", body=asked).body
     scopes, ends = ", ".join(made["scopes"]), formatting.when(made["expires_at"])
-    session.say(f"{made['name']} ({made['prefix']}) may {scopes}; it ends {ends}.")
+    session.say(f"Token {made['name']} ({made['prefix']}) with scopes {scopes} expires on {ends}.")
     session.give(made, lambda body: formatting.plain(body["token"]))
 
 
 @tokens.command()
-def revoke(context: typer.Context, prefix: Annotated[str, typer.Argument(help="As 'list' shows it.")]) -> None:
-    """It stops working at once."""
+def revoke(
+    context: typer.Context, prefix: Annotated[str, typer.Argument(help="Prefix as in 'gpu token list'.")]
+) -> None:
+    """Revoke a token. It stops working at once."""
     session = session_of(context)
     session.client.call("DELETE", "tokens", prefix)
-    session.say(f"{prefix} is revoked.")
+    session.say(f"Token {prefix} is revoked.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""The options that `gpu launch` and `gpu run` share, and the body of the call that they make."""
+"""The options that `gpu launch` and `gpu run` share, and the request body that they make."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from gpu_cli.api.client import Json
 from gpu_cli.api.errors import UsageError
 
 GpuClass = Annotated[str, typer.Option("--class", "-c", help="Slug of a class, see 'gpu classes'.")]
-Units = Annotated[int | None, typer.Option("--units", "-u", help="Of each worker. Default: 1.")]
-Image = Annotated[str, typer.Option("--image", "-i", help="Of the catalog by name or reference.")]
-Volume = Annotated[str, typer.Option(help="Left out: files end with the run.")]
-Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE, which the whole team can read.")]
-Secret = Annotated[list[str] | None, typer.Option(help="Name of a sealed secret of the team; a variable of that name.")]
-Workers = Annotated[int | None, typer.Option(help="Of a job, each with these units.")]
-RunHours = Annotated[int | None, typer.Option(help="From its start.")]
-File = Annotated[str, typer.Option("--file", "-f", help="Body of the call as JSON, - for stdin; options go before.")]
-AcceptTerms = Annotated[int | None, typer.Option(help="Version of the class's terms that you have read and accept.")]
-Command = Annotated[list[str] | None, typer.Argument(help="After --: what a job runs.")]
+Units = Annotated[int | None, typer.Option("--units", "-u", help="Units of each worker. Default: 1.")]
+Image = Annotated[str, typer.Option("--image", "-i", help="Name in the catalog, or reference.")]
+Volume = Annotated[str, typer.Option(help="Name of a volume. Default: none, files are deleted when the run stops.")]
+Env = Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE. The whole team can read it.")]
+Secret = Annotated[list[str] | None, typer.Option(help="Name of a team secret, set as a variable of that name.")]
+Workers = Annotated[int | None, typer.Option(help="Number of workers of a job.")]
+RunHours = Annotated[int | None, typer.Option(help="Time limit in hours, from the start of the run.")]
+File = Annotated[
+    str, typer.Option("--file", "-f", help="File with the request body as JSON, - for stdin. Options override it.")
+]
+AcceptTerms = Annotated[int | None, typer.Option(help="Version of the class's terms that you accept.")]
+Command = Annotated[list[str] | None, typer.Argument(help="Command of a job, after --.")]
 
 
 def launch_body(
@@ -42,7 +44,7 @@ def launch_body(
     accept_terms: AcceptTerms = None,
     command: Command = None,
 ) -> Json:
-    """Only what was said; {}: nothing. What may be left out, and with what, is the portal's to know."""
+    """Only the values that were given; {} if there are none. The portal knows what is required, and the defaults."""
     said: Json = _read(file) if file else {}
     options = {
         "env": dict(map(_variable, env or ())),
@@ -63,7 +65,7 @@ def launch_body(
 
 
 def with_launch_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of `body` in place of its parameter `said`, which gets what they say."""
+    """A command with the options of `launch_body` in place of its parameter `said`, which gets the body."""
     options = inspect.signature(launch_body, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
 
@@ -72,7 +74,7 @@ def with_launch_options(command: Callable[..., None]) -> Callable[..., None]:
         command(said=launch_body(**{name: values.pop(name) for name in options}), **values)
 
     named = [one for its in own.parameters.values() for one in (options.values() if its.name == "said" else [its])]
-    # What typer reads.
+    # typer reads the signature.
     parsed.__signature__ = own.replace(  # type: ignore[attr-defined]
         parameters=[one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in named]
     )
@@ -86,8 +88,8 @@ def _given(values: Json) -> Json:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        # Not quoted: who forgets the name has written the value.
-        raise UsageError("--env takes NAME=VALUE.")
+        # Not quoted: the text may be a value without its name.
+        raise UsageError("Enter --env as NAME=VALUE.")
     return name, value
 
 
@@ -95,9 +97,9 @@ def _read(file: str) -> Json:
     try:
         found: Any = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
+        raise UsageError(f"Cannot read {file}: {error.strerror}.") from None
     except ValueError as error:
         raise UsageError(f"{file} is not JSON: {error}.") from None
     if not isinstance(found, dict) or not isinstance(found.get("options", {}), dict):
-        raise UsageError(f"{file} has to be one JSON object.")
+        raise UsageError(f"{file} is not a JSON object.")
     return found

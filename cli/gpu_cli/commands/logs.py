@@ -9,17 +9,19 @@ import typer
 from gpu_cli.log_stream import follow_log, print_log
 from gpu_cli.session import Name, Tenant, session_of
 
-Worker = Annotated[int | None, typer.Option(help="Of a job with several. Default: the one that failed, or the first.")]
+Worker = Annotated[
+    int | None, typer.Option(help="Number of the worker. Default: the worker that failed, otherwise the first.")
+]
 
 
 def logs(
     context: typer.Context,
     name: Name,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the run ends.")] = False,
     worker: Worker = None,
     tenant: Tenant = "",
 ) -> None:
-    """The log of its last run."""
+    """Print the log of the last run of a workload."""
     session = session_of(context)
     found = session.client.get("workloads", name, tenant=tenant)
     if follow:

@@ -11,30 +11,30 @@ from gpu_cli.session import AsJson, Name, Tenant, session_of
 
 
 def classes(context: typer.Context, json: AsJson = False) -> None:
-    """The classes that you may know of, and what is free of each."""
+    """List the classes that you may see, with their free units."""
     session = session_of(context)
     session.give(session.client.everything("classes"), formatting.classes)
 
 
 def capacity(context: typer.Context, json: AsJson = False) -> None:
-    """Units of each class: there, promised, used, queued, borrowed, free."""
+    """Show the units of each class. Allocatable, allocated to teams, used, queued, borrowed and free."""
     session = session_of(context)
     session.give(session.client.get("capacity"), formatting.capacity)
 
 
 def quota(context: typer.Context, tenant: Tenant = "", json: AsJson = False) -> None:
-    """What the team holds of each class, and what it uses of that."""
+    """Show the team's quota of each class and its use."""
     session = session_of(context)
     session.give(session.client.get("teams", session.team(tenant), "live"), formatting.quota)
 
 
 def status(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Left out: everything of the team.")] = "",
+    name: Annotated[str, typer.Argument(help="Name of a notebook or job. Default: all of the team.")] = "",
     tenant: Tenant = "",
     json: AsJson = False,
 ) -> None:
-    """How it is doing: one notebook or job, or all of the team."""
+    """Show one workload, or all of the team."""
     session = session_of(context)
     if name:
         session.give(session.client.get("workloads", name, tenant=tenant), formatting.workload)
@@ -43,7 +43,7 @@ def status(
 
 
 def why(context: typer.Context, name: Name, tenant: Tenant = "", json: AsJson = False) -> None:
-    """Why it waits, or failed: the sentence, the numbers behind it, when it may start, what would help."""
+    """Explain why a workload is queued or failed. Prints reason, numbers, start estimate and suggested actions."""
     session = session_of(context)
     session.give(session.client.get("workloads", name, tenant=tenant), formatting.why)
 
@@ -52,13 +52,13 @@ def open_page(
     context: typer.Context,
     name: Name,
     tenant: Tenant = "",
-    is_printed_only: Annotated[bool, typer.Option("--print", help="Only print its address.")] = False,
+    is_printed_only: Annotated[bool, typer.Option("--print", help="Only print the address.")] = False,
 ) -> None:
-    """The page of a notebook or job, from where a notebook opens: printed, and shown by the browser."""
+    """Print and open the page of a workload. A notebook is opened from there."""
     session = session_of(context)
     url = str(session.client.get("workloads", name, tenant=tenant)["url"])
     typer.echo(formatting.plain(url))
-    # Whoever reads it from a pipe has no browser to look at.
+    # Output to a pipe opens no browser.
     if session.is_watched and not is_printed_only:
         session.outside.browse(url)
 

@@ -1,4 +1,4 @@
-"""Requests for quota and decisions about them: `gpu request`, `gpu inbox`."""
+"""Quota requests and decisions about them: `gpu request`, `gpu inbox`."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from gpu_cli.session import AsJson, Session, Tenant, session_of
 LINE = re.compile(r"(?P<gpu_class>[^=:]+)=(?P<units>\d{1,9})(?::(?P<kind>base|boost))?")
 DECISION = re.compile(r"(?P<id>\d{1,18})(?:=(?P<units>\d{1,9}))?")
 
-requests = typer.Typer(
-    help="Requests for quota: new, list, show, withdraw.", no_args_is_help=True, rich_markup_mode=None
-)
+requests = typer.Typer(help="Quota requests: new, list, show, withdraw.", no_args_is_help=True, rich_markup_mode=None)
 inbox = typer.Typer(help="For approvers: list, approve, deny.", no_args_is_help=True, rich_markup_mode=None)
-Number = Annotated[int, typer.Argument(help="Of the request.")]
+Number = Annotated[int, typer.Argument(help="Number of the request.")]
 Lines = Annotated[
-    list[str] | None, typer.Option("--line", help="ID or, with other units, ID=UNITS. Default: all that are pending.")
+    list[str] | None, typer.Option("--line", help="ID, or ID=UNITS for other units. Default: all pending lines.")
 ]
-Reason = Annotated[str, typer.Option(help="Needed for a no, and for less than was asked.")]
+Reason = Annotated[
+    str, typer.Option(help="Comment for the requester. Required to deny, or to approve fewer units than requested.")
+]
 
 
 @requests.command()
 def new(
     context: typer.Context,
-    lines: Annotated[list[str], typer.Argument(help="CLASS=UNITS, the new total, or CLASS=UNITS:boost on top of it.")],
-    until: Annotated[str, typer.Option(help="Last day, as 2027-03-31 (UTC), or a moment.")],
-    because: Annotated[str, typer.Option(help="What it is for.")],
-    since: Annotated[str, typer.Option("--from", help="First day. Default: now.")] = "",
+    lines: Annotated[list[str], typer.Argument(help="CLASS=UNITS: new total. CLASS=UNITS:boost: temporary increase.")],
+    until: Annotated[str, typer.Option(help="Last day (UTC) like 2027-03-31, or a time.")],
+    because: Annotated[str, typer.Option(help="Justification.")],
+    since: Annotated[str, typer.Option("--from", help="First day (UTC) or time. Default: now.")] = "",
     tenant: Tenant = "",
     json: AsJson = False,
 ) -> None:
-    """Ask for units of classes."""
+    """Request quota for one or more classes."""
     session = session_of(context)
     period = {"ends_at": parse_moment(until, at=time.max)} | (
         {"starts_at": parse_moment(since, at=time.min)} if since else {}
@@ -57,21 +57,21 @@ def list_requests(
     tenant: Tenant = "",
     json: AsJson = False,
 ) -> None:
-    """Requests of your teams, newest first."""
+    """List the requests of your teams, newest first."""
     session = session_of(context)
     session.give(session.client.everything("requests", tenant=tenant, state=state), formatting.requests)
 
 
 @requests.command("show")
 def show_request(context: typer.Context, number: Number, json: AsJson = False) -> None:
-    """One request with its lines."""
+    """Show one request with its lines."""
     session = session_of(context)
     session.give(session.client.get("requests", str(number)), formatting.request)
 
 
 @requests.command()
 def withdraw(context: typer.Context, number: Number, json: AsJson = False) -> None:
-    """Take back what is still pending."""
+    """Withdraw the pending lines of a request."""
     session = session_of(context)
     session.give(session.client.call("POST", "requests", str(number), "withdraw").body, formatting.request)
 
@@ -84,7 +84,7 @@ def list_inbox(
     tenant: Tenant = "",
     json: AsJson = False,
 ) -> None:
-    """What waits for you, oldest first."""
+    """List the requests that you can decide, oldest first."""
     session = session_of(context)
     session.give(
         session.client.everything("inbox", group=group, gpu_class=gpu_class, tenant=tenant), formatting.requests
@@ -97,11 +97,13 @@ def approve(
     number: Number,
     line: Lines = None,
     reason: Reason = "",
-    grace_hours: Annotated[int | None, typer.Option(help="How long what runs at the end goes on.")] = None,
-    over_promise: Annotated[str, typer.Option(help="Promise more than there is, for this reason.")] = "",
+    grace_hours: Annotated[
+        int | None, typer.Option(help="Hours that workloads may run after the grant expires.")
+    ] = None,
+    over_promise: Annotated[str, typer.Option(help="Overcommit: exceed the allocation limit, with this reason.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Say yes to a request, or to some of its lines."""
+    """Approve a request, or some of its lines."""
     session = session_of(context)
     beside = {"approve": True, "reason": reason} | ({} if grace_hours is None else {"grace_hours": grace_hours})
     more = {"over_promise": True, "over_promise_reason": over_promise} if over_promise else {}
@@ -110,19 +112,19 @@ def approve(
 
 @inbox.command()
 def deny(context: typer.Context, number: Number, reason: Reason, line: Lines = None, json: AsJson = False) -> None:
-    """Say no, and why."""
+    """Deny a request, or some of its lines."""
     _decide(session_of(context), number, line, {"approve": False, "reason": reason}, {})
 
 
 def _decide(session: Session, number: int, lines: list[str] | None, beside: Json, more: Json) -> None:
-    """All of the lines or none, as the portal does it. Without --line: those that nobody has answered."""
+    """The portal decides all of the lines or none. Without --line: all pending lines."""
     if lines:
         named = [parse_decision(text) for text in lines]
     else:
         found = session.client.get("requests", str(number))
         named = [{"id": one["id"]} for one in found["lines"] if one["state"] == "pending"]
         if not named:
-            raise UsageError(f"Nothing of request {number} is pending.")
+            raise UsageError(f"Request {number} has no pending lines.")
     body = {"lines": [{**one, **beside} for one in named], **more}
     session.give(session.client.call("POST", "requests", str(number), "decide", body=body).body, formatting.request)
 
@@ -130,20 +132,20 @@ def _decide(session: Session, number: int, lines: list[str] | None, beside: Json
 def parse_line(text: str) -> Json:
     found = LINE.fullmatch(text)
     if found is None:
-        raise UsageError(f"'{text}' is no line: CLASS=UNITS, or CLASS=UNITS:boost.")
+        raise UsageError(f"'{text}' is not a line. Use CLASS=UNITS or CLASS=UNITS:boost.")
     return {"gpu_class": found["gpu_class"], "units": int(found["units"]), "kind": found["kind"] or "base"}
 
 
 def parse_decision(text: str) -> Json:
     found = DECISION.fullmatch(text)
     if found is None:
-        raise UsageError(f"'{text}' is no line of a request: ID, or ID=UNITS.")
+        raise UsageError(f"'{text}' is not a line of a request. Use ID or ID=UNITS.")
     units: dict[str, Any] = {} if found["units"] is None else {"units": int(found["units"])}
     return {"id": int(found["id"]), **units}
 
 
 def parse_moment(text: str, *, at: time) -> str:
-    """A day begins or ends by UTC, as the portal shows it."""
+    """Days are UTC, as the portal shows them."""
     try:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             found = datetime.combine(date.fromisoformat(text), at.replace(microsecond=0), UTC)
@@ -151,7 +153,7 @@ def parse_moment(text: str, *, at: time) -> str:
             found = datetime.fromisoformat(text)
             found = found if found.tzinfo else found.replace(tzinfo=UTC)
     except ValueError:
-        raise UsageError(f"'{text}' is no day: write it as 2027-03-31.") from None
+        raise UsageError(f"'{text}' is not a date. Use the form 2027-03-31.") from None
     return found.isoformat()
 
 

@@ -23,7 +23,7 @@ def test_it_comes_back_when_the_portal_says(gpu: Gpu) -> None:
     gpu.between.faults += [answered(503, Retry_After="11")]
     done = gpu("status")
     assert (done.code, gpu.slept) == (0, [7.0, 11.0])
-    assert "Too many. Trying again in 7 s." in done.err
+    assert "Too many. Retrying in 7 s." in done.err
 
 
 def test_not_for_ever(gpu: Gpu) -> None:
@@ -48,7 +48,7 @@ def test_what_may_have_been_done_is_not_done_twice(gpu: Gpu, fault: object) -> N
     gpu.between.faults = [fault]  # type: ignore[list-item]
     done = gpu(*ANSWER)
     assert (done.code, gpu.slept, len(gpu.between.asked)) == (5, [], 1)
-    assert "look before you ask again" in done.err
+    assert "Check before you repeat it." in done.err
 
 
 def test_what_was_not_done_is_done_once(gpu: Gpu) -> None:
@@ -91,7 +91,7 @@ def test_a_page_in_place_of_json_is_told(gpu: Gpu) -> None:
     gpu.between.faults = [lambda _request: httpx.Response(200, text="<html>Sign in to the Wi-Fi")]
     done = gpu("status")
     assert done.code == 5
-    assert "not the portal's JSON" in done.err
+    assert "is not JSON" in done.err
 
 
 def test_who_is_refused_is_not_asked_again(gpu: Gpu) -> None:

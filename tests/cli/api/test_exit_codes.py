@@ -86,5 +86,5 @@ def test_times(text: str, expected: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1d", "1.5h", "9999999"])
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(UsageError, match="no time"):
+    with pytest.raises(UsageError, match="not a duration"):
         parse_duration(text)

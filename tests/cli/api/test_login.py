@@ -33,7 +33,7 @@ def test_login_keeps_address_and_token_for_their_owner_alone(nobody: Gpu, bob: U
     done = nobody("login", PORTAL, "--token-stdin", stdin=f"{token}\n")
 
     assert (done.code, done.out) == (0, "")
-    assert "bob@example.org, team-a" in done.err
+    assert "Signed in as bob@example.org. Teams: team-a." in done.err
     assert token not in done.err
     assert nobody.config.stat().st_mode & 0o777 == 0o600
     assert nobody.config.parent.stat().st_mode & 0o777 == 0o700
@@ -73,7 +73,7 @@ def test_a_kept_token_is_for_its_own_portal(nobody: Gpu, bob: User, team_a: Tena
         nobody.environment["GPU_PORTAL"] = portal
         refused = nobody(*arguments, "status")
         assert refused.code == 2
-        assert "There is no token for https://other.example.org" in refused.err
+        assert "No token for https://other.example.org" in refused.err
     assert nobody.between.asked == []
 
 
@@ -89,7 +89,7 @@ def test_the_environment_comes_first_and_a_file_will_do(nobody: Gpu, bob: User, 
     assert nobody("status").code == 2
     del nobody.environment["GPU_TOKEN"]
     nobody.environment["GPU_TOKEN_FILE"] = str(tmp_path / "missing")
-    assert "cannot be read" in nobody("status").err
+    assert "Cannot read" in nobody("status").err
 
 
 def test_a_file_that_others_can_read_is_not_used(nobody: Gpu, bob: User, team_a: Tenant) -> None:

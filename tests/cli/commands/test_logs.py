@@ -74,7 +74,7 @@ def test_a_lost_connection_loses_and_repeats_no_line(gpu: Gpu, train: Workload) 
     ]  # fmt: skip
     done = gpu("logs", "-f", "train")
     assert (done.code, done.out) == (0, "one\ntwo\nthree\nfour\nfive")
-    assert "Going on where it was." in done.err
+    assert "Reconnecting." in done.err
     followed = [one.url.params["follow"] for one in gpu.between.asked if one.url.path.startswith("/live/")]
     assert followed == ["1", "1", "1", "1", "0"]
 

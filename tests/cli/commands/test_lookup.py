@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_classes_capacity_and_quota_are_tables(gpu: Gpu, granted: Tenant, a100: GpuClass) -> None:
-    for command, heading in (("classes", "CLASS"), ("capacity", "PROMISED"), ("quota", "GRANTED")):
+    for command, heading in (("classes", "CLASS"), ("capacity", "ALLOCATED TO TEAMS"), ("quota", "QUOTA")):
         done = gpu(command)
         assert (done.code, done.err) == (0, "")
         assert heading in done.out.splitlines()[0]

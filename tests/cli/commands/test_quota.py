@@ -31,7 +31,7 @@ def test_ask_see_it_in_the_inbox_and_approve(gpu: Gpu, danas: Gpu, team_a: Tenan
     filed = gpu("request", "new", f"{a100.slug}=2", *ASKED)
     assert filed.code == 0
     line = QuotaLine.objects.get()
-    assert filed.out.startswith(f"Request {line.request_id} of team-a: pending.")
+    assert filed.out.startswith(f"Request {line.request_id} of team team-a: pending.")
     assert line.asked_until.isoformat() == "2027-03-31T23:59:59+00:00"  # the last day is included
     assert f"{a100.slug} " in gpu("request", "list", "--state", "pending").out
 
@@ -46,7 +46,7 @@ def test_ask_see_it_in_the_inbox_and_approve(gpu: Gpu, danas: Gpu, team_a: Tenan
     assert approved.code == 0, approved.err
     assert "approved" in approved.out
     assert Grant.objects.get().units == 1
-    assert "Nothing of request" in danas("inbox", "approve", str(line.request_id)).err
+    assert "has no pending lines." in danas("inbox", "approve", str(line.request_id)).err
 
 
 def test_a_no_has_a_reason_that_the_team_reads(gpu: Gpu, danas: Gpu, team_a: Tenant, a100: GpuClass) -> None:

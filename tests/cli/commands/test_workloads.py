@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.core.actor import Actor
 from accounts.models import User
 from catalog.models import GpuClass, Image
+from gpu_cli import formatting
 from tenants.models import Namespace, Tenant
 from tests.cli.command import Done, Gpu, answered, unheard
 from tests.cli.commands.run_rows import ended
@@ -128,7 +129,7 @@ def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...])
     assert (done.code, len(gpu.slept)) == (2, 2)
     assert done.err.splitlines()[-2:] == [
         "blocked: 2 units of A100 80GB whole card cannot start with what your team may use now: 1 at most.",
-        "As it is asked for it can never start.",
+        "Cannot start with this configuration.",
     ]
     assert Run.objects.get().stop_requested_at is not None
 
@@ -178,7 +179,7 @@ def test_a_newer_push_waits_for_the_end_of_a_run_that_is_being_stopped(gpu: Gpu,
 def test_declare_only_and_runs_of_what_was_declared(gpu: Gpu, what: tuple[str, ...]) -> None:
     assert gpu("run", "train", "--declare-only").code == 2
     assert "train is declared." in run_it(gpu, what, "--declare-only").err
-    assert "for its next run" in run_it(gpu, what, "--declare-only").err
+    assert "Changes apply to its next run." in run_it(gpu, what, "--declare-only").err
     assert not Run.objects.exists()
     assert gpu("run", "train", "--detach", "--json").json["number"] == 1
 
@@ -242,7 +243,7 @@ def test_a_run_that_does_not_begin_says_why(gpu: Gpu, what: tuple[str, ...]) -> 
     gpu.meanwhile = iter([is_in_the_way])
     done = gpu("run", "train", *PUSH, "--json")
     assert (done.code, done.json["code"]) == (2, "not_found")
-    assert "Run 2 did not begin. Stopped. It was not started again: " in done.err
+    assert "Run 2 did not start. Stopped. It was not started again: " in done.err
 
 
 def test_whoever_cancels_an_older_push_does_not_take_the_newer_one_back(
@@ -275,7 +276,7 @@ def test_wait_until_a_notebook_is_ready(
     gpu.meanwhile = iter([lambda: running.make_ready(found)])
     done = gpu("wait", "one")
     assert done.code == 0
-    assert done.err.splitlines()[-1].startswith("Ready")
+    assert done.err.splitlines()[-1].startswith("ready: ")
     assert gpu("wait", "one", "--until", "finished", "--timeout", "10s").code == 4
     assert gpu("wait", "one", "--until", "soon").code == 2
 
@@ -295,7 +296,14 @@ def test_progress_tells_position_and_estimate_while_it_waits(gpu: Gpu, what: tup
     done = gpu("wait", "train", "--timeout", "1s")
     body = gpu("status", "train", "--json").json
     assert body["status"]["message"] in done.err
-    assert body["estimate"]["cannot_tell"] in done.err
+    assert f"No start estimate: {body['estimate']['cannot_tell']}" in done.err
+
+
+def test_progress_is_made_of_codes_and_says_the_position_once() -> None:
+    status = {"phase": "queued", "message": "2nd of 2 units.", "facts": {"position": 2}}
+    assert formatting.progress({"status": status}) == "queued: 2nd of 2 units. Position 2 in the team's queue."
+    status = {"phase": "running", "message": "Running on n1.", "facts": {"node": "n1"}}
+    assert formatting.progress({"status": status, "estimate": None}) == "running: Running on n1."
 
 
 def test_stop_is_asked_once(gpu: Gpu, what: tuple[str, ...]) -> None:
@@ -303,7 +311,7 @@ def test_stop_is_asked_once(gpu: Gpu, what: tuple[str, ...]) -> None:
     gpu.between.faults = [unheard(httpx.ReadTimeout)]
     done = gpu("stop", "train")
     assert done.code == 0
-    assert done.out.startswith("Stopping")
+    assert done.out.startswith("stopping: ")
     assert gpu("stop", "train").code == 0
     assert gpu("stop", "nothing").code == 2
 
@@ -315,11 +323,11 @@ def test_whoever_cancels_a_job_of_ci_leaves_no_card_behind(gpu: Gpu, what: tuple
     gpu.meanwhile = iter([cancel])
     done = run_it(gpu, what, "--stop")
     assert done.code == 130
-    assert "train is being stopped." in done.err
+    assert "Stopping train." in done.err
     assert Run.objects.get().stop_requested_at is not None
     ended("stopped", "Stopped.")()
     gpu.meanwhile = iter([cancel])
     done = gpu("run", "train")
     assert done.code == 130
-    assert "'gpu stop train' stops it" in done.err
+    assert "train is still running. 'gpu stop train' stops it." in done.err
     assert Run.objects.order_by("-number")[0].stop_requested_at is None
