@@ -122,7 +122,7 @@ class TestDeleting:
 
     def test_it_can_be_kept_after_all(self, with_data: LaunchSpec, by_alice: Actor, by_bob: Actor) -> None:
         ended()
-        with pytest.raises(Refused, match="Nobody asked to delete data"):
+        with pytest.raises(Refused, match="data is not marked for deletion"):
             storage_actions.cancel_delete("team-a", "data", by=by_bob)
         storage_actions.request_delete("team-a", "data", by=by_alice)
         storage_actions.cancel_delete("team-a", "data", by=by_bob)
@@ -136,7 +136,7 @@ class TestDeleting:
         storage_actions.cancel_delete("team-a", "data", by=by_alice)
         storage_actions.request_delete("team-a", "data", by=by_alice)
         long_asked()
-        with pytest.raises(Refused, match="It is too late"):
+        with pytest.raises(Refused, match="data cannot be kept any more"):
             storage_actions.cancel_delete("team-a", "data", by=by_alice)
 
     def test_a_member_deletes_what_nobody_else_used(
@@ -200,8 +200,8 @@ class TestPages:
         assert Volume.objects.get().delete_requested_at is None
         at.post(f"{PAGE}/data/delete", {"confirm": "data"})
         page = text_of(at)
-        assert "To be deleted" in page
-        assert "Keep it" in page
+        assert "Marked for deletion" in page
+        assert "Keep</button>" in page
         assert "?volume=data" not in page
         at.post(f"{PAGE}/data/keep")
         assert Volume.objects.get().delete_requested_at is None
@@ -211,7 +211,7 @@ class TestPages:
             [one] = at.get(API).json()["items"]
             return one["state"], one["message"]
 
-        assert state() == ("unknown", "The cluster was not read yet.")
+        assert state() == ("unknown", "The cluster has not been read yet.")
         volume = Volume.objects.get()
         owner = f"workloads.volume.{volume.pk}"
         cluster = namespace_a.cluster
@@ -262,12 +262,12 @@ class TestPages:
 
     def test_a_workload_says_where_its_files_are(self, at: Client, with_data: LaunchSpec, by_alice: Actor) -> None:
         page = text_of(at, "/teams/team-a/workloads/one")
-        assert "/home/work on the volume data: they stay when the run ends" in page
-        assert "The volume data stays with the team, with all that is on it." in page
+        assert "/home/work on the volume data; kept when it stops" in page
+        assert "The volume data and all data there are kept." in page
         actions.launch("team-a", replace(with_data, name="bare", volume=""), by=by_alice)
         page = text_of(at, "/teams/team-a/workloads/bare")
-        assert "they end with the run" in page
-        assert "It has no volume: its files go." in page
+        assert "deleted when it stops" in page
+        assert "It has no volume: its files are deleted." in page
 
 
 @pytest.mark.django_db(transaction=True)
