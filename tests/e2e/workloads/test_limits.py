@@ -55,7 +55,7 @@ def test_a_run_is_extended_and_kept_by_keyboard(ending: Run, alice: User, open_p
     page.keyboard.press("ControlOrMeta+A")
     page.keyboard.type("3")
     page.keyboard.press("Enter")
-    expect(part.get_by_text("11 h from its start, 3 h of them added")).to_be_visible()
+    expect(part.get_by_text("11 h from its start, including 3 h added")).to_be_visible()
     part.get_by_label("Reason, for users who wait").focus()
     page.keyboard.type("a demo at four")
     page.keyboard.press("Enter")

@@ -371,7 +371,7 @@ def test_the_figures_follow_the_units(
         "Uses 3 of 6 cards; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
     )
     assert look(units=5).startswith(
-        "Can never start here, because: 5 of A100 80GB whole card asked, but no node has more"
+        "Can never start here, because: 5 of A100 80GB whole card requested, but no node has more"
     )
     assert look(units=9).startswith(
         "Can never start here, because: 9 units of A100 80GB whole card requested; the limit is 8"
