@@ -183,7 +183,7 @@ def test_the_form_takes_a_reference_instead_and_says_what_is_unknown(
     shown = her.get(f"{launch}?kind=job").content.decode()
     assert f">{VISION}</code>" in shown
     assert f"it is unknown whether they run on {a100.name}." in shown
-    assert "and so is whether it has JupyterLab" in her.get(launch).content.decode()
+    assert "and whether they contain JupyterLab" in her.get(launch).content.decode()
 
     looked = her.post(launch, typed(a100, image_reference=TRAIN, look="rest")).content.decode()
     assert "train-1-pull" in looked

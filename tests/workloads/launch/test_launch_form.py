@@ -332,7 +332,7 @@ def test_where_files_live_is_said_before_it_launches(her: Client, a100: GpuClass
     kept = text(her.post("/teams/team-a/launch", typed(a100, volume="data", look="rest")))
     assert "Files in <code>/home/work</code> are kept on the volume <b>data</b>" in kept
     deeper = typed(a100, volume="data", mount_path="/home/work/sets", look="rest")
-    assert "Files in <code>/home/work/sets</code> stay" in text(her.post("/teams/team-a/launch", deeper))
+    assert "Files in <code>/home/work/sets</code> are kept" in text(her.post("/teams/team-a/launch", deeper))
 
 
 def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: GpuClass) -> None:

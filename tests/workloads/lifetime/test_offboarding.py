@@ -172,7 +172,7 @@ def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
     suspend(bob, olga)
     run = look(bobs)
     assert (run.outcome, run.reason) == ("stopped", "person_suspended")
-    assert run.message == f"Stopped, since the account of {bob.name}, who started it, is suspended."
+    assert run.message == f"Stopped because the account of {bob.name}, who started it, is suspended."
     event = Event.objects.get(verb="notebook.person_suspended")
     assert (event.actor, event.tenant, event.after) == (
         "system rule offboarding",

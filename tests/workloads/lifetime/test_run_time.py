@@ -123,7 +123,7 @@ def test_people_are_told_half_an_hour_and_five_minutes_before_each_once(
         look(started, kube_worker)
     [first] = Delivery.objects.all()
     assert first.user == alice
-    assert first.subject.startswith("one of Team A ends at ")
+    assert first.subject.startswith("one of Team A reaches its time limit at ")
     assert "one reaches its time limit of 8 h at" in first.body
     assert "/teams/team-a/workloads/one" in first.body
     ends_at = Run.objects.get().ends_at

@@ -53,7 +53,9 @@ def with_data(granted: Tenant, notebook: LaunchSpec, by_alice: Actor, db: None) 
 @pytest.mark.django_db
 class TestOneRunAtATime:
     def test_a_second_launch_is_told_who_has_it(self, with_data: LaunchSpec, by_bob: Actor) -> None:
-        with pytest.raises(Refused, match=r"used by one, which Alice started on .*; one run at a time.*Stop one") as no:
+        with pytest.raises(
+            Refused, match=r"used by one, started by Alice on .*\. Only one run at a time.*Stop one"
+        ) as no:
             actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
         assert (no.value.refusal.code, no.value.refusal.field) == ("volume_in_use", "volume")
         assert not Run.objects.filter(workload__name="two").exists()
@@ -100,7 +102,7 @@ def test_of_two_starts_at_the_same_moment_one_gets_it(with_data: LaunchSpec, by_
 @pytest.mark.django_db
 class TestDeleting:
     def test_not_while_a_run_has_it(self, with_data: LaunchSpec, by_alice: Actor) -> None:
-        with pytest.raises(Refused, match=r"used by one, which Alice started on .*\. Stop one first"):
+        with pytest.raises(Refused, match=r"used by one, started by Alice on .*\. Stop one first"):
             storage_actions.request_delete("team-a", "data", by=by_alice)
         assert Volume.objects.get().delete_requested_at is None
 
@@ -114,7 +116,7 @@ class TestDeleting:
             lambda: actions.launch("team-a", replace(with_data, name="two"), by=by_alice),
             lambda: actions.declare("team-a", replace(with_data, name="two"), by=by_alice),
         ):
-            with pytest.raises(Refused, match="The volume data is deleted on") as no:
+            with pytest.raises(Refused, match="The volume data is marked for deletion on") as no:
                 attempt()
             assert no.value.refusal.code == "volume_going"
         outcome = storage_reconcile.reconcile(volume, Deadline(), kube=None)  # type: ignore[arg-type]
@@ -185,7 +187,7 @@ def text_of(client: Client, page: str = PAGE) -> str:
 class TestPages:
     def test_the_list_says_who_has_it_and_leads_to_a_launch_when_nobody_does(self, at: Client) -> None:
         page = text_of(at)
-        assert 'Used by <a href="/teams/team-a/workloads/one">one</a>, which Alice started' in page
+        assert 'Used by <a href="/teams/team-a/workloads/one">one</a>, started by Alice' in page
         assert "?volume=data" not in page
         assert "Stop one first" in page
         ended()
