@@ -1,4 +1,4 @@
-"""Workloads, their runs and their volumes. A Workload is what is wanted and a Run is one attempt. A Run is kept as
+"""Workloads, their runs and their volumes. A Workload is the declaration and a Run is one attempt. A Run is kept as
 history; rows of the mirror are not.
 """
 
@@ -28,8 +28,8 @@ from workloads.usage.models import UsageSample as UsageSample
 
 class Volume(Due):
     """A PersistentVolumeClaim of a namespace, owner label `workloads.volume.<pk>`; it outlives the workloads that
-    attach it. The worker makes the claim with the first run that needs it, and deletes it some time after that was
-    asked for (workloads/storage/policy.py); its name is free when it is gone.
+    attach it. The worker makes the claim with the first run that needs it, and deletes it after a grace period
+    (workloads/storage/policy.py); its name is free when it is gone.
     """
 
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="volumes")
@@ -79,7 +79,7 @@ class Workload(Due):
     own_image = models.BooleanField(default=False, db_default=False)
     command = models.JSONField(default=list, blank=True)
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, blank=True, related_name="workloads")
-    # workloads.launch.options.Options as JSON: what was said beyond the class's own.
+    # workloads.launch.options.Options as JSON: what differs from the class's defaults.
     options = models.JSONField(default=dict, db_default={}, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
@@ -113,7 +113,7 @@ class Workload(Due):
 constraint_sentence(
     "workload_name_once",
     "name_taken",
-    "Your team already has a workload of this name; choose another, or start that one again.",
+    "Your team already has a workload with this name. Choose another name, or start that workload again.",
     field="name",
 )
 
@@ -136,14 +136,14 @@ class Run(models.Model):
     # As operators changed it while it waited, one of run_spec.PRIORITIES; "": as frozen.
     priority = models.CharField(max_length=20, blank=True, default="", db_default="")
     stop_requested_at = models.DateTimeField(null=True, blank=True)
-    # What it was pushed for, a branch for one: a newer push of the same group may stop it. "": for nothing.
+    # Concurrency group, for example a branch: a newer push of the same group may stop it. "": none.
     group = models.CharField(max_length=GROUP_LIMIT, blank=True, default="", db_default="")
-    # Who wants another run to begin, as the workload is declared, when this one has ended; None: nobody.
+    # Who requested another run, as the workload is declared then, when this one has ended; None: no other run.
     next_wanted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     admitted_at = models.DateTimeField(null=True, blank=True)
-    # Since when it waits again: the queue took its units back. None while it holds them, and before it ever did.
+    # When it was requeued after preemption. None while it is admitted, and before its first admission.
     put_back_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ready_at = models.DateTimeField(null=True, blank=True)
@@ -152,15 +152,15 @@ class Run(models.Model):
     reason = models.CharField(max_length=60, blank=True, default="")
     message = models.CharField(max_length=500, blank=True, default="")
     exit_code = models.IntegerField(null=True, blank=True)
-    # workloads.status.failure_record.FailureRecord as JSON, of a run that failed: the text behind its message, and how
-    # far it came. {} of every other run.
+    # workloads.status.failure_record.FailureRecord as JSON, of a run that failed: the cluster's text behind its
+    # message, and its last progress. {} of every other run.
     kept = models.JSONField(default=dict, db_default={}, blank=True)
     preemptions = models.PositiveIntegerField(default=0)
-    # When its time is over: from when it started last; None while it has not, and for runs without an end.
+    # When its time limit is reached, from its last start; None while not started, and for runs without a limit.
     ends_at = models.DateTimeField(null=True, blank=True)
     # What extensions added to the spec's run_minutes.
     extended_minutes = models.PositiveIntegerField(default=0, db_default=0)
-    # Why it was asked to stop by a rule or a newer push; "" where a person just did, or nobody yet.
+    # Why a rule or a newer push stopped it; "" if a user did, or if it was not stopped.
     stop_reason = models.CharField(max_length=60, blank=True, default="", db_default="")
     stop_message = models.CharField(max_length=500, blank=True, default="", db_default="")
 
@@ -172,7 +172,7 @@ class Run(models.Model):
             models.CheckConstraint(condition=Q(ended_at=None) | ~Q(outcome=""), name="run_ended_with_outcome"),
         ]
         indexes = [
-            # Recent starts are looked for whenever something waits.
+            # Recent starts are read whenever a run is queued.
             models.Index(fields=["started_at"], name="run_started"),
             # What a push of the group stops.
             models.Index(
@@ -206,11 +206,11 @@ class Run(models.Model):
 
 
 class NotebookWatch(Due):
-    """How a run of a notebook on a class with an idle rule is used: what its server answered, and what follows.
+    """Use of a notebook's run on a class with an idle rule: what its server answered, and the stop that follows.
 
     `answered_at`, `last_activity` and `evidence` (workloads.lifetime.idle.policy.evidence) are of the last answer;
-    `asked_at` is later while it does not answer. `idle_since` None: in use, or not known. `stops_at`: what people
-    were told.
+    `asked_at` is later while it does not answer. `idle_since` None: in use, or unknown. `stops_at`: the announced
+    stop.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="watch")
@@ -246,7 +246,9 @@ class NotebookWatch(Due):
 constraint_sentence("one_run_at_a_time", "still_running", STILL_RUNNING)
 # Two people who start it at the same moment ask for the same number.
 constraint_sentence("run_number_once", "still_running", STILL_RUNNING)
-constraint_sentence("volume_name_once", "volume_taken", "Your team already has a volume of this name.", field="volume")
+constraint_sentence(
+    "volume_name_once", "volume_taken", "Your team already has a volume with this name.", field="volume"
+)
 
 
 class Ticket(models.Model):

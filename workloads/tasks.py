@@ -1,5 +1,5 @@
-"""Drains the tables of workloads, volumes and idle notebooks that are due. Once a minute it counts the units in use and
-logs start estimates; every few seconds it looks for notebooks of people who may not launch any more.
+"""Reconciles workloads, volumes and idle notebooks that are due. Once a minute it counts the units in use and logs
+start estimates; every few seconds it finds notebooks of users who may no longer launch.
 """
 
 from functools import partial

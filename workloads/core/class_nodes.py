@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ClassNode:
-    """A node with the labels of the class. `kept`: a taint that its pods do not tolerate says whom it is for. Units of
-    `capacity` that are not `allocatable` are not healthy; `used` by whoever, `ending` of those by pods that were told
-    to go. `cpu_free` in cores, `memory_free_gib`.
+    """A node with the labels of the class. `kept`: it has a taint that its pods do not tolerate. Units of `capacity`
+    that are not `allocatable` are not healthy; `used` by any pod, `ending` of those by terminating pods. `cpu_free` in
+    cores, `memory_free_gib`.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ClassNodes:
         return tuple(node for node in self.open if node.free >= self.units)
 
     def fits(self, node: ClassNode) -> int:
-        """How many of its pods the node takes now."""
+        """How many of its pods fit on the node now."""
         if not node.is_open:
             return 0
         asked = ((node.free, self.units), (node.cpu_free, self.cpu), (node.memory_free_gib, self.memory_gib))
@@ -60,6 +60,6 @@ class ClassNodes:
 
     @property
     def ending_on(self) -> ClassNode | None:
-        """Where the units would be enough if what is ending there were gone."""
+        """Where the units are enough once its terminating pods are gone."""
         found = [one for one in self.open if one.ending and one.free < self.units <= one.free + one.ending]
         return max(found, key=lambda one: one.free + one.ending, default=None)

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 GROUP_LIMIT = 100
 
-STILL_RUNNING = "The last run has not ended yet; stop it first."
+STILL_RUNNING = "The last run has not ended. Stop it first."

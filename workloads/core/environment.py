@@ -11,7 +11,7 @@ ENV_NAME_LIMIT = 100
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# What hands out devices, loads code before everything else, or is the portal's and the cluster's own. The fence in the
+# Variables that assign devices, preload code, or belong to the portal and the cluster. The admission policy of the
 # cluster (deploy/base/fence-pods.yaml) refuses the first line too.
 _FORBIDDEN_ENV = re.compile(
     r"NVIDIA_.*|AMD_VISIBLE_DEVICES|HABANA_VISIBLE_DEVICES|CUDA_MPS_.*|LD_PRELOAD|LD_AUDIT"
@@ -22,9 +22,9 @@ _FORBIDDEN_ENV = re.compile(
 def env_name_refusal(name: str, field: str) -> Refusal | None:
     """Why no variable may have this name."""
     if not _ENV_NAME.fullmatch(name) or len(name) > ENV_NAME_LIMIT:
-        text = f"A variable's name has letters, digits and _, up to {ENV_NAME_LIMIT}; '{name[:40]}' is not possible."
+        text = f"Use letters, digits and _ for a variable's name, up to {ENV_NAME_LIMIT}; '{name[:40]}' is not valid."
         return Refusal("bad_variable", text, field)
     if _FORBIDDEN_ENV.fullmatch(name):
-        text = f"{name} cannot be set: it is the cluster's or the portal's own. Devices come with the class."
+        text = f"{name} is reserved for the cluster or the portal. Devices are assigned through the class."
         return Refusal("forbidden_variable", text, field)
     return None

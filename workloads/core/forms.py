@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
-# For names and addresses: browsers shall neither complete nor correct them.
+# For names and addresses: no autocompletion and no spelling correction.
 VERBATIM_INPUT = {"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
 
 

@@ -1,4 +1,4 @@
-"""Whom a rule tells about a run, what becomes of its files, and where its page is."""
+"""Whom a rule notifies about a run, and the address of its page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What was seen of one run in the cluster: its Job, Kueue's Workload, its pods and the warnings about them. Pure.
 
-No mirror at all is None for the whole, never an empty Observation: "nothing is there" and "nobody looked" differ.
+No mirror at all is None for the whole, never an empty Observation: "does not exist" and "not observed" differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workloads.core.class_nodes import ClassNodes
 
 @dataclass(frozen=True)
 class NodeTrouble:
-    """The node of its pod is not ready. `reason` NodeStatusUnknown: nobody hears of it."""
+    """The node of its pod is not ready. `reason` NodeStatusUnknown: its kubelet does not report."""
 
     name: str
     since: datetime | None
@@ -29,9 +29,9 @@ class NodeTrouble:
 
 @dataclass(frozen=True)
 class ImagePresence:
-    """Ready nodes of the class that have the image; `size_mib` as they tell it, None when none has it.
+    """Ready nodes of the class that have the image; `size_mib` as they report it, None when none has it.
 
-    Nodes name at most some of their images: what is not named may be there all the same.
+    Nodes report only some of their images: an image that is not reported may be present.
     """
 
     size_mib: int | None = None
@@ -42,7 +42,7 @@ class ImagePresence:
 class LocalQueueState:
     """The team's queue in the cluster. `nominal`: units of its own by class slug; `why` it admits nothing, in Kueue's
     words, "" it does; `is_stopped`: because it is held. `limits`: the most that one container of its namespace may ask
-    for by resource, where Kueue says that something asks for more.
+    for by resource, where Kueue reports that a pod requests more.
     """
 
     nominal: Mapping[str, int]
@@ -51,7 +51,7 @@ class LocalQueueState:
     limits: Mapping[str, str] = field(default_factory=dict)
 
     def is_for_borrowed(self, slug: str, units: int) -> bool:
-        """The team's own would not do if all of it were free."""
+        """The team's own quota is too small even if all of it is free."""
         return units > self.nominal.get(slug, units)
 
 
@@ -59,9 +59,9 @@ class LocalQueueState:
 class Observation:
     """`pods` oldest first, `warnings` newest first; `position`: 0 is the first in the team's queue, None unknown.
 
-    `lost`: the trouble of the node that its pod is on; `image` and `nodes` None: nobody looked. `holding`: all that
-    holds units in the team's queue, its own included; `line`: places of all that waits there by Job uid, None: nobody
-    looked.
+    `lost`: the trouble of the node that its pod is on; `image` and `nodes` None: not observed. `holding`: all that
+    holds units in the team's queue, its own included; `line`: places of all queued runs by Job uid, None: not
+    observed.
     """
 
     job: Job | None = None
@@ -72,14 +72,14 @@ class Observation:
     lost: NodeTrouble | None = None
     image: ImagePresence | None = None
     nodes: ClassNodes | None = None
-    # None: nothing of the team waits, or nobody looked.
+    # None: no run of the team is queued, or not observed.
     at: LocalQueueState | None = None
     holding: tuple[KueueWorkload, ...] = ()
     line: Mapping[str, int] | None = None
 
     @property
     def pod(self) -> Pod | None:
-        """The one that matters: the newest that is not on its way out, else the newest."""
+        """The newest pod that is not terminating, else the newest."""
         staying = [pod for pod in self.pods if pod.deleting_since is None]
         found = staying or self.pods
         return found[-1] if found else None
@@ -95,17 +95,17 @@ def true_since(thing: WithConditions | None, condition: str) -> datetime | None:
 
 
 def main_container(pod: Pod) -> Container | None:
-    """A run's pod has one that works; None until the kubelet has spoken."""
+    """A run's pod has one main container; None until the kubelet has reported."""
     return pod.containers[0] if pod.containers else None
 
 
 def unfinished_init_container(pod: Pod) -> Container | None:
-    """The container that runs before it and has not come to its good end: it clones the repository."""
+    """The container that runs before it and has not succeeded: it clones the repository."""
     return next((one for one in pod.init_containers if one.exit_code != 0), None)
 
 
 def current_container(pod: Pod) -> Container | None:
-    """Whose state is the pod's: the first that is not done."""
+    """Its state is the state of the pod: the first that is not done."""
     return unfinished_init_container(pod) or main_container(pod)
 
 
@@ -115,8 +115,8 @@ def running_since(pod: Pod | None) -> datetime | None:
 
 
 def log_container(pod: Pod) -> str:
-    """Which container writes, or wrote last: what clones the repository while that goes on or when it failed, else the
-    one that works; "" while none has started.
+    """The container that writes the log, or wrote last: the clone of the repository while it runs or when it failed,
+    else the main container; "" while none has started.
     """
     before = unfinished_init_container(pod)
     if before is not None and before.state in ("running", "terminated"):

@@ -12,11 +12,11 @@ from tenants.members.models import in_teams_of
 from tenants.models import Tenant
 from workloads.core import queries as core_queries
 
-TENANT_PARAMETER = text_parameter("tenant", 40, "Slug of the team; needed when you are in several.")
+TENANT_PARAMETER = text_parameter("tenant", 40, "Slug of the team. Required if you are in several teams.")
 
 
 def require_team(request: Request, name: str = "") -> None:
-    """For a call that is answered again. Raises Refused (404) for whoever does not see the team any more."""
+    """For a call that is answered again. Raises Refused (404) for a caller who no longer sees the team."""
     by = actor(request)
     core_queries.team(by, requested_tenant(request, by))
 
@@ -31,6 +31,6 @@ def requested_tenant(request: Request, by: Actor) -> str:
         raise Refused(NOT_FOUND)
     if len(own) > 1:
         raise refuse(
-            "which_tenant", f"You are in several teams; add ?tenant= with one of {', '.join(own)}.", field="tenant"
+            "which_tenant", f"You are in several teams. Add ?tenant= with one of {', '.join(own)}.", field="tenant"
         )
     return own[0]

@@ -19,7 +19,7 @@ LAUNCHERS = frozenset({OWNER, MANAGER, MEMBER})
 
 @dataclass(frozen=True)
 class TeamFacts:
-    """`role`: of the actor in the team, "" for staff who are no member. `workloads`: not deleted ones."""
+    """`role`: of the actor in the team, "" for staff who are not members. `workloads`: number that is not deleted."""
 
     team: str
     role: str
@@ -29,7 +29,7 @@ class TeamFacts:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """`granted`: the most units promised at any instant from now on. `node_units`: the most that one node has, None
+    """`granted`: the most units granted at any moment from now on. `node_units`: the most that one node has, None
     when the cluster was not read. `successor`: the name of the class that replaces it, "" for none.
     `is_usable`: it is for everyone, or for this team. `terms_version` 0: no terms; `terms_accepted`: this very version,
     by this person.
@@ -75,58 +75,58 @@ def may_launch_in(by: Actor, team: TeamFacts) -> Refusal | None:
         return refusal
     if team.role not in LAUNCHERS:
         return Refusal(
-            "not_allowed", f"Only members of {team.team} may launch here; viewers and staff look on.", status=403
+            "not_allowed", f"Only members of {team.team} may launch. Viewers and staff can only read.", status=403
         )
     if team.namespace_wanted != "active":
         word = "closed" if team.namespace_wanted == "closed" else "suspended"
-        text = f"{team.team} is {word}: nothing can start. Ask the operators."
+        text = f"{team.team} is {word}. Nothing can be started. Contact an operator."
         return Refusal("namespace_suspended", text, status=409)
     return None
 
 
 def may_add(team: TeamFacts) -> Refusal | None:
-    """One workload more; what is there already may always be started and declared again."""
+    """One more workload; an existing workload may always be started and declared again."""
     if team.workloads >= WORKLOADS_LIMIT:
         return Refusal(
             "too_many_workloads",
-            f"{team.team} has {team.workloads} workloads, at most {WORKLOADS_LIMIT} are possible. Delete some first.",
+            f"{team.team} has {team.workloads} workloads; the limit is {WORKLOADS_LIMIT}. Delete some first.",
             status=409,
         )
     return None
 
 
 def may_ever_start(found: ClassFacts, units: int, workers: int = 1) -> Refusal | None:
-    """Numbers only: would the cluster take it, however long it waits? `units` are of each worker."""
+    """Numbers only: can the cluster ever admit it? `units` are per worker."""
     if found.is_storage:
-        text = f"{found.name} is storage for volumes: nothing runs on it. Choose another class."
+        text = f"{found.name} is a storage class for volumes. Workloads cannot run on it. Choose another class."
         return Refusal("storage", text, "gpu_class")
     if found.life_cycle != "active":
         way = f"Choose {found.successor or 'another class'}."
         return Refusal(
             "class_not_active",
-            f"{found.name} is {found.life_cycle}: nothing new starts on it. {way}",
+            f"{found.name} is {found.life_cycle}: new runs cannot start on it. {way}",
             "gpu_class",
         )
     if not found.is_usable:
         return Refusal(
             "class_not_yours",
-            f"{found.name} is kept for other teams now. Choose another class, or ask the operators.",
+            f"{found.name} is not available to your team. Choose another class, or contact an operator.",
             "gpu_class",
         )
     if units < 1:
-        return Refusal("bad_units", f"Ask for 1 unit at least; {units} is not possible.", "units")
+        return Refusal("bad_units", f"Enter at least 1 unit, not {units}.", "units")
     if units > found.units_per_workload:
         return Refusal(
             "too_many_units",
-            f"{units} units of {found.name} asked, at most {found.units_per_workload} per "
-            f"{'workload' if workers == 1 else 'worker'}. Ask for fewer.",
+            f"{units} units of {found.name} requested; the limit is {found.units_per_workload} per "
+            f"{'workload' if workers == 1 else 'worker'}. Request fewer.",
             "units",
         )
     possible = found.granted + found.borrowing_limit
     if possible == 0:
         return Refusal(
             "not_granted",
-            f"Your team holds no {found.name} and may not borrow any. Request quota for it, or choose another class.",
+            f"Your team has no quota for {found.name} and cannot borrow it. Request quota, or choose another class.",
             "gpu_class",
         )
     if units * workers > possible:
@@ -134,15 +134,15 @@ def may_ever_start(found: ClassFacts, units: int, workers: int = 1) -> Refusal |
         borrowing = f"{found.borrowing_limit} by borrowing" if found.borrowing_limit else "no borrowing"
         return Refusal(
             "exceeds_grant",
-            f"{asked} of {found.name} asked, at most {possible} possible here ({found.granted} granted, {borrowing}). "
-            "Ask for fewer, or request more quota.",
+            f"{asked} of {found.name} requested; your team can use at most {possible} ({found.granted} granted, "
+            f"{borrowing}). Request fewer, or request more quota.",
             "units" if units > possible else "workers",
         )
     if found.node_units is not None and units > found.node_units:
         each = "" if workers == 1 else " for each worker"
         return Refusal(
             "exceeds_node",
-            f"{units} of {found.name} asked{each}, but no node has more than {found.node_units}. Ask for fewer.",
+            f"{units} of {found.name} requested{each}, but no node has more than {found.node_units}. Request fewer.",
             "units",
         )
     return None
@@ -152,7 +152,7 @@ def may_stop(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
     if refusal := may_manage(by, team, run, "stop"):
         return refusal
     if run.is_over:
-        return Refusal("not_running", "Nothing of it runs or waits; there is nothing to stop.", status=409)
+        return Refusal("not_running", "This workload has no queued or running run to stop.", status=409)
     return None
 
 
@@ -171,6 +171,6 @@ def may_manage(by: Actor, team: TeamFacts, run: RunFacts, verb: str) -> Refusal 
         return None
     return Refusal(
         "not_allowed",
-        f"Only who launched it, owners and managers of {team.team}, and operators may {verb} it.",
+        f"Only the user who launched it, owners and managers of {team.team}, and operators may {verb} it.",
         status=403,
     )

@@ -1,5 +1,5 @@
-"""Who somebody is in a team, which is the first thing that every page and every action about workloads asks; and
-look-ups of one workload, of its last run, and of the facts that policies need of it.
+"""The role of a user in a team, which every page and every action about workloads reads first; and look-ups of one
+workload, of its last run, and of the facts that policies need of it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from workloads.models import NotebookWatch, Run, Workload
 
 
 def team(by: Actor, slug: str) -> tuple[Namespace, policy.TeamFacts]:
-    """The namespace that work of this tenant goes to, and who `by` is there. One query, as text: whoever launches waits
-    for it. Raises Refused (404).
+    """The namespace of this team's workloads, and the role of `by` in it. One query, as text: a launch waits for it.
+    Raises Refused (404).
     """
     values = _one(_TEAM, by, slug)
     namespace = namespace_from_row(values)
@@ -80,7 +80,7 @@ def _one(statement: str, by: Actor, slug: str, *more: str) -> Iterator[Any]:
     return iter(found)
 
 
-# Who may know of it: as `visible_to` of namespaces.
+# Who may see it: as `visible_to` of namespaces.
 _KNOWN = f"""
   LEFT JOIN {Membership._meta.db_table} member ON member.tenant_id = tenant.id AND member.user_id = %s
  WHERE tenant.slug = %s AND (member.id IS NOT NULL OR %s)"""
@@ -103,7 +103,7 @@ SELECT {RELATED_COLUMNS}, {NAMESPACE_COLUMNS}
 
 
 def undeleted_workload(by: Actor, namespace: Namespace, name: str) -> Workload:
-    """For a verb: one that nobody asked to delete. One query, with what it points to. Raises Refused (404)."""
+    """For a verb: one that is not marked for deletion. One query, with what it points to. Raises Refused (404)."""
     rows = Workload.objects.visible_to(by).select_related("gpu_class", "namespace", "tenant", "volume")
     return get_or_refuse(rows.filter(delete_requested_at=None), namespace=namespace, name=name)
 

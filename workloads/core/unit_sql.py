@@ -10,11 +10,11 @@ from django.db.models.functions import Cast, Coalesce
 from cluster.manifests.run_spec import DEFAULT_PRIORITY, PRIORITIES
 from workloads.models import Run
 
-# Of a table or alias `run`. What an older release froze has one worker.
+# Of a table or alias `run`. A spec frozen by an older release has one worker.
 TOTAL_UNITS = "((run.spec ->> 'units')::bigint * coalesce((run.spec ->> 'workers')::bigint, 1))"
 
 
-# Of runs that have not ended: what the queue admitted and did not take back. All else waits.
+# Of runs that have not ended: admitted and not preempted. All others are queued.
 HOLDS = Q(admitted_at__isnull=False, put_back_at=None)
 
 
@@ -25,7 +25,7 @@ def total_units() -> Combinable:
 
 
 def goes_before(priority: str) -> Q:
-    """Of runs that wait: those of at least this priority. The later of two that are alike comes second."""
+    """Of queued runs: those of at least this priority. Of two that are equal, the later one comes second."""
     names = PRIORITIES[: PRIORITIES.index(priority) + 1]
     kinds = [kind for kind, usual in DEFAULT_PRIORITY.items() if usual in names]
     frozen = Q(spec__priority__in=names) | Q(spec__priority__isnull=True, workload__kind__in=kinds)
@@ -33,7 +33,7 @@ def goes_before(priority: str) -> Q:
 
 
 def by_priority() -> Case:
-    """For `order_by`: what Kueue looks at first comes first."""
+    """For `order_by`: highest priority first, as in Kueue."""
     return Case(*[When(goes_before(name), then=Value(place)) for place, name in enumerate(PRIORITIES)])
 
 

@@ -90,7 +90,7 @@ def last_runs(workloads: Sequence[Workload]) -> dict[int, Run]:
     for row in rows:
         values = iter(row)
         run, watch = instance(Run, values), instance_or_none(NotebookWatch, values)
-        # As select_related does: without a watch nobody is to look for one.
+        # As select_related does: a missing watch is not queried again.
         run._state.fields_cache["watch"] = watch
         found[run.workload_id] = run
     return found

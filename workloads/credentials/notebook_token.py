@@ -1,5 +1,5 @@
-"""The token of a notebook's server, which worker and doors compute and nobody stores; and the digest that is kept of
-tickets and cookies in their place. Pure.
+"""The token of a notebook's server, which worker and doors compute and which is never stored; and the digest that is
+stored instead of tickets and cookies. Pure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hmac
 
 
 def notebook_token(key: str, *, workload_id: int, run_number: int) -> str:
-    """A run's own: after a restart the former token opens nothing. An empty key would make tokens that all can know."""
+    """Per run: after a restart the former token is invalid. An empty key would make tokens that anybody can compute."""
     if not key:
         raise ValueError("NOTEBOOK_TOKEN_KEY is not set.")
     message = f"notebook {workload_id} {run_number}".encode()

@@ -1,4 +1,4 @@
-"""Sealed values: who has the public key can seal, only who has the private key can open. Leaf."""
+"""Sealed values: the public key encrypts them, only the private key decrypts them. Leaf."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def can_seal() -> bool:
 
 
 def seal(value: str) -> bytes:
-    """Twice the same value is never twice the same bytes."""
+    """Sealing the same value again gives other bytes."""
     key = PublicKey(settings.SECRETS_PUBLIC_KEY.encode(), encoder=Base64Encoder)
     return bytes(SealedBox(key).encrypt(value.encode()))
 

@@ -1,3 +1,3 @@
-"""The way into a notebook, the log of a run, and who may watch the live stream. The doors process answers these
-questions at bare ASGI edges.
+"""Access to a notebook, the log of a run, and who may watch the live stream. The doors process serves these as bare
+ASGI edges.
 """

@@ -1,4 +1,4 @@
-"""One-time tickets: the way from the portal to a notebook's own origin."""
+"""One-time tickets: access from the portal to a notebook's own origin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTEBOOK_SESSION_LIFE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class IssuedTicket:
-    """A one-time pass; `secret` is known to the browser alone, we keep its digest. `origin`: the notebook's host."""
+    """A one-time ticket; only the browser knows `secret`, its digest is stored. `origin`: the notebook's host."""
 
     secret: str
     origin: str
@@ -34,7 +34,7 @@ class IssuedTicket:
 
 @transaction.atomic
 def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> IssuedTicket:
-    """A pass from the portal to the notebook's own origin, for this person and this portal session, good for 30 s."""
+    """A ticket from the portal to the notebook's own origin, for this user and this portal session, valid for 30 s."""
     namespace, team = core_queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
     facts = core_queries.run_facts(workload, core_queries.last_run(workload))
@@ -55,16 +55,16 @@ def issue_ticket(tenant: str, name: str, *, session_key: str, by: Actor) -> Issu
 
 @transaction.atomic
 def redeem_ticket(secret: str, *, origin: str) -> str:
-    """The pass, used exactly once and only at its own origin, becomes the secret of that origin's cookie.
+    """The ticket, used exactly once and only at its own origin, becomes the secret of that origin's cookie.
 
-    No Event of its own: who opened what was recorded with the ticket. Raises Refused: ticket_spent (403).
+    No Event of its own: the Event was recorded with the ticket. Raises Refused: ticket_spent (403).
     """
     mine = Workload.objects.filter(origin=origin, deleted_at=None)
     unspent = Ticket.objects.filter(digest=digest(secret), used_at=None, expires_at__gt=Now(), workload__in=mine)
     if not unspent.update(used_at=Now()):
         raise refuse(
             "ticket_spent",
-            "This way in was used already or is older than 30 seconds. Open the notebook from its page in the portal.",
+            "This link was already used or is older than 30 s. Open the notebook from its page in the portal.",
             status=403,
         )
     ticket = Ticket.objects.get(digest=digest(secret))

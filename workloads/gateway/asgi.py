@@ -1,4 +1,4 @@
-"""The gateway's questions, answered by the doors process before every request to a notebook. Bare ASGI edges."""
+"""Authorization of every request to a notebook, by the doors process for the gateway. Bare ASGI edges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from portal.live.types import Scope, Send
 from workloads.gateway import actions
 from workloads.gateway.authorization import GatewayDenial, NotebookUpstream, authorise, cookies_in, origin_of
 
-# A right that was lost is noticed within 5 s; an answer is remembered for less.
+# A lost permission takes effect within 5 s; a decision is cached for less.
 REMEMBER_S = 4.0
 REMEMBER_LIMIT = 10_000
 COOKIE = "__Host-notebook" if settings.HTTPS else "notebook"
@@ -80,7 +80,7 @@ async def redirect(send: Send, to: str, status: int = 302, headers: Iterable[Hea
 
 
 class NotebookGateway:
-    """Answers the gateway's question before every request to a notebook; remembers yes for a few seconds."""
+    """Authorizes every request to a notebook for the gateway; caches an allowed request for a few seconds."""
 
     def __init__(self, live: Broadcaster) -> None:
         self._live = live
@@ -96,7 +96,7 @@ class NotebookGateway:
             ]
             return await answer(send, 200, b"", headers)
         if found is GatewayDenial.GONE or not origin:
-            return await answer(send, 404, b"There is nothing here under this address.")
+            return await answer(send, 404, b"There is no notebook at this address.")
         if asked.wants_page:
             return await redirect(send, settings.PORTAL_URL + reverse("open", args=[origin]))
         if found is GatewayDenial.NOT_READY:
@@ -122,10 +122,10 @@ class NotebookGateway:
         return found
 
     async def open(self, asked: EdgeRequest, send: Send) -> None:
-        """The one-time pass becomes the cookie of the notebook's own origin; no other host ever gets it."""
+        """The one-time ticket becomes the cookie of the notebook's own origin; no other host ever gets it."""
         origin = origin_of(asked.host)
         if not origin:
-            return await answer(send, 404, b"There is nothing here under this address.")
+            return await answer(send, 404, b"There is no notebook at this address.")
         try:
             secret = await self._live.in_thread(_redeem, asked.query.get("ticket", ""), origin)
         except Refused:

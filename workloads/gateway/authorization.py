@@ -1,7 +1,7 @@
-"""May this browser use this notebook, and where is it? One query, from our own rows only.
+"""Whether this browser may use this notebook, and its address. One query, from our own rows only.
 
-Nothing that a client says is believed. The cookie of a notebook's origin is worth what stands behind it at this moment:
-the portal session that it was opened from, the person's membership, and a run that is ready. A browser may send several
+No claim of a client is trusted. The cookie of a notebook's origin is valid as long as these are, at this moment: the
+portal session that it was opened from, the user's membership, and a run that is ready. A browser may send several
 of the name: without https a page of another notebook can set one for the domain that both are below. One valid cookie
 is enough.
 """
@@ -31,14 +31,14 @@ from workloads.core.policy import LAUNCHERS
 from workloads.credentials.notebook_token import digest, notebook_token
 from workloads.models import NotebookSession, Run, Workload
 
-# As secrets.token_urlsafe(32) makes them; so many cookies at most does a browser keep for one site.
+# As secrets.token_urlsafe(32) makes them; a browser keeps at most this many cookies per site.
 COOKIE = re.compile(r"[A-Za-z0-9_-]{43}")
 COOKIES_AT_MOST = 200
 
 
 class GatewayDenial(Enum):
-    """SIGN_IN: no cookie that means anything; open the notebook from the portal. GONE: no right (any more).
-    NOT_READY: the right is there, the notebook is not.
+    """SIGN_IN: no valid cookie; open the notebook from the portal. GONE: no permission (any more). NOT_READY:
+    permitted, but the notebook is not ready.
     """
 
     SIGN_IN = "sign in"
@@ -48,7 +48,7 @@ class GatewayDenial(Enum):
 
 @dataclass(frozen=True)
 class NotebookUpstream:
-    """Where the notebook listens and what its server wants to hear; for the gateway alone. `cookie`: by which."""
+    """The notebook's address and its server's token; only for the gateway. `cookie`: the one that is valid."""
 
     upstream: str
     token: str

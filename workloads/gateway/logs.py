@@ -1,6 +1,6 @@
 """Following a run's log: the doors process reads it from the API server under its own identity and passes it on.
 
-Following is the one thing that doors may do in the cluster. A log is anybody's text: plain or escaped, never a page.
+Following logs is the only permission of doors in the cluster. A log is untrusted text: plain or escaped, never a page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-# Each follower holds a thread that waits for the API server.
+# Each follower uses a thread that waits for the API server.
 FOLLOWERS_LIMIT = 64
 SILENCE_S = 3600.0
 LINES_FOLLOWED = 2000
@@ -37,12 +37,12 @@ TEXT: list[Header] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; sandbox"),
 ]
-# Not a log: the sentence why there is none yet.
+# Not a log: a sentence why there is none yet.
 NOTHING_YET: list[Header] = [*TEXT, (b"retry-after", b"5")]
 HTML: list[Header] = [(b"content-type", b"text/html; charset=utf-8"), (b"x-content-type-options", b"nosniff")]
 
-NO_POD = "There is no pod to read from: it has not started yet, or has ended and is gone."
-UNREADABLE = "The log cannot be read at the moment; the pod may not have started yet."
+NO_POD = "There is no log: the pod has not started yet or was deleted."
+UNREADABLE = "The log cannot be read at the moment. The pod may not have started yet."
 _followers = threading.BoundedSemaphore(FOLLOWERS_LIMIT)
 
 
@@ -74,7 +74,7 @@ async def follow_log(
 
 
 async def log_fragment(send: Send, source: LogSource | None) -> None:
-    """The last lines as they stand, for the page of the workload."""
+    """The last lines of the log, for the page of the workload."""
     if source is None:
         return await answer(send, 200, _note(NO_POD), HTML)
     opened = await asyncio.to_thread(_open, source, follow=False, lines=LINES_SHOWN)
@@ -85,7 +85,7 @@ async def log_fragment(send: Send, source: LogSource | None) -> None:
     finally:
         opened.close()
     if not text:
-        return await answer(send, 200, _note("Nothing was written yet."), HTML)
+        return await answer(send, 200, _note("No output yet."), HTML)
     shown = f'<pre class="term term-log" tabindex="0" aria-label="Log">{escape(text)}</pre>'
     return await answer(send, 200, shown.encode(), HTML)
 

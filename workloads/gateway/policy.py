@@ -11,15 +11,15 @@ from workloads.core.policy import LAUNCHERS, RunFacts, TeamFacts
 def may_open(by: Actor, team: TeamFacts, run: RunFacts, kind: str) -> Refusal | None:
     """A notebook runs code as the team: members only, staff included only where they are members."""
     if kind != NOTEBOOK:
-        return Refusal("not_a_notebook", "A job has no page of its own; read its log instead.", status=409)
+        return Refusal("not_a_notebook", "Only notebooks can be opened. For a job, read its log.", status=409)
     if refusal := may_open_any(team):
         return refusal
     if run.is_stopping and not run.is_over:
-        return Refusal("not_running", "This notebook is stopping. It opens when it was started again.", status=409)
+        return Refusal("not_running", "This notebook is stopping. Start it again to open it.", status=409)
     if run.is_over:
-        return Refusal("not_running", "This notebook does not run. Start it first.", status=409)
+        return Refusal("not_running", "This notebook is not running. Start it first.", status=409)
     if not run.is_ready:
-        return Refusal("not_ready", "This notebook is not ready yet; it opens when it is.", status=409)
+        return Refusal("not_ready", "This notebook is not ready yet. You can open it when it is ready.", status=409)
     return None
 
 

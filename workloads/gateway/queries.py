@@ -26,7 +26,7 @@ class LogSource:
 def log_source(by: Actor, tenant: str, name: str, worker: int | None = None) -> tuple[str, LogSource | None]:
     """The namespace, and where this worker of the last run writes; None when it has no pod. Raises Refused (404).
 
-    Nobody said which: the one by whose end the run failed, else the first.
+    `worker` None: the one whose failure ended the run, else the first.
     """
     rows_ = Workload.objects.visible_to(by).filter(tenant__slug=tenant).select_related("namespace")
     workload = get_or_refuse(rows_, name=name)

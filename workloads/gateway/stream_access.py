@@ -20,7 +20,7 @@ from workloads.gateway.authorization import session_user
 
 @dataclass(frozen=True)
 class StreamViewer:
-    """A person in front of one namespace, by browser session or by token; the other one is ""."""
+    """A user who watches one namespace, by browser session or by token; the other one is ""."""
 
     user_id: int
     namespace: str
@@ -29,7 +29,7 @@ class StreamViewer:
 
 
 def stream_caller(*, session_key: str, bearer: str) -> tuple[Actor, str, str] | None:
-    """Who asks, and by which session key or token's prefix. Raises Refused for a bad token (401), or one that may not
+    """The caller, and the session key or the token's prefix. Raises Refused for a bad token (401), or one that may not
     read (403).
     """
     if bearer:
@@ -52,12 +52,12 @@ def may_watch(by: Actor, namespace: str) -> bool:
 
 
 class StreamAccess:
-    """Of the open streams of a process. It remembers which sessions it found good: to decode a thousand every few
-    seconds would hold up what people look at.
+    """Of the open streams of a process. It caches which sessions are valid: decoding a thousand every few seconds
+    would delay pages.
     """
 
     def __init__(self) -> None:
-        # The fingerprint of the session and the password hash that were good together.
+        # The fingerprint of the session and the password hash that were valid together.
         self._good: dict[StreamViewer, str] = {}
 
     def still_allowed(self, watchers: Collection[Hashable]) -> set[Hashable]:

@@ -1,7 +1,7 @@
 """The verbs about workloads: launch, declare, start, stop, delete.
 
-Each is one transaction that asks policy first and writes exactly one Event. The launch is on a person's clock: few
-queries, then a hint; everything in the cluster is done by the worker.
+Each is one transaction that asks policy first and writes exactly one Event. A user waits for the launch: few
+queries, then a hint; the worker does everything in the cluster.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from workloads.storage.queries import storage_facts
 
 @transaction.atomic
 def launch(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> Workload:
-    """A new workload and its first run. It queues for as long as it takes; only what can never start is refused.
+    """A new workload and its first run. It is queued as long as needed; only what can never start is refused.
 
     Raises Refused: not_found (404), not_allowed, missing_scope (403), name_taken, namespace_suspended (409),
     terms_not_accepted, image_does_not_run, or why else it can never start (422).
@@ -62,9 +62,9 @@ def launch(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> Worklo
 
 @transaction.atomic
 def declare(tenant: str, wanted: launch_types.LaunchSpec, *, by: Actor) -> tuple[Workload, bool]:
-    """A workload as it shall be, without starting it; and whether it is new. The same again changes nothing.
+    """Declare a workload without starting it; and whether it is new. The same again changes nothing.
 
-    A change is for the next run: what runs keeps what it was started with. Raises Refused as `launch` does, and
+    A change applies to the next run: a running run is not changed. Raises Refused as `launch` does, and
     kind_fixed (409).
     """
     namespace, team = queries.team(by, tenant)
@@ -120,8 +120,8 @@ def start(tenant: str, name: str, *, accept_terms: int = 0, group: str = "", by:
 
 @transaction.atomic
 def stop(tenant: str, name: str, *, by: Actor) -> Workload:
-    """Give the units back: the worker deletes the Job. Asking twice is asking once, and a run that was to follow does
-    not begin. Refused: not_running (409).
+    """Release the units: the worker deletes the Job. A second call has no effect, and a requested next run does not
+    start. Refused: not_running (409).
     """
     namespace, team = queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
@@ -134,7 +134,7 @@ def stop(tenant: str, name: str, *, by: Actor) -> Workload:
 
 @transaction.atomic
 def delete(tenant: str, name: str, *, by: Actor) -> Workload:
-    """Stop it and take it off the lists. Its runs stay as history, its volume stays as it is."""
+    """Stop it and take it off the lists. Its runs are kept as history, its volume is not changed."""
     namespace, team = queries.team(by, tenant)
     workload = undeleted_workload(by, namespace, name)
     refuse_if(core_policy.may_delete(by, team, queries.run_facts(workload, queries.last_run(workload))))
@@ -162,13 +162,13 @@ def _check_production_limit(namespace: Namespace, gpu_class: GpuClass, said: Opt
 
 
 def accept_if_needed(gpu_class: GpuClass, facts: core_policy.ClassFacts, ticked: int, by: Actor) -> None:
-    """After policy found the tick to be for the version in force."""
+    """After policy has checked that the accepted version is in force."""
     if facts.terms_version and not facts.terms_accepted:
         accept_terms(gpu_class.pk, ticked, by=by)
 
 
 def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | None:
-    """An existing volume of that name is attached, whatever size was typed; otherwise it is made."""
+    """An existing volume of that name is attached, whatever size was entered; otherwise it is created."""
     if not wanted.volume:
         return None
     known = Volume.objects.filter(namespace=namespace, name=wanted.volume, gone_at=None).first()
@@ -176,7 +176,7 @@ def _volume(namespace: Namespace, wanted: launch_types.LaunchSpec) -> Volume | N
         refuse_if(storage_policy.may_attach(known.name, volume_queries.deletes_at(known)))
         return known
     refuse_if(storage_policy.may_create(storage_facts(namespace), wanted.volume_gib))
-    # The worker makes the claim with the run; by itself the row has nothing to do.
+    # The worker creates the claim with the run; until then the row is not due.
     return Volume.objects.create(
         namespace=namespace, name=wanted.volume, size_gib=wanted.volume_gib, due_at=None, observed_generation=1
     )
@@ -247,6 +247,6 @@ def _wanted_summary(workload: Workload) -> dict[str, object]:
         "image": workload.image,
         "command": list(workload.command),
         "volume": workload.volume.name if workload.volume else "",
-        # Names only: values of variables are the team's own business.
+        # Names only: values of variables are private to the team.
         "options": {**workload.options, "env": sorted(workload.options.get("env", ())), **_script_summary(workload)},
     }

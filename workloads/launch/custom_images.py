@@ -13,13 +13,13 @@ from workloads.models import Workload
 
 
 def unknown_image_refusal(namespace: Namespace, wanted: LaunchSpec) -> Refusal:
-    """Why nobody knows this image: neither the catalog nor a prefix of the team. Two queries at most."""
+    """Why this image is unknown: it is neither in the catalog nor under a prefix of the team. At most two queries."""
     if image_references.is_reference(wanted.image):
         found = image_prefixe_policy.may_use_image(wanted.image, prefixes_of(namespace.tenant_id))
         if found is not None:
             return found
     known = ", ".join(launch_queries.image_names(wanted.kind))[:200] or "none yet"
-    text = f"'{wanted.image[:80]}' is not an image for a {wanted.kind} here. Known: {known}."
+    text = f"'{wanted.image[:80]}' is not an image for a {wanted.kind}. Available: {known}."
     return Refusal("unknown_image", text, "image")
 
 

@@ -1,7 +1,7 @@
-"""Options of a launch beside class, units and image. What is left out is as the class has it. Pure.
+"""Options of a launch beside class, units and image. Omitted options use the defaults of the class. Pure.
 
 Everything is a typed value with bounds. Nothing of it reaches a field of the pod that places it, gives it rights, or
-hands it devices.
+assigns devices to it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*")
 
 @dataclass(frozen=True)
 class Options:
-    """None and "" leave it to the class. cpu (cores) and memory are of each worker, shared memory is part of its
+    """None and "": default of the class. cpu (cores) and memory are of each worker, shared memory is part of its
     memory. `mount_path`: where the volume is, "" for the home directory. `repository`: cloned into the home directory
-    before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: how long a run may
-    take, from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
-    `workers`, `script` and `retries` are of jobs: None is one worker, and no try after a crash. `priority`: "" as its
-    kind has it. `checkpoints`: it saves its work, and goes on from there after an interruption.
+    before the first start, at `reference` (a branch or tag) or its default branch. `run_hours`: time limit of a run,
+    from its start; the time in the queue does not count. `secrets`: names of the team's, each a variable.
+    `workers`, `script` and `retries` are of jobs: None is one worker, and no retry after a crash. `priority`: "" is the
+    default of its kind. `checkpoints`: it saves its state, and resumes from it after an interruption.
     """
 
     cpu: int | None = None
@@ -57,7 +57,7 @@ class Options:
     checkpoints: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Only what was said: a later release's defaults hold for what was not."""
+        """Only options that were set: for the others the defaults of a later release apply."""
         said = {name: value for name, value in asdict(self).items() if value and (name, value) != ("workers", 1)}
         if self.env:
             said["env"] = dict(self.env)
@@ -79,7 +79,7 @@ NO_OPTIONS = Options()
 
 @dataclass(frozen=True)
 class OptionBounds:
-    """What the class promises for the units that were asked for. `run_hours` None: runs need no end."""
+    """What the class allows for the requested units. `run_hours` None: no time limit is required."""
 
     class_name: str
     units: int
@@ -105,8 +105,8 @@ def _size(field: str, asked: int | None, most: int, what: str, bounds: OptionBou
     if asked is None or 1 <= asked <= most:
         return None
     units = f"{bounds.units} unit" if bounds.units == 1 else f"{bounds.units} units"
-    come = "comes" if bounds.units == 1 else "come"
-    text = f"{asked} {what} asked; {units} of {bounds.class_name} {come} with 1 to {most}. Ask for less, or more units."
+    allow = "allows" if bounds.units == 1 else "allow"
+    text = f"{asked} {what} requested; {units} of {bounds.class_name} {allow} 1 to {most}. Request less, or more units."
     return Refusal("bad_size", text, field)
 
 
@@ -115,7 +115,7 @@ def _shared_memory(options: Options, bounds: OptionBounds) -> Refusal | None:
     asked = options.shared_memory_gib
     if asked is None or 1 <= asked <= memory:
         return None
-    text = f"{asked} GiB of shared memory asked; it is part of the {memory} GiB of memory, so 1 to {memory} fit."
+    text = f"{asked} GiB of shared memory requested. It is part of the memory. Enter 1 to {memory} GiB."
     return Refusal("bad_size", text, "shared_memory_gib")
 
 
@@ -124,40 +124,40 @@ def _mount_path(path: str, *, has_volume: bool) -> Refusal | None:
         return None
     if not has_volume:
         return Refusal(
-            "no_volume", "A path is where a volume is mounted. Name a volume, or leave the path empty.", "mount_path"
+            "no_volume", "A path needs a volume to mount. Enter a volume, or leave the path empty.", "mount_path"
         )
     below = path.removeprefix(HOME)
     parts = below.split("/")[1:]
     is_possible = path.startswith(HOME) and (not below or below.startswith("/")) and len(path) <= PATH_LIMIT
     if is_possible and all(_PATH_PART.fullmatch(part) for part in parts):
         return None
-    text = f"A volume is mounted at {HOME} or below it, {HOME}/data for example; '{path[:PATH_LIMIT]}' is not possible."
+    text = f"Enter {HOME} or a path below it, for example {HOME}/data; '{path[:PATH_LIMIT]}' is not valid."
     return Refusal("bad_path", text, "mount_path")
 
 
 def _env(env: tuple[tuple[str, str], ...]) -> Refusal | None:
     if len(env) > ENV_LIMIT:
-        return Refusal("too_many_variables", f"{len(env)} variables, at most {ENV_LIMIT} are possible.", "env")
+        return Refusal("too_many_variables", f"{len(env)} variables; the limit is {ENV_LIMIT}.", "env")
     for name, value in env:
         if refusal := env_name_refusal(name, "env"):
             return refusal
         if len(value) > ENV_VALUE_LIMIT or "\0" in value:
-            text = f"The value of {name} has {len(value)} characters, at most {ENV_VALUE_LIMIT} are possible."
+            text = f"The value of {name} has {len(value)} characters; the limit is {ENV_VALUE_LIMIT}."
             return Refusal("bad_variable", text, "env")
     return None
 
 
 def _secrets(options: Options) -> Refusal | None:
-    """Their shape; whether the team keeps them is asked by the action."""
+    """Their shape; the action checks whether the team has them."""
     if len(options.secrets) > SECRETS_LIMIT:
-        text = f"{len(options.secrets)} secrets, at most {SECRETS_LIMIT} are possible."
+        text = f"{len(options.secrets)} secrets; the limit is {SECRETS_LIMIT}."
         return Refusal("too_many_secrets", text, "secrets")
     taken = {name for name, _value in options.env}
     for name in options.secrets:
         if refusal := env_name_refusal(name, "secrets"):
             return refusal
         if name in taken:
-            text = f"{name} is a variable and a secret; it can only be one of them. Leave one out."
+            text = f"{name} is both a variable and a secret. Remove one of them."
             return Refusal("twice", text, "secrets")
     return None
 
@@ -165,12 +165,12 @@ def _secrets(options: Options) -> Refusal | None:
 def _repository(options: Options) -> Refusal | None:
     url, reference = options.repository, options.reference
     if not url:
-        text = "A branch or tag is of a repository: give its address too."
+        text = "A branch or tag needs a repository. Enter the address of the repository."
         return Refusal("no_repository", text, "reference") if reference else None
     if reason := _bad_address(url):
-        return Refusal("bad_repository", f"{reason} Give an address like https://github.com/owner/name.", "repository")
+        return Refusal("bad_repository", f"{reason} Enter an address like https://github.com/owner/name.", "repository")
     if reference and not (len(reference) <= REFERENCE_LIMIT and _REFERENCE.fullmatch(reference)):
-        text = f"A branch or tag has letters, digits, . _ / and -, up to {REFERENCE_LIMIT} characters."
+        text = f"Use letters, digits, . _ / and - for a branch or tag, up to {REFERENCE_LIMIT} characters."
         return Refusal("bad_reference", text, "reference")
     return None
 
@@ -179,9 +179,11 @@ def _run_hours(asked: int | None, bounds: OptionBounds) -> Refusal | None:
     most = RUN_HOURS_MOST if bounds.run_hours is None else bounds.run_hours
     if asked is None or 1 <= asked <= most:
         return None
-    limit = "the portal takes" if bounds.run_hours is None else f"a run on {bounds.class_name} may take"
-    way = "Ask for less, or leave it out: then it has no end." if bounds.run_hours is None else "Ask for less."
-    return Refusal("bad_run_time", f"{asked} h of run time asked; {limit} 1 to {most} h. {way}", "run_hours")
+    limit = "the portal" if bounds.run_hours is None else bounds.class_name
+    way = "Request less, or no time limit." if bounds.run_hours is None else "Request less."
+    return Refusal(
+        "bad_run_time", f"Time limit of {asked} h requested; {limit} allows 1 to {most} h. {way}", "run_hours"
+    )
 
 
 def _bad_address(url: str) -> str:
@@ -189,13 +191,13 @@ def _bad_address(url: str) -> str:
         parts = urlsplit(url)
         host, login = parts.hostname, parts.username or parts.password
     except ValueError:
-        return "This is no address."
+        return "This is not an address."
     if len(url) > REPOSITORY_LIMIT or not url.isascii() or any(char.isspace() for char in url):
-        return f"An address has up to {REPOSITORY_LIMIT} plain characters and no spaces."
+        return f"An address has up to {REPOSITORY_LIMIT} ASCII characters and no spaces."
     if parts.scheme not in ("https", "http") or not host or not repository_directory(url):
-        return "A repository is cloned over https."
+        return "A repository is cloned over HTTPS."
     if login:
-        return "An address with a name or password in it would be seen by everybody in the team."
+        return "The address has a user name or password in it, which all team members could read."
     return ""
 
 
@@ -206,6 +208,6 @@ def repository_directory(url: str) -> str:
 
 
 def run_minutes(asked_hours: int | None, limit_hours: int | None) -> int | None:
-    """What a run gets; None: no end. A class may have shrunk since it was declared: never more than it allows now."""
+    """Time limit of a run; None: none. The class may allow less than when it was declared: never more than now."""
     allowed = [hours for hours in (asked_hours, limit_hours) if hours is not None]
     return min(allowed) * MINUTES_PER_HOUR if allowed else None

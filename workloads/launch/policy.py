@@ -26,14 +26,14 @@ COMMAND_WORD_LENGTH_LIMIT = 4096
 
 
 def may_launch_any(by: Actor, team: TeamFacts, *, has_class: bool) -> Refusal | None:
-    """For the launch buttons. `has_class`: there is one that the team holds, will hold or may borrow."""
+    """For the launch buttons. `has_class`: the team has, will have or may borrow quota for a class."""
     if refusal := may_launch_in(by, team) or may_add(team):
         return refusal
-    return None if has_class else Refusal("not_granted", "Your team holds no class yet; request quota first.")
+    return None if has_class else Refusal("not_granted", "Your team has no quota yet. Request quota first.")
 
 
 def may_run_kind(found: ClassFacts, kind: str) -> Refusal | None:
-    """Notebooks, jobs or both: what operators keep a class for."""
+    """Notebooks, jobs or both, as operators set it for the class."""
     if found.kinds in ("any", kind):
         return None
     return Refusal(
@@ -48,11 +48,11 @@ def must_accept_terms(found: ClassFacts, ticked: int) -> Refusal | None:
     if not found.terms_version or found.terms_accepted or ticked == found.terms_version:
         return None
     version = found.terms_version
-    stale = f" Version {ticked} is not the one in force." if ticked else ""
+    stale = f" Version {ticked} is not in force." if ticked else ""
     return Refusal(
         "terms_not_accepted",
-        f"{found.name} has terms, version {version}, that you have not accepted yet.{stale} "
-        f"Read them, then tick them in the form or send accept_terms: {version}.",
+        f"You have not accepted the terms of {found.name}, version {version}.{stale} "
+        f"Read them, then accept them in the form or send accept_terms: {version}.",
         "accept_terms",
     )
 
@@ -63,32 +63,32 @@ def spec_refusal(wanted: LaunchSpec) -> Refusal | None:
         return Refusal(
             "bad_name",
             f"Use lower-case letters, digits and single hyphens inside, up to {NAME_LIMIT} characters; "
-            f"'{wanted.name[:NAME_LIMIT]}' is not possible.",
+            f"'{wanted.name[:NAME_LIMIT]}' is not valid.",
             "name",
         )
     if wanted.kind not in (NOTEBOOK, JOB):
         return Refusal("bad_kind", f"A workload is a notebook or a job, not '{wanted.kind[:20]}'.", "kind")
     if wanted.kind == NOTEBOOK and wanted.command:
-        return Refusal("no_command", "A notebook runs JupyterLab and takes no command; a job does.", "command")
+        return Refusal("no_command", "A notebook runs JupyterLab. Only jobs can have a command.", "command")
     if len(wanted.command) > COMMAND_WORDS_LIMIT or any(
         len(word) > COMMAND_WORD_LENGTH_LIMIT or "\0" in word for word in wanted.command
     ):
         return Refusal(
             "bad_command",
-            f"A command has at most {COMMAND_WORDS_LIMIT} words of {COMMAND_WORD_LENGTH_LIMIT} characters. "
-            "Put more into a script in the image.",
+            f"A command can have at most {COMMAND_WORDS_LIMIT} words of {COMMAND_WORD_LENGTH_LIMIT} characters. "
+            "Put a longer command into a script in the image.",
             "command",
         )
     if wanted.volume and not names.is_dns_label(wanted.volume, limit=NAME_LIMIT):
         return Refusal(
             "bad_volume",
-            f"A volume's name has lower-case letters, digits and single hyphens, up to {NAME_LIMIT} characters.",
+            f"Use lower-case letters, digits and single hyphens for a volume's name, up to {NAME_LIMIT} characters.",
             "volume",
         )
     if wanted.volume and not 1 <= wanted.volume_gib <= VOLUME_GIB_LIMIT:
         return Refusal(
             "bad_volume_size",
-            f"A volume has 1 to {VOLUME_GIB_LIMIT} GiB; {wanted.volume_gib} is not possible.",
+            f"Enter a volume size of 1 to {VOLUME_GIB_LIMIT} GiB, not {wanted.volume_gib}.",
             "volume_gib",
         )
     return job_policy.job_options_refusal(wanted)
@@ -117,7 +117,7 @@ def option_bounds(found: ClassFacts, units: int) -> OptionBounds:
 
 
 def may_start_on(found: ClassFacts, kind: str, units: int, said: Options) -> Refusal | None:
-    """What the class says, whoever asks; terms are the person's (`must_accept`)."""
+    """The limits of the class, independent of the user; terms are per user (`must_accept`)."""
     return (
         may_ever_start(found, units, said.workers or 1)
         or may_run_kind(found, kind)
@@ -136,9 +136,11 @@ def may_start(by: Actor, team: TeamFacts, run: RunFacts) -> Refusal | None:
 
 
 def may_change(by: Actor, team: TeamFacts, run: RunFacts, *, kind: str, wanted: LaunchSpec) -> Refusal | None:
-    """Declare a workload that exists differently."""
+    """Change the declaration of an existing workload."""
     if refusal := may_manage(by, team, run, "change"):
         return refusal
     if kind != wanted.kind:
-        return Refusal("kind_fixed", f"'{wanted.name}' is a {kind}; a {wanted.kind} needs another name.", "kind", 409)
+        return Refusal(
+            "kind_fixed", f"'{wanted.name}' is a {kind}. Choose another name for a {wanted.kind}.", "kind", 409
+        )
     return None

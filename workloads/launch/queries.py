@@ -1,4 +1,4 @@
-"""What a team could launch on, with what it would meet there."""
+"""Classes that a team can launch on, with their limits for the team."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from workloads.launch import types as launch_types
 @dataclass(frozen=True)
 class NamedImage:
     """`reference`: what the pod gets, with its digest where staff entered one. `is_own`: not of the catalog, but below
-    a prefix that is allowed to the team; nothing is known of it.
+    a prefix that is allowed to the team; its contents are unknown.
     """
 
     name: str
@@ -46,8 +46,8 @@ class NamedImage:
 
 @dataclass(frozen=True)
 class LaunchTarget:
-    """What a launch names: the class with its facts, the image (None: nobody knows it), and why that image does not run
-    on this class ("" when it does, as far as anybody knows).
+    """What a launch names: the class with its facts, the image (None: unknown), and why that image does not run on this
+    class ("" when it does, as far as is known).
     """
 
     gpu_class: GpuClass
@@ -57,8 +57,8 @@ class LaunchTarget:
 
 
 def launch_target(namespace: Namespace, wanted: launch_types.LaunchSpec, *, by: Actor) -> LaunchTarget | None:
-    """None: no such class, or none that this team may know of. One query, since somebody waits; two more when the units
-    might not fit on one node, and one for an image that is not in the catalog.
+    """None: no such class, or none that this team may see. One query, since a user waits; two more when the units might
+    not fit on one node, and one for an image that is not in the catalog.
     """
     tenant_id, user_id = namespace.tenant_id, by.user_id
     named = [tenant_id, user_id, wanted.kind, wanted.image, namespace.cluster_id, wanted.gpu_class, tenant_id]
@@ -88,7 +88,7 @@ def _own(namespace: Namespace, text: str) -> NamedImage | None:
     return NamedImage(text, text, "", "", is_own=True)
 
 
-# What the nodes offer is only looked up for an image that needs it.
+# The CUDA version of the nodes is only read for an image that needs it.
 _TARGET = f"""
 SELECT {columns(GpuClass, "class")},
        (SELECT coalesce(json_agg(json_build_array(own.units, lower(own.period), upper(own.period))), '[]')
@@ -116,12 +116,12 @@ def image_names(kind: str) -> list[str]:
 
 
 def launchable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """Active classes that the team may use, and holds, will hold or may borrow, by slug. Two queries."""
+    """Active classes that the team may use, and has, will have or may borrow quota for, by slug. Two queries."""
     return [(one, facts) for one, facts in reachable_classes(namespace) if _is_active(one)]
 
 
 def reachable_classes(namespace: Namespace) -> list[tuple[GpuClass, policy.ClassFacts]]:
-    """As `classes_for`, with those that are being retired and that the team still holds. Two queries."""
+    """As `classes_for`, with classes in retirement for which the team still has quota. Two queries."""
     open_ones = list(
         GpuClass.objects.filter(usable_by(namespace.tenant_id), cluster_id=namespace.cluster_id)
         .filter(life_cycle__in=catalog.OPEN_STATES)
@@ -166,7 +166,7 @@ def accepted_terms(by: Actor, classes: Iterable[GpuClass]) -> set[int]:
 
 
 def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy.ClassFacts:
-    """`granted`: the most units promised at any instant from now on. Without what depends on a person or a team; one
+    """`granted`: the most units granted at any moment from now on. Without what depends on a person or a team; one
     query for the name of a successor that was not read along.
     """
     is_active = gpu_class.life_cycle == GpuClass.LifeCycle.ACTIVE
@@ -189,7 +189,7 @@ def class_facts_of(gpu_class: GpuClass, granted: int, units: int) -> core_policy
 
 
 def peak_grants(tenant_id: int, class_ids: Sequence[int]) -> dict[int, int]:
-    """By class id: the most units that the tenant is promised at any instant from now on. One query."""
+    """By class id: the most units granted to the team at any moment from now on. One query."""
     now = timezone.now()
     found: dict[int, list[promises.Promise]] = {}
     for grant in Grant.objects.filter(tenant_id=tenant_id, gpu_class_id__in=class_ids, period__endswith__gt=now):
@@ -202,9 +202,9 @@ def peak_of(theirs: Sequence[promises.Promise], now: datetime) -> int:
 
 
 def node_units(gpu_class: GpuClass) -> int | None:
-    """The most units that one node of the class has, in use or not; None when nobody knows. Two queries.
+    """The most units that one node of the class has, in use or not; None when unknown. Two queries.
 
-    No node at all is unknown as well: one may come, or come back.
+    No node at all is unknown as well: a node may be added, or come back.
     """
     is_counted = gpu_class.interface == GpuClass.Interface.DEVICE_PLUGIN
     if not is_counted or not read_queries.is_known(gpu_class.cluster_id, "Node"):

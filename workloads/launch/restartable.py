@@ -1,4 +1,4 @@
-"""Which workloads of a list could be started again with one click."""
+"""Which workloads of a list can be started again from the list."""
 
 from __future__ import annotations
 

@@ -25,33 +25,36 @@ from workloads.launch.policy import COMMAND_WORD_LENGTH_LIMIT, COMMAND_WORDS_LIM
 from workloads.launch.types import LaunchSpec
 
 TERMS_LIMIT = 2**31 - 1
-# Far beyond any node; what the class gives so many units is the verb's to judge.
+# Far beyond any node; the verb checks against the limits of the class.
 SIZE_MOST = 1_000_000
 TERMS_HELP = (
-    "Version of the class's terms that you have read and accept; needed once per version of a class with terms."
+    "Version of the class's terms that you have read and accept. Required once per version if the class has terms."
 )
 
 
 class OptionsSerializer(serializers.Serializer[Any]):
-    """What is left out is as the class has it."""
+    """Omitted options use the defaults of the class."""
 
     cpu = serializers.IntegerField(
-        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="Cores, of each worker."
+        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="Cores per worker."
     )
     memory_gib = serializers.IntegerField(
-        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="Of each worker."
+        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="Per worker."
     )
     shared_memory_gib = serializers.IntegerField(
-        required=False, allow_null=True, validators=documented_range(1, SIZE_MOST), help_text="/dev/shm, of the memory."
+        required=False,
+        allow_null=True,
+        validators=documented_range(1, SIZE_MOST),
+        help_text="/dev/shm, part of the memory.",
     )
     mount_path = serializers.CharField(
-        required=False, allow_blank=True, max_length=PATH_LIMIT, help_text=f"Where the volume is: {HOME} or below."
+        required=False, allow_blank=True, max_length=PATH_LIMIT, help_text=f"Mount path: {HOME} or below."
     )
     env = serializers.DictField(
         child=serializers.CharField(allow_blank=True, max_length=ENV_VALUE_LIMIT, trim_whitespace=False),
         required=False,
         validators=documented_length(ENV_LIMIT),
-        help_text="Variables, in the clear for everybody in the team.",
+        help_text="Environment variables. All team members can read them.",
     )
     repository = serializers.CharField(
         required=False, allow_blank=True, max_length=REPOSITORY_LIMIT, help_text="Cloned before the first start."
@@ -63,19 +66,19 @@ class OptionsSerializer(serializers.Serializer[Any]):
         required=False,
         allow_null=True,
         validators=documented_range(1, RUN_HOURS_MOST),
-        help_text="From its start; left out: the class's limit, or no end.",
+        help_text="Time limit from its start. Omitted: the class's limit, or none.",
     )
     secrets = serializers.ListField(
         child=serializers.CharField(max_length=ENV_NAME_LIMIT),
         required=False,
         validators=documented_length(SECRETS_LIMIT),
-        help_text="Names of the team's sealed secrets; each becomes a variable.",
+        help_text="Names of the team's secrets. Each is set as an environment variable.",
     )
     workers = serializers.IntegerField(
         required=False,
         allow_null=True,
         validators=documented_range(1, WORKERS_LIMIT),
-        help_text="Of a job, each with `units`: all start together or none. Default 1.",
+        help_text="Workers of a job, each with `units`. All start together or none. Default 1.",
     )
     script = serializers.CharField(
         required=False,
@@ -88,13 +91,13 @@ class OptionsSerializer(serializers.Serializer[Any]):
         required=False,
         allow_null=True,
         validators=documented_range(0, RETRIES_LIMIT),
-        help_text="Of a job: tries after a crash. Default 0.",
+        help_text="Of a job: retries after a crash. Default 0.",
     )
     priority = DocumentedChoiceField(
-        choices=PRIORITIES, required=False, allow_blank=True, help_text="Left out: as its kind has it."
+        choices=PRIORITIES, required=False, allow_blank=True, help_text="Omitted: the default of its kind."
     )
     checkpoints = serializers.BooleanField(
-        required=False, help_text="It saves its work; needed for jobs on classes that lend units."
+        required=False, help_text="The job uses checkpointing. Required for jobs on classes with borrowing."
     )
 
 
@@ -105,16 +108,18 @@ class NewOptionsSerializer(OptionsSerializer, StrictSerializer):
 
 class WantedSerializer(StrictSerializer):
     kind = serializers.ChoiceField(choices=[NOTEBOOK, JOB], default=NOTEBOOK)
-    gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class of the catalog.")
-    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1, help_text="Of each worker.")
-    image = serializers.CharField(max_length=300, help_text="Of the catalog by name or reference, or below a prefix.")
+    gpu_class = serializers.CharField(max_length=40, help_text="Slug of a class in the catalog.")
+    units = serializers.IntegerField(min_value=1, max_value=10_000, default=1, help_text="Per worker.")
+    image = serializers.CharField(
+        max_length=300, help_text="Catalog image by name or reference, or a reference under a prefix."
+    )
     command = serializers.ListField(
         child=serializers.CharField(max_length=COMMAND_WORD_LENGTH_LIMIT, trim_whitespace=False),
         max_length=COMMAND_WORDS_LIMIT,
         default=list,
     )
     volume = serializers.CharField(
-        max_length=40, allow_blank=True, default="", help_text="Empty: files end with the run."
+        max_length=40, allow_blank=True, default="", help_text="Empty: files are deleted when it stops."
     )
     volume_gib = serializers.IntegerField(min_value=1, max_value=VOLUME_GIB_LIMIT, default=10)
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)

@@ -19,7 +19,7 @@ def frozen_spec(workload: Workload, number: int) -> RunSpec:
     pod = class_queries.pod_spec(
         gpu_class, units=workload.units, image=workload.image, namespace=workload.namespace.name
     )
-    # A class may have shrunk since this was declared: never more than it promises now.
+    # A class may have shrunk since this was declared: never more than it allows now.
     cpu, memory_gib = min(said.cpu or pod.cpu, pod.cpu), min(said.memory_gib or pod.memory_gib, pod.memory_gib)
     pod = replace(pod, cpu=cpu, memory_gib=memory_gib)
     return RunSpec(

@@ -18,8 +18,8 @@ ANY = Q()
 def request_stop(workload: Workload, condition: Q = ANY, *, reason: str = "", message: str = "", **also: Any) -> bool:
     """Whether its run, which has not ended, was asked to stop now and not before. In a transaction.
 
-    `condition`: what else has to hold of the run at this moment. `reason` and `message`: of a rule or a newer run; a
-    person needs none. `also`: other columns to set with it. The worker is woken and open pages are told.
+    `condition`: what else has to hold of the run at this moment. `reason` and `message`: of a rule or a newer run;
+    empty for a user. `also`: other columns to set with it. The worker is woken and open pages are notified.
     """
     alive = Run.objects.filter(condition, workload=workload, ended_at=None, stop_requested_at=None)
     said = {"stop_reason": reason, "stop_message": message[:MESSAGE_LIMIT]} if reason else {}
@@ -30,6 +30,6 @@ def request_stop(workload: Workload, condition: Q = ANY, *, reason: str = "", me
 
 
 def announce(workload: Workload) -> None:
-    """What is wanted of it has changed: the worker is woken, and open pages are told."""
+    """Its wanted state has changed: the worker is woken, and open pages are notified."""
     touch(Workload, workload.pk)
     page_hint(workload.namespace.name)

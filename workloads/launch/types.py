@@ -1,4 +1,4 @@
-"""What a person asks to be launched. Pure."""
+"""The request of a launch. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from workloads.launch.options import NO_OPTIONS, Options
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What a person typed. `volume` is "" for files that end with the run; a new volume gets `volume_gib`. `units` are
-    of each worker.
+    """What a user entered. `volume` is "" for files that are deleted when it stops; a new volume gets `volume_gib`.
+    `units` are per worker.
 
-    `accept_terms`: the version of the class's terms that was ticked, 0 for none.
+    `accept_terms`: the version of the class's terms that was accepted, 0 for none.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""When a run has to give its units back by a rule: its time limit, an idle notebook, a person who left the team."""
+"""When a rule stops a run: its time limit, an idle notebook, a user who left the team."""

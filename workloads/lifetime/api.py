@@ -31,14 +31,14 @@ from workloads.rest.serializers import WorkloadSerializer
 class ExtendSerializer(StrictSerializer):
     hours = serializers.IntegerField(
         validators=documented_range(1, RUN_HOURS_MOST),
-        help_text="Added to its end, within the class's limit from its start.",
+        help_text="Hours to add, within the class's limit from its start.",
     )
 
 
 class KeepSerializer(StrictSerializer):
-    hours = serializers.IntegerField(validators=documented_range(1, KEEP_HOURS_MOST), help_text="From now.")
+    hours = serializers.IntegerField(validators=documented_range(1, KEEP_HOURS_MOST), help_text="Hours from now.")
     reason = serializers.CharField(
-        allow_blank=True, validators=documented_length(REASON_LIMIT), help_text="For those who wait."
+        allow_blank=True, validators=documented_length(REASON_LIMIT), help_text="Why the idle notebook is kept."
     )
 
 
@@ -48,7 +48,7 @@ class Extend(APIView):
 
     @extend_schema(
         operation_id="workloads_extend",
-        summary="Give a run more time",
+        summary="Extend the time limit of a run",
         parameters=[IDEMPOTENCY_KEY, ETAG],
         request=ExtendSerializer,
         responses=WorkloadSerializer,
@@ -80,7 +80,7 @@ class Keep(APIView):
 
 
 def _asker(request: Request, name: str) -> tuple[Actor, str]:
-    """Who may not see it gets 404, whatever the body says."""
+    """A caller who may not see it gets 404, whatever the body."""
     by = actor(request)
     tenant = requested_tenant(request, by)
     get_or_refuse(queries.visible_workloads(by, tenant), name=name)

@@ -1,4 +1,4 @@
-"""The limits of a run as pages show them: its time limit, its idle rule, and what this person may do about them.
+"""The limits of a run as pages show them: its time limit, its idle rule, and what this user may do about them.
 
 It needs no query beside the rows that it is given, unless the workload is declared with another class since.
 """
@@ -26,7 +26,7 @@ from workloads.status.workload_row import WorkloadRow
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """`text`: how long it may take. `most_hours`: what an extension may add now."""
+    """`text`: the time limit. `most_hours`: what an extension may add now."""
 
     text: str
     ends_at: datetime | None
@@ -36,8 +36,8 @@ class TimeLimit:
 
 @dataclass(frozen=True)
 class IdleRule:
-    """`evidence`: of the last answer, "" before the first. `problem`: why there was none at the last try. `is_watched`:
-    False before it is ready, when there is nothing to keep, and no word about that is needed.
+    """`evidence`: of the last answer, "" before the first. `problem`: why the last check failed. `is_watched`:
+    False before it is ready, when it cannot be idle.
     """
 
     text: str
@@ -53,7 +53,7 @@ class IdleRule:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """None: that does not apply, or nothing runs that was not told to stop."""
+    """None: does not apply, or the run is stopping or has ended."""
 
     run_time: TimeLimit | None = None
     idle_rule: IdleRule | None = None
@@ -71,7 +71,7 @@ def _run_time(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) -> 
     if facts.total_minutes is None:
         return None
     found = queries.run_facts(row.workload, run)
-    added = f", {duration_text(run.extended_minutes)} of them added" if run.extended_minutes else ""
+    added = f", including {duration_text(run.extended_minutes)} added" if run.extended_minutes else ""
     return TimeLimit(
         text=f"{duration_text(facts.total_minutes)} from its start{added}",
         ends_at=run.ends_at,
@@ -87,7 +87,7 @@ def _idle_rule(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) ->
     found = queries.run_facts(row.workload, run)
     refusal = policy.may_manage(by, team, found, "keep")
     return IdleRule(
-        text=f"stopped after {duration_text(minutes)} without use",
+        text=f"stopped after {duration_text(minutes)} without activity",
         evidence=idle_queries.evidence_text(watch) if watch else "",
         problem=watch.problem if watch else "",
         stops_at=watch.stops_at if watch else None,
@@ -100,17 +100,17 @@ def _idle_rule(by: Actor, team: policy.TeamFacts, row: WorkloadRow, run: Run) ->
 
 
 def limit_notices(run: Run | None) -> tuple[str, ...]:
-    """What everybody who looks at it should know now. They know no actor, and change only with what was told."""
+    """Announced stops. The same for every user; they change only with what was announced."""
     if run is None or run.ended_at is not None or run.stop_requested_at is not None:
         return ()
     found = []
     total, watch = run_time_queries.total_minutes(run), watch_of(run)
     if total and run.ends_at and run_time_policy.due_warning(total, run.ends_at, timezone.now()):
         found.append(
-            f"Its run time is over at {date_and_time(run.ends_at)}; it is stopped then, unless it is extended."
+            f"It reaches its time limit at {date_and_time(run.ends_at)} and is stopped then unless it is extended."
         )
     if watch and watch.stops_at:
-        silent = f" {watch.problem} It is not stopped before it answers." if watch.problem else ""
+        silent = f" {watch.problem} It is not stopped until it responds." if watch.problem else ""
         stops_at = date_and_time(watch.stops_at)
-        found.append(f"Nobody uses it: it is stopped at {stops_at}, unless it is used or kept.{silent}")
+        found.append(f"It is idle and is stopped at {stops_at} unless it is used or kept.{silent}")
     return tuple(found)

@@ -1,5 +1,5 @@
-"""Stops the notebooks of people who left a team, may only view it from now on, or whose account is suspended. Volumes
-stay with the team. A notebook that was stopped stays so until a person starts it again.
+"""Stops the notebooks of users who left a team, became viewers of it, or whose account is suspended. The team keeps its
+volumes. A stopped notebook is not started again automatically.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from workloads.launch.stopping import request_stop
 from workloads.lifetime.queries import launch_rights
 from workloads.models import Run, Workload
 
-OFFBOARDING_RULE = system_actor("rule leaving people")
+OFFBOARDING_RULE = system_actor("rule offboarding")
 
 
 @transaction.atomic
 def stop_orphaned_run(run: Run) -> None:
-    """Asks it to stop, and tells its person and the team, once; not if the person has come back meanwhile."""
+    """Requests the stop and notifies its user and the team, once; not if the user is back in the meantime."""
     workload, person, team = run.workload, run.requested_by, run.workload.tenant.name
     if person.is_active:
-        reason, why = "person_left", f"{person.name}, who started it, may not launch in {team} any more"
+        reason, why = "person_left", f"{person.name}, who started it, may no longer launch in {team}"
     else:
         reason, why = "person_suspended", f"the account of {person.name}, who started it, is suspended"
-    message = f"Stopped, since {why}."
+    message = f"Stopped because {why}."
     if not request_stop(workload, Q(~Exists(launch_rights()), pk=run.pk), reason=reason, message=message):
         return
     event = record(
@@ -37,7 +37,7 @@ def stop_orphaned_run(run: Run) -> None:
         after={"run": run.number, "user": person.email},
     )
     told = {one.pk: one for one in (*recipients_of(run), *([person] if person.is_active else []))}
-    where = "Volumes and what is on them stay with the team; a member may start it again."
+    where = "The team keeps its volumes and their data. A member may start the notebook again."
     deliver(
         event,
         list(told.values()),
@@ -47,8 +47,8 @@ def stop_orphaned_run(run: Run) -> None:
 
 
 def wake_orphaned_notebooks() -> int:
-    """Notebooks whose person may not launch any more are looked at now, whoever took the right, and how. One query
-    where there is none. Who was asked to stop is not asked again.
+    """Wakes notebooks whose user may no longer launch, whatever removed the permission. One query where there is none.
+    A run that is already stopping is not stopped again.
     """
     alive = Run.objects.filter(~Exists(launch_rights()), ended_at=None, stop_requested_at=None)
     orphans = list(alive.filter(workload__kind=Workload.Kind.NOTEBOOK).values_list("workload_id", flat=True))

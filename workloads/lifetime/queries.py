@@ -8,7 +8,7 @@ from accounts.models import User
 from tenants.models import Membership
 from workloads.core.policy import LAUNCHERS
 
-# Of SQL with the tables `run` and `workload`: who asked for this run may launch in its team.
+# For SQL with the tables `run` and `workload`: the user who requested this run may launch in its team.
 MAY_LAUNCH_SQL = f"""EXISTS (
   SELECT FROM {Membership._meta.db_table} member
     JOIN {User._meta.db_table} person ON person.id = member.user_id AND person.is_active
@@ -17,7 +17,7 @@ MAY_LAUNCH_SQL = f"""EXISTS (
 
 
 def launch_rights() -> QuerySet[Membership]:
-    """Of queries for runs: what lets its person launch in its team."""
+    """For queries for runs: memberships that let its user launch in its team."""
     return Membership.objects.filter(
         tenant=OuterRef("workload__tenant"),
         user=OuterRef("requested_by"),

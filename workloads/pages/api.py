@@ -41,9 +41,11 @@ from workloads.status import queries as status_queries
 
 
 class WorkloadFilter(FilterSet):
-    kind = ChoiceFilter(choices=Workload.Kind.choices, help_text="Notebooks or jobs alone.")
+    kind = ChoiceFilter(choices=Workload.Kind.choices, help_text="Only notebooks or only jobs.")
     gpu_class = text_filter(60, "Slug of a class.", field_name="gpu_class__slug")
-    created_by = text_filter(254, "E-mail address of its maker.", field_name="created_by__email", lookup_expr="iexact")
+    created_by = text_filter(
+        254, "E-mail address of the user who launched it.", field_name="created_by__email", lookup_expr="iexact"
+    )
 
     class Meta:
         model = Workload
@@ -100,7 +102,7 @@ class WorkloadDetail(APIView):
 
     @extend_schema(
         operation_id="workloads_get",
-        summary="One workload; with `wait`, when it is so far",
+        summary="One workload; with `wait`, after it has reached the state",
         parameters=[ETAG],
         responses=WorkloadSerializer,
     )
@@ -111,7 +113,7 @@ class WorkloadDetail(APIView):
 
     @extend_schema(
         operation_id="workloads_declare",
-        summary="Declare a workload without starting it; the same again changes nothing",
+        summary="Declare a workload without starting it; repeating the call changes nothing",
         parameters=[IF_MATCH, ETAG],
         request=WantedSerializer,
         responses={200: WorkloadSerializer, 201: WorkloadSerializer},
@@ -126,8 +128,8 @@ class WorkloadDetail(APIView):
 
     @extend_schema(
         operation_id="workloads_delete",
-        summary="Stop and delete a workload; its volume stays",
-        description="The cluster is cleared after the answer. When nothing is left the address answers 404.",
+        summary="Stop and delete a workload; its volume is kept",
+        description="Objects in the cluster are deleted after the response. Then the address returns 404.",
         parameters=[IF_MATCH],
         responses={202: WorkloadSerializer},
     )
@@ -137,13 +139,13 @@ class WorkloadDetail(APIView):
         tenant = requested_tenant(request, by)
         with if_match(request, lambda: _locked_tag(by, tenant, name)):
             workload = actions.delete(tenant, name, by=by)
-        # By its key: a worker that was quick has taken it off the lists.
+        # By its key: the worker may already have removed it from the lists.
         (row,) = status_queries.workload_rows(workload_sql.with_related(Workload.objects.filter(pk=workload.pk)))
         return Response(workload_body(row, {}), status=status.HTTP_202_ACCEPTED)
 
 
 def _checked(asked: StrictSerializer, request: Request, by: Actor) -> str:
-    """The team's slug, when the body is well. To a stranger it is not there, whatever is wrong with the body."""
+    """The team's slug, if the body is valid. A caller who may not see the team gets 404, whatever the body."""
     tenant = requested_tenant(request, by)
     try:
         asked.is_valid(raise_exception=True)
@@ -154,7 +156,7 @@ def _checked(asked: StrictSerializer, request: Request, by: Actor) -> str:
 
 
 def _locked_tag(by: Actor, tenant: str, name: str) -> str | None:
-    queries.team(by, tenant)  # a stranger is told nothing else
+    queries.team(by, tenant)  # 404 for a caller who may not see the team
     rows = queries.visible_workloads(by, tenant).select_related("gpu_class", "volume").select_for_update(of=("self",))
     found = rows.filter(name=name).first()
     return workload_etag(found) if found else None

@@ -1,4 +1,4 @@
-"""Counts of what runs, waits and is stored in a namespace."""
+"""Running and queued workloads and volumes of a namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workloads.models import Run, Volume
 
 
 def namespace_contents(namespace_id: int) -> NamespaceContents:
-    """By name; running is what holds units. Two queries."""
+    """By name; running: its units are admitted. Two queries."""
     runs = Run.objects.filter(workload__namespace_id=namespace_id, ended_at=None).order_by("workload__name")
     found: dict[bool, list[ContainedWorkload]] = {True: [], False: []}
     for run in runs.select_related("workload", "requested_by"):

@@ -1,4 +1,4 @@
-"""A workload as templates show it. Pure: WorkloadRow in, words and figures out; no page makes sentences by itself."""
+"""A workload as templates show it. Pure: WorkloadRow in, words and figures out; templates compose no sentences."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from workloads.status.types import PREEMPTED_REASONS, Phase
 from workloads.status.workers import by_worker, current_pods
 from workloads.status.workload_row import WorkloadRow
 
-# Where the word alone does not say enough.
+# Phases that need a sentence in lists.
 EXPLAINED_IN_LISTS = frozenset({Phase.QUEUED, Phase.BLOCKED, Phase.FAILED, Phase.UNKNOWN})
 
 
 @dataclass(frozen=True)
 class ListRow:
-    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of what waits.
-    `ends_at`: when its run time is over; `idle_stops_at`: what people were told of an idle notebook. `opens`: it is a
-    notebook and ready, for who may open it. `is_borrowed`: it has units that another team may take back; `interrupted`:
-    how it last was, "" where its reason says it.
+    """One line of a list. `reason` is a sentence; `position` "2nd" or ""; `estimate`: of queued runs.
+    `ends_at`: when its time limit is reached; `idle_stops_at`: the announced stop of an idle notebook. `opens`: it is a
+    ready notebook. `is_borrowed`: it uses units that the lender can reclaim; `interrupted`: its last interruption, ""
+    where `reason` states it.
     """
 
     name: str
@@ -62,7 +62,7 @@ class ListRow:
 
 @dataclass(frozen=True)
 class WorkloadState:
-    """What the page and the stream of one workload show; it knows no actor."""
+    """What the page and the stream of one workload show; the same for every user."""
 
     tenant: Tenant
     namespace: str
@@ -83,7 +83,7 @@ class WorkloadState:
 
 @dataclass(frozen=True)
 class InterruptionLines:
-    """Sentences: how it was interrupted last, or ""; who may do it, and how it goes on then."""
+    """Sentences: its last interruption, or ""; possible causes, and what an interruption loses."""
 
     last: str
     may_be: str
@@ -92,7 +92,7 @@ class InterruptionLines:
 
 @dataclass(frozen=True)
 class WorkerLine:
-    """One of several workers of the last run; `tries`: how many pods it has had."""
+    """One of several workers of the last run; `tries`: number of its pods so far."""
 
     index: int
     status: str
@@ -119,7 +119,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class EventLine:
-    """`href` is "" where the row has no page, or none any more."""
+    """`href` is "" where the row has no page."""
 
     at: datetime
     who: str
@@ -136,7 +136,7 @@ def event_line(event: Event, *, tenant: str, names: Collection[str] = ()) -> Eve
 
 
 def size_of(gpu_class: GpuClass, units: int, workers: int = 1) -> str:
-    """`units` are of each worker."""
+    """`units` are per worker."""
     each = plural(units, unit_of(gpu_class))
     return each if workers == 1 else f"{workers} workers × {each}"
 
@@ -190,7 +190,7 @@ def workload_state(row: WorkloadRow) -> WorkloadState:
 
 
 def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
-    """Of what runs or waits. What is said of it beside them says why it was interrupted while it waits."""
+    """Of queued and running runs. While it is requeued, the status already states why it was interrupted."""
     if row.run is None or row.run.ended_at is not None or row.run.stop_requested_at is not None:
         return None
     last, waits = row.interrupted, row.status.reason in PREEMPTED_REASONS
@@ -201,7 +201,7 @@ def interruption_lines(row: WorkloadRow) -> InterruptionLines | None:
 
 
 def worker_lines(row: WorkloadRow) -> tuple[WorkerLine, ...]:
-    """Of a run of several; those that have no pod as well."""
+    """Of a run with several workers; also workers without a pod."""
     if row.run is None or row.run.workers == 1 or not row.pods:
         return ()
     pods = by_worker(row.pods)
@@ -211,7 +211,7 @@ def worker_lines(row: WorkloadRow) -> tuple[WorkerLine, ...]:
 def _worker_line(index: int, pods: tuple[Pod, ...]) -> WorkerLine:
     pod = current_pods(pods).get(index)
     if pod is None:
-        return WorkerLine(index, "preparing", "its pod is being created", "", 0)
+        return WorkerLine(index, "preparing", "pod is being created", "", 0)
     if pod.phase == "Failed":
         return WorkerLine(index, "failed", termination_explanation(pod).sentence, pod.node, len(pods))
     if pod.phase == "Succeeded":
@@ -227,27 +227,27 @@ def run_line(run: Run) -> RunLine:
 
 
 def files(claim: str, mount_path: str) -> str:
-    """Where they live."""
+    """Where they are stored, and whether they are kept."""
     if not claim:
-        return f"{HOME}: they end with the run"
-    stay = f"{mount_path} on the volume {claim}: they stay when the run ends"
-    return stay if mount_path == HOME else f"{stay}; what is elsewhere ends with it"
+        return f"{HOME}; deleted when it stops"
+    kept = f"{mount_path} on the volume {claim}; kept when it stops"
+    return kept if mount_path == HOME else f"{kept}. Other files are deleted."
 
 
 def deletion_notice(row: WorkloadRow) -> str:
-    """What happens to its files when the workload is deleted."""
+    """What is kept and what is lost when the workload is deleted."""
     claims = {row.run.spec["claim"] if row.run else "", row.workload.volume.name if row.workload.volume else ""}
-    names = " and ".join(sorted(claims - {""}))
-    stays = (
-        f"The volume {names} stays with the team, with all that is on it."
-        if names
-        else "It has no volume: its files go."
-    )
-    return f"It is stopped and leaves the lists; its history stays. {stays}"
+    names = sorted(claims - {""})
+    if names:
+        volumes = "volume" if len(names) == 1 else "volumes"
+        files_text = f"The {volumes} {' and '.join(names)} and all data there are kept."
+    else:
+        files_text = "It has no volume: its files are deleted."
+    return f"It is stopped and removed from the lists. Its history is kept. {files_text}"
 
 
 def definitions(row: WorkloadRow) -> list[Definition]:
-    """What the last run was started with, and what the next one gets where that was declared differently since."""
+    """The configuration of the last run, and of the next run where it was changed since."""
     workload, run = row.workload, row.run
     volume = workload.volume.name if workload.volume else ""
     declared: dict[str, Any] = {
@@ -271,18 +271,20 @@ def definitions(row: WorkloadRow) -> list[Definition]:
     if spec["script"]:
         found.insert(3, Definition("Script", _first_line(spec["script"]), code=True))
     if end := retirement_notice(row.gpu_class):
-        found.insert(1, Definition("Its end", end))
+        found.insert(1, Definition("Retirement", end))
     same = row.gpu_class == workload.gpu_class and all(spec[key] == value for key, value in declared.items())
     if not same:
         size = size_of(workload.gpu_class, workload.units, workload.workers)
         text = f"{size} of {workload.gpu_class.name}, image {workload.image}"
         found.append(Definition("Next run", f"{text}, volume {volume}" if volume else text))
     if spec.get("registry") if run else workload.own_image:
-        found.append(Definition("Fits", image_references.unknown_compatibility(row.gpu_class.name, workload.kind)))
+        found.append(
+            Definition("Compatibility", image_references.unknown_compatibility(row.gpu_class.name, workload.kind))
+        )
     if run is not None:
-        each = " for each worker" if run.workers > 1 else ""
+        each = " per worker" if run.workers > 1 else ""
         cores = plural(spec["cpu"], "core")
-        found.append(Definition("cpu and memory", f"{cores}, {spec['memory_gib']} GiB{each}"))
+        found.append(Definition("CPU and memory", f"{cores}, {spec['memory_gib']} GiB{each}"))
         found += _of_jobs(run)
         if run.group:
             found.append(Definition("Group", run.group))
@@ -294,21 +296,21 @@ def definitions(row: WorkloadRow) -> list[Definition]:
 
 
 def _of_jobs(run: Run) -> list[Definition]:
-    """What was said beyond the usual."""
+    """Options that differ from the defaults."""
     spec, found = run.spec, []
     if run is not None and run.priority:
-        found.append(Definition("Priority", f"{run.priority}, as operators changed it for this run"))
+        found.append(Definition("Priority", f"{run.priority}, changed by operators for this run"))
     elif (priority := spec.get("priority", "")) and priority != DEFAULT_PRIORITY[spec["kind"]]:
         found.append(Definition("Priority", priority))
     if retries := spec.get("retries", 0):
-        found.append(Definition("After a crash", f"tried again up to {plural(retries, 'time')}"))
+        found.append(Definition("Retries", f"up to {retries} after a crash"))
     if spec.get("checkpoints"):
-        found.append(Definition("Interruptions", "it saves its work and goes on from there"))
+        found.append(Definition("Checkpointing", "yes; resumes from its last checkpoint"))
     return found
 
 
 def _first_line(script: str) -> str:
-    """The first that does something, and how many there are."""
+    """The first line that is not a comment, and the number of lines."""
     lines = [line for line in script.split("\n") if line.strip()]
     said = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
     return said if len(lines) == 1 else f"{said} … ({len(lines)} lines)"

@@ -109,7 +109,7 @@ def workload(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @login_required
 @require_GET
 def workload_actions(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """The buttons of this person, fetched again whenever the state changes."""
+    """The buttons of this user, fetched again when the state changes."""
     by = actor(request)
     namespace, team = queries.team(by, tenant)
     row = _row(by, tenant, name)
@@ -164,7 +164,7 @@ def _never(by: Actor, namespace: Namespace, workload: Workload) -> Refusal | Non
 @login_required
 @require_POST
 def start(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """`accept_terms`: the version that the person ticked, where the class asks for it."""
+    """`accept_terms`: the version that the user accepted, where the class requires it."""
     version = request.POST.get("accept_terms", "")
     is_number = version.isascii() and version.isdigit() and len(version) < 10
     actions.start(tenant, name, accept_terms=int(version) if is_number else 0, by=actor(request))
@@ -189,7 +189,7 @@ def restart(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     if request.POST.get("confirm", "").strip() != name:
-        raise refuse("name_differs", f"Type '{name}' to delete it; nothing was changed.", field="confirm")
+        raise refuse("name_differs", f"Enter '{name}' to confirm the deletion. Nothing was changed.", field="confirm")
     actions.delete(tenant, name, by=actor(request))
     messages.success(request, f"{name} is being deleted.")
     return redirect("workloads", tenant)
@@ -198,7 +198,7 @@ def delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def open_notebook(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """To the notebook's own origin, with a pass that works once; the token of the notebook itself stays inside."""
+    """To the notebook's own origin, with a one-time ticket; the token of the notebook is not sent to the browser."""
     found = gateway_actions.issue_ticket(tenant, name, session_key=request.session.session_key or "", by=actor(request))
     query = urlencode({"ticket": found.secret})
     scheme = urlsplit(settings.PORTAL_URL).scheme
@@ -212,7 +212,7 @@ def open_notebook(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
 @login_required
 @require_GET
 def by_origin(request: HttpRequest, origin: str) -> HttpResponse:
-    """Where a notebook's address leads without a pass: to its page here, for those who may know it."""
+    """The address of a notebook without a ticket redirects to its page here, for users who may see it."""
     found = get_or_refuse(Workload.objects.visible_to(actor(request)).select_related("tenant"), origin=origin)
     return redirect("workload", found.tenant.slug, found.name)
 

@@ -1,1 +1,1 @@
-"""A workload and its runs as JSON: what the API of lifetime, runs and pages answers with."""
+"""A workload and its runs as JSON: the response body of the APIs of lifetime, runs and pages."""

@@ -1,4 +1,4 @@
-"""Answers that hold a workload: its body, its tag, and the parameters `wait` and `until`."""
+"""Responses with a workload: its body, its tag, and the parameters `wait` and `until`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNTIL = ("admitted", "ready", "finished")
 
 RETRY_AFTER_S = 5
 
-# Set by the doors process, which waited already.
+# Set by the doors process when it has waited already.
 WAITED = "portal.waited"
 
 _written = row_writer(WorkloadSerializer())
@@ -42,8 +42,8 @@ _written = row_writer(WorkloadSerializer())
 _PLAIN = ("name", "kind", "units", "image", "command", "options", "created_at")
 
 WAIT_PARAMETERS = (
-    integer_parameter("wait", 0, WAIT_LIMIT_S, "Answer when it is so far, after at most so many seconds."),
-    choice_parameter("until", UNTIL, "What to wait for; default `ready`."),
+    integer_parameter("wait", 0, WAIT_LIMIT_S, "Respond when the state is reached, after at most this many seconds."),
+    choice_parameter("until", UNTIL, "State to wait for. Default `ready`."),
 )
 
 
@@ -86,7 +86,7 @@ def _needs_run(row: WorkloadRow) -> bool:
     workload, run = row.workload, row.run
     if workload.kind != JOB or workload.delete_requested_at is not None:
         return False
-    # What is to follow it begins by itself.
+    # A requested next run starts automatically.
     return run is None or (run.ended_at is not None and run.next_wanted_by_id is None)
 
 
@@ -94,16 +94,16 @@ def wants_to_wait(request: Request) -> bool:
     """Whether the caller wants to wait. Raises Refused for what cannot be waited for."""
     asked = request.query_params.get("wait")
     if request.query_params.get("until", "ready") not in UNTIL:
-        raise refuse("bad_until", f"until is one of {', '.join(UNTIL)}.", field="until")
+        raise refuse("bad_until", f"until must be one of {', '.join(UNTIL)}.", field="until")
     if asked is None:
         return False
     if not (asked.isascii() and asked.isdigit() and len(asked) < 5 and int(asked) <= WAIT_LIMIT_S):
-        raise refuse("bad_wait", f"wait is a whole number of seconds from 0 to {WAIT_LIMIT_S}.", field="wait")
+        raise refuse("bad_wait", f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT_S}.", field="wait")
     return True
 
 
 def with_retry_after(request: Request, response: Response, *, waits: bool) -> Response:
-    """Says when to come back, where the call did not reach the process that can wait."""
+    """Sets Retry-After when the call did not reach the process that can wait."""
     if waits and WAITED not in request.META:
         response["Retry-After"] = str(RETRY_AFTER_S)
     return response
@@ -118,14 +118,14 @@ def workload_response(by: Actor, tenant: str, name: str, status_code: int = stat
 
 
 def workload_etag(found: Workload) -> str:
-    """Of what PUT sets. Whoever deletes it and declares the same again has changed it."""
+    """Of what PUT sets. Deleting it and declaring the same again is a change."""
     volume = found.volume.name if found.volume else ""
     said = (found.image, found.command, volume, found.options)
     return etag_of(found.pk, found.kind, found.gpu_class.slug, found.units, *said)
 
 
 def interruption_body(row: WorkloadRow) -> dict[str, Any] | None:
-    """None: nothing of it runs or waits."""
+    """None: no queued or running run."""
     if row.run is None or row.run.ended_at is not None:
         return None
     found = row.exposure

@@ -18,7 +18,7 @@ class StatusSerializer(AdviceSerializer):
     message = serializers.CharField(allow_blank=True, help_text="One sentence.")
     since = serializers.DateTimeField(allow_null=True)
     facts = serializers.DictField(help_text="Numbers behind the sentence, for example `position`.")
-    actions = serializers.ListField(child=serializers.CharField(), help_text="Next best actions, best first.")
+    actions = serializers.ListField(child=serializers.CharField(), help_text="Suggested actions, best first.")
 
 
 class StepSerializer(serializers.Serializer[Any]):
@@ -27,28 +27,30 @@ class StepSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True, help_text="When it was done, or since when it is busy.")
     note = serializers.CharField(allow_blank=True)
     problem = serializers.CharField(allow_blank=True, help_text="Why it is stuck, in one sentence.")
-    remedy = serializers.CharField(allow_blank=True, help_text="What helps.")
-    raw = serializers.CharField(allow_blank=True, help_text="The text behind it.")
-    raw_from = serializers.CharField(allow_blank=True, help_text="Who said it.")
+    remedy = serializers.CharField(allow_blank=True, help_text="Suggested action.")
+    raw = serializers.CharField(allow_blank=True, help_text="Original text from the cluster.")
+    raw_from = serializers.CharField(allow_blank=True, help_text="Component that reported it.")
 
 
 class IdleSerializer(serializers.Serializer[Any]):
-    """How a notebook on a class with an idle rule is used, as far as its server says."""
+    """Use of a notebook on a class with an idle rule, as its server reports it."""
 
     asked_at = serializers.DateTimeField(allow_null=True)
-    answered_at = serializers.DateTimeField(allow_null=True, help_text="Earlier than asked_at: it does not answer.")
-    problem = serializers.CharField(allow_blank=True, help_text="Why there was no answer. Unknown is never stopped.")
+    answered_at = serializers.DateTimeField(allow_null=True, help_text="Earlier than asked_at: it does not respond.")
+    problem = serializers.CharField(
+        allow_blank=True, help_text="Why the server did not respond. It is not stopped then."
+    )
     last_activity = serializers.DateTimeField(allow_null=True, help_text="Of kernels and terminals.")
-    evidence = serializers.DictField(help_text="Numbers of computing and idle kernels, terminals and connections.")
-    idle_since = serializers.DateTimeField(allow_null=True, help_text="null: in use, or not known.")
-    stops_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody was told of a stop.")
+    evidence = serializers.DictField(help_text="Number of computing and idle kernels, terminals and connections.")
+    idle_since = serializers.DateTimeField(allow_null=True, help_text="null: in use, or unknown.")
+    stops_at = serializers.DateTimeField(allow_null=True, help_text="null: no stop is scheduled.")
     kept_until = serializers.DateTimeField(allow_null=True)
     kept_reason = serializers.CharField(allow_blank=True)
 
 
 class RunSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
-    group = serializers.CharField(allow_blank=True, help_text="As it was started with; empty: none.")
+    group = serializers.CharField(allow_blank=True, help_text="Concurrency group; empty: none.")
     requested_at = serializers.DateTimeField()
     admitted_at = serializers.DateTimeField(allow_null=True)
     started_at = serializers.DateTimeField(allow_null=True)
@@ -60,14 +62,14 @@ class RunSerializer(serializers.Serializer[Any]):
     exit_code = serializers.IntegerField(allow_null=True)
     preemptions = serializers.IntegerField()
     run_minutes = serializers.IntegerField(
-        source="spec.run_minutes", default=None, allow_null=True, help_text="From its start. null: no end."
+        source="spec.run_minutes", default=None, allow_null=True, help_text="Time limit from its start. null: none."
     )
-    extended_minutes = serializers.IntegerField(help_text="Added to that since.")
-    ends_at = serializers.DateTimeField(allow_null=True, help_text="null: no end, or not started.")
+    extended_minutes = serializers.IntegerField(help_text="Added by extensions.")
+    ends_at = serializers.DateTimeField(allow_null=True, help_text="null: no time limit, or not started.")
     idle_stop_minutes = serializers.IntegerField(
-        source="spec.idle_stop_minutes", default=None, allow_null=True, help_text="null: never stopped for being idle."
+        source="spec.idle_stop_minutes", default=None, allow_null=True, help_text="null: not stopped when idle."
     )
-    idle = IdleSerializer(source="watch", default=None, allow_null=True, help_text="null: not watched.")
+    idle = IdleSerializer(source="watch", default=None, allow_null=True, help_text="null: not monitored.")
 
 
 class WorkloadSerializer(serializers.Serializer[Any]):
@@ -80,14 +82,14 @@ class WorkloadSerializer(serializers.Serializer[Any]):
     image = serializers.CharField()
     command = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_blank=True)
-    options = OptionsSerializer(help_text="What was said beyond the class's own.")
+    options = OptionsSerializer(help_text="Options that differ from the class's defaults.")
     created_by = serializers.CharField()
     created_at = serializers.DateTimeField()
     url = serializers.URLField(help_text="Its page.")
     status = StatusSerializer()
-    run = RunSerializer(allow_null=True, help_text="The last one; null: never started.")
-    needs_run = serializers.BooleanField(help_text="It is a job of which nothing runs or waits: start a run of it.")
-    steps = StepSerializer(many=True, help_text="The way of the last run, in order.")
-    image_note = serializers.CharField(allow_blank=True, help_text="Of an image that is not of the catalog.")
-    estimate = EstimateSerializer(allow_null=True, help_text="When it may start. null: it does not wait for a start.")
-    interruption = InterruptionSerializer(allow_null=True, help_text="null: nothing of it runs or waits.")
+    run = RunSerializer(allow_null=True, help_text="The last run; null: never started.")
+    needs_run = serializers.BooleanField(help_text="It is a job without a queued or running run: start one.")
+    steps = StepSerializer(many=True, help_text="Steps of the last run, in order.")
+    image_note = serializers.CharField(allow_blank=True, help_text="Note on an image that is not in the catalog.")
+    estimate = EstimateSerializer(allow_null=True, help_text="Estimated start. null: it is not waiting to start.")
+    interruption = InterruptionSerializer(allow_null=True, help_text="null: no queued or running run.")

@@ -1,4 +1,4 @@
-"""The verbs about volumes: a run takes one, people have one deleted or keep it after all, the worker ends its claim."""
+"""The verbs about volumes: attach one to a run, mark one for deletion, cancel the deletion."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from workloads.storage.policy import GRACE, VolumeFacts
 
 
 def attach(volume: Volume) -> None:
-    """For a run that the caller makes in its own transaction: until that ends nobody else gets the volume, and nobody
-    deletes it. Raises Refused: volume_in_use, volume_going, volume_gone (409).
+    """For a run that the caller creates in its own transaction: until that ends no other run gets the volume, and it
+    cannot be deleted. Raises Refused: volume_in_use, volume_going, volume_gone (409).
     """
     refuse_if(storage_policy.may_mount(reads.volume_facts(_locked(volume.pk))))
 
 
 @transaction.atomic
 def request_delete(tenant: str, name: str, *, by: Actor) -> Volume:
-    """It goes when its grace is over, unless somebody keeps it. Asking twice is asking once.
+    """It is deleted after the grace period, unless a member keeps it. A second call has no effect.
 
     Raises Refused: not_found (404), not_allowed, missing_scope (403), volume_in_use (409).
     """
@@ -47,7 +47,7 @@ def request_delete(tenant: str, name: str, *, by: Actor) -> Volume:
 
 @transaction.atomic
 def cancel_delete(tenant: str, name: str, *, by: Actor) -> Volume:
-    """As if nobody had asked to delete it. Raises Refused: not_found (404), not_allowed, missing_scope (403),
+    """Cancel the deletion. Raises Refused: not_found (404), not_allowed, missing_scope (403),
     not_deleting, volume_going (409).
     """
     namespace, team, volume, found = _asked(tenant, name, by)
@@ -71,5 +71,5 @@ def _asked(tenant: str, name: str, by: Actor) -> tuple[Namespace, policy.TeamFac
 
 
 def _locked(pk: int) -> Volume:
-    """What is read after it is what others have committed by then."""
+    """Later reads see what others have committed by then."""
     return Volume.objects.select_for_update(no_key=True).get(pk=pk)

@@ -36,13 +36,13 @@ class TeamVolumeSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     state = serializers.CharField(help_text="bound, pending, lost, missing, refused, unmade or unknown.")
     message = serializers.CharField(source="said", allow_blank=True, help_text="What the state means.")
-    used_by = HolderSerializer(source="holder", allow_null=True, help_text="The run that has it now, or waits with it.")
-    deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: nobody asked to delete it.")
+    used_by = HolderSerializer(source="holder", allow_null=True, help_text="The queued or running run that uses it.")
+    deletes_at = serializers.DateTimeField(allow_null=True, help_text="null: not marked for deletion.")
 
 
 class VolumeFilter(FilterSet):
     deleting = ChoiceFilter(
-        choices=[("true", "true"), ("false", "false")], help_text="Whether somebody asked to delete it."
+        choices=[("true", "true"), ("false", "false")], help_text="Whether it is marked for deletion."
     )
 
     class Meta:
@@ -82,7 +82,7 @@ class VolumeDelete(APIView):
 
     @extend_schema(
         operation_id="volumes_delete",
-        summary="Have a volume deleted when its grace of 24 hours is over",
+        summary="Delete a volume after a grace period of 24 hours",
         request=None,
         responses=TeamVolumeSerializer,
     )
@@ -100,7 +100,7 @@ class VolumeKeep(APIView):
 
     @extend_schema(
         operation_id="volumes_keep",
-        summary="Keep a volume that was to be deleted",
+        summary="Keep a volume that is marked for deletion",
         request=None,
         responses=TeamVolumeSerializer,
     )

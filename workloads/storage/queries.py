@@ -1,4 +1,4 @@
-"""The volumes of a team: who uses each now, what the cluster shows of it, and what this person may do with it."""
+"""The volumes of a team: the run that uses each, its state in the cluster, and what this user may do with it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ CLAIM = "PersistentVolumeClaim"
 
 @dataclass(frozen=True)
 class VolumeRow:
-    """`state`: bound, pending, lost, missing, refused, unmade or unknown; `said`: what that means, "" where the word
-    says it all. `deletes_at`: None while nobody asked for it.
+    """`state`: bound, pending, lost, missing, refused, unmade or unknown; `said`: an explanation, or "".
+    `deletes_at`: None if not marked for deletion.
     """
 
     pk: int
@@ -71,18 +71,18 @@ def holders(namespace_id: int, *, name: str = "") -> dict[str, VolumeHolder]:
 
 
 def volume_facts(volume: Volume) -> VolumeFacts:
-    """Of one, without what depends on a person. One query."""
+    """Of one, without what depends on a user. One query."""
     holder = holders(volume.namespace_id, name=volume.name).get(volume.name)
     return VolumeFacts(volume.name, deletes_at(volume), volume.gone_at is not None, holder)
 
 
 def attach_refusal(volume: Volume | None) -> Refusal | None:
-    """For a run that would begin now. No query without a volume, else one."""
+    """For a run that would start now. No query without a volume, else one."""
     return None if volume is None else storage_policy.may_mount(volume_facts(volume))
 
 
 def volume_refusal(namespace: Namespace, name: str, size_gib: int, *, instead_of: str = "") -> Refusal | None:
-    """For a run that would begin now, with a volume of that name, or a new one of that size; `instead_of`: the workload
+    """For a run that would start now, with a volume of that name, or a new one of that size; `instead_of`: the workload
     whose own run ends before. Two queries, three for a new one.
     """
     known = undeleted(namespace).filter(name=name).first()
@@ -94,7 +94,7 @@ def volume_refusal(namespace: Namespace, name: str, size_gib: int, *, instead_of
 
 
 def with_ownership(rows: QuerySet[Volume], by: Actor) -> QuerySet[Volume]:
-    """With `is_own`: the actor alone ever launched something with it."""
+    """With `is_own`: only the actor has ever launched workloads with it."""
     uses = Workload.objects.filter(volume=OuterRef("pk"))
     mine = uses.filter(created_by_id=by.user_id or 0)
     others = uses.exclude(created_by_id=by.user_id or 0)
@@ -109,7 +109,7 @@ def is_own(volume: Volume, by: Actor) -> bool:
 def volume_rows(
     by: Actor, namespace: Namespace, team: policy.TeamFacts, wanted: QuerySet[Volume] | None = None
 ) -> tuple[list[VolumeRow], AsOf]:
-    """By name; all that are there, or those. Five queries, however many."""
+    """By name; all of the team, or those given. Five queries, however many."""
     rows: list[Any] = list(with_ownership(undeleted(namespace) if wanted is None else wanted, by))
     as_of = mirror.as_of(namespace.cluster_id, CLAIM)
     seen = {one.name: one for one in mirror.objects(namespace.cluster_id, kind=CLAIM, namespace=namespace.name)}
@@ -147,28 +147,26 @@ def _state(volume: Volume, claim: GenericObject | None, sent: AppliedObject | No
     if sent is not None and sent.result in (AppliedObject.Result.REFUSED, AppliedObject.Result.FOREIGN):
         return "refused", f"The cluster refused it: {sent.text}"
     if as_of.at is None:
-        return "unknown", "The cluster was not read yet."
+        return "unknown", "The cluster has not been read yet."
     if claim is not None:
         phase = str(claim.record["phase"]).lower()
         said = {
-            "pending": "The storage has not provided it yet; some storage waits for the first pod.",
-            "lost": "The storage behind it is gone, and what was on it. Tell the operators.",
+            "pending": "It is not provisioned yet. Some storage is provisioned when the first pod uses it.",
+            "lost": "The storage behind it and all its data are lost. Contact an operator.",
         }
         return (phase, said.get(phase, "")) if phase in ("bound", "pending", "lost") else ("pending", "")
     if sent is None:
-        return "unmade", "It is made when the first run with it begins."
+        return "unmade", "It is created when its first run starts."
     if sent.sent_at >= as_of.at:
-        return "pending", "It was just asked for."
+        return "pending", "It was just requested."
     return "missing", (
-        "Its claim was deleted in the cluster, not by the portal, and what was on it with it. What starts with it "
-        "waits in vain; delete it here to use its name again."
+        "Its claim was deleted in the cluster, not by the portal, and its data is lost. Runs with it cannot start. "
+        "Delete it here to use its name again."
     )
 
 
 def volume_of_run(workload: Workload, claim: str) -> Volume | None:
-    """What the run was started with: the workload may have been declared with another volume since. A query where it
-    was.
-    """
+    """The volume of the run: the workload may have been declared with another volume since. One query in that case."""
     if workload.volume is not None and workload.volume.name == claim:
         return workload.volume
     rows = Volume.objects.filter(namespace=workload.namespace, name=claim, delete_requested_at=None)
@@ -178,7 +176,7 @@ def volume_of_run(workload: Workload, claim: str) -> Volume | None:
 def storage_facts(namespace: Namespace) -> StorageFacts | None:
     """None where the cluster offers no storage class. One query then, else five."""
     classes = GpuClass.objects.filter(cluster_id=namespace.cluster_id, interface=GpuClass.Interface.STORAGE)
-    # The ResourceQuota counts one that is retired too; of these nothing is granted any more.
+    # The ResourceQuota also counts a retired class; no quota is granted for it any more.
     found = list(classes.exclude(life_cycle=GpuClass.LifeCycle.DRAFT))
     if not found:
         return None
@@ -189,7 +187,7 @@ def storage_facts(namespace: Namespace) -> StorageFacts | None:
 
 
 def _used(namespace: Namespace) -> int | None:
-    """Claims in the cluster, whoever made them, and volumes that were asked for and are not there yet."""
+    """Claims in the cluster, created by anybody, and requested volumes that do not exist yet."""
     if not read_queries.is_known(namespace.cluster_id, "PersistentVolumeClaim"):
         return None
     claims = read_queries.objects(namespace.cluster_id, kind="PersistentVolumeClaim", namespace=namespace.name)

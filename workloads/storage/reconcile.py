@@ -1,4 +1,4 @@
-"""The worker deletes the claim of a volume when its time is over."""
+"""The worker deletes the claim of a volume when its grace period is over."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from workloads.storage import queries as storage_queries
 from workloads.storage.policy import GRACE
 from workloads.storage.queries import CLAIM
 
-DELETION_RULE = system_actor("rule deleted volumes")
+DELETION_RULE = system_actor("rule volume deletion")
 
 # A claim stays until no pod uses it.
 TERMINATING_AGAIN_S = 2.0
 
 
 def reconcile(volume: Volume, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Delete the claim when its time is over. No run has it then: who asked for that was refused, and no other came."""
+    """Delete the claim when its grace period is over. No run uses it then: new runs with it were refused."""
     if volume.gone_at is not None or volume.delete_requested_at is None:
         return DONE
     if not Volume.objects.filter(pk=volume.pk, delete_requested_at__lte=Now() - GRACE).exists():
@@ -44,7 +44,7 @@ def reconcile(volume: Volume, deadline: Deadline, *, kube: Kube) -> Outcome:
         _end(volume)
         return DONE
     if not found.is_terminating:
-        # A worker died between making it and writing that down.
+        # A worker died between creating it and recording that.
         deadline.check()
         kube.delete(CLAIM, name=volume.name, namespace=namespace.name, uid=found.uid)
     return Outcome(again_in_s=TERMINATING_AGAIN_S, is_applied=False)

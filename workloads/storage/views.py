@@ -42,16 +42,16 @@ def volume_delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     namespace, _team = queries.team(by, tenant)
     get_or_refuse(undeleted(namespace), name=name)
     if request.POST.get("confirm", "").strip() != name:
-        raise refuse("name_differs", f"Type '{name}' to delete it; nothing was changed.", field="confirm")
+        raise refuse("name_differs", f"Enter '{name}' to confirm the deletion. Nothing was changed.", field="confirm")
     at = deletes_at(storage_actions.request_delete(tenant, name, by=by))
-    messages.success(request, f"{name} is deleted on {date_and_time(at)}, unless somebody keeps it." if at else name)
+    messages.success(request, f"{name} is deleted on {date_and_time(at)} unless a member keeps it." if at else name)
     return redirect("volumes", tenant)
 
 
 @login_required
 @require_POST
 def volume_keep(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """`then`: "launch" leads back to the form that was to attach it."""
+    """`then`: "launch" redirects back to the launch form with the volume."""
     storage_actions.cancel_delete(tenant, name, by=actor(request))
     messages.success(request, f"{name} is kept.")
     if request.POST.get("then") == "launch":

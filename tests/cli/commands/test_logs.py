@@ -16,7 +16,7 @@ from tests.support.rows import running
 from workloads.models import Workload
 
 pytestmark = pytest.mark.django_db
-NOT_YET = "There is no pod to read from: it has not started yet, or has ended and is gone."
+NOT_YET = "There is no log: the pod has not started yet or was deleted."
 Fault = Callable[[httpx.Request], httpx.Response | None]
 
 

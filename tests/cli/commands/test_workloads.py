@@ -101,7 +101,7 @@ def test_a_run_that_fails_has_the_containers_code_in_its_json(gpu: Gpu, what: tu
 def test_what_is_refused_starts_nothing(gpu: Gpu, what: tuple[str, ...]) -> None:
     done = run_it(gpu, what, "--units", "3")
     assert (done.code, done.out) == (2, "")
-    assert "3 of A100 80GB whole card asked, at most 2 possible here" in done.err
+    assert "3 of A100 80GB whole card requested; your team can use at most 2" in done.err
     assert not Run.objects.exists()
 
 

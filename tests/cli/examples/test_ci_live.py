@@ -157,7 +157,7 @@ def test_the_examples_as_they_stand(
     assert last == {"ends": "exit code 0", "fails": "exit code 3", "waits": "exit code None"}
     assert "succeeded: " in told["ends"].err
     assert "failed: " in told["fails"].err
-    assert "5 of Own asked, at most 4 possible here" in told["refused"].err
+    assert "5 of Own requested; your team can use at most 4" in told["refused"].err
     assert "Timed out after 4s while queued: " in told["waits"].err
     assert "2 units of Own cannot start with what your team may use now: 1 at most." in told["never"].err
     assert "Stopped: a newer push of the group pushed/main, pushed, takes its place." in told["push"].err

@@ -261,7 +261,7 @@ def test_staff_without_a_team_see_the_catalog(stocked: Tenant, olga: User, a100:
 def test_a_viewer_is_told_why_nothing_can_be_launched(stocked: Tenant, charlie: User, a100: GpuClass) -> None:
     make.member(stocked, charlie, Membership.Role.VIEWER)
     text = page(charlie, "/catalog?mem=10&iso=own&how=interactive")
-    assert "Only members of Team A may launch here; viewers and staff look on." in text
+    assert "Only members of Team A may launch. Viewers and staff can only read." in text
     assert "Launch on" not in text
 
 

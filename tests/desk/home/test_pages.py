@@ -120,7 +120,7 @@ def test_the_launch_buttons_say_the_same_of_a_team_without_a_class(
     GpuClass.objects.update(life_cycle=GpuClass.LifeCycle.RETIRED)
     client = signed_in(alice)
     for path in ("/teams/team-a", "/teams/team-a/launch", "/teams/team-a/workloads"):
-        assert "Your team holds no class yet; request quota first." in client.get(path).content.decode(), path
+        assert "Your team has no quota yet. Request quota first." in client.get(path).content.decode(), path
 
 
 @pytest.mark.parametrize("path", ["/teams/team-a", "/teams/team-a/workloads", "/catalog", "/api/v1/workloads"])
@@ -178,9 +178,9 @@ def test_launch_by_form(team: Tenant, alice: User, a100: GpuClass) -> None:
     assert (response.status_code, response["Location"]) == (302, "/teams/team-a/workloads/new")
     again = client.post("/teams/team-a/launch", form)
     assert again.status_code == 422
-    assert "already has a workload of this name" in again.content.decode()
+    assert "already has a workload with this name" in again.content.decode()
     too_many = client.post("/teams/team-a/launch", {**form, "name": "big", "units": 5})
-    assert "5 of A100 80GB whole card asked, at most 4 possible here" in too_many.content.decode()
+    assert "5 of A100 80GB whole card requested; your team can use at most 4" in too_many.content.decode()
     assert Workload.objects.filter(name="big").count() == 0
 
 

@@ -154,10 +154,10 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
 
     alice.goto("/teams/team-a/launch")
     alice.fill("[name=name]", "first")
-    alice.get_by_text("More: cpu").click()
+    alice.get_by_text("More: CPU").click()
     alice.fill("[name=volume]", "answers")
     alice.fill("[name=volume_gib]", "5")
-    alice.get_by_text("What will be made", exact=True).click()
+    alice.get_by_text("Objects created", exact=True).click()
     made = alice.locator("#made")
     expect(made).to_contain_text("PersistentVolumeClaim")
     expect(made.get_by_text("answers", exact=True)).to_be_visible()
@@ -265,7 +265,7 @@ def test_without_script_up_to_open(way: str, person: Callable[..., Page], runnin
     name = f"plain-{way}"
     charlie.goto(f"/launch?class={CLASS}&name={name}" if way == "link" else "/teams/team-c/launch?fresh=1")
     if way == "link":
-        expect(charlie.get_by_text("From a link; nothing has started.")).to_be_visible()
+        expect(charlie.get_by_text("Filled in from a link. Nothing has started.")).to_be_visible()
         assert admin.find("batch/v1/jobs", f"{name}-1", namespace="team-c") is None
         charlie.get_by_role("button", name="Launch this").click()
     else:

@@ -49,6 +49,6 @@ def test_the_launch_form_says_it_first(open_page: Callable[..., Page], house: Te
     page = open_page("/teams/team-a/launch?kind=job&units=1", as_user=alice)
     effect = page.locator("#effect")
     expect(effect).to_contain_text("Interruptions: It would run on a borrowed card")
-    page.get_by_label("This job checkpoints").check()
+    page.get_by_label("This job uses checkpointing").check()
     expect(effect).to_contain_text("goes on from the last checkpoint")
     look_at(page)

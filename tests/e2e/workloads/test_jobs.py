@@ -31,7 +31,7 @@ def shop(team_a: Tenant, a100: GpuClass) -> Tenant:
 def fill(page: Page) -> None:
     page.get_by_label("Workers").fill("4")
     page.get_by_label("Script").fill("set -e\ntorchrun train.py")
-    page.get_by_label("Tries after a crash").fill("2")
+    page.get_by_label("Retries").fill("2")
 
 
 @pytest.mark.parametrize("has_script", [True, False])
@@ -42,17 +42,17 @@ def test_a_job_with_several_workers(
     expect(page.get_by_label("Workers")).to_have_count(0)
     page.get_by_label("Job", exact=True).check()
     if not has_script:
-        page.get_by_role("button", name="Show what fits these choices").click()
+        page.get_by_role("button", name="Update options").click()
     fill(page)
     page.get_by_label("Name").fill("train")
     if has_script:
         expect(page.locator("#effect")).to_contain_text("4 cards in each hour: 4 GPU-hours")
-        expect(page.locator("#effect")).to_contain_text("Confirm that this job saves its work")
+        expect(page.locator("#effect")).to_contain_text("Confirm that this job uses checkpointing")
     page.get_by_role("button", name="Launch").click()
-    expect(page.locator("#id_checkpoints_error")).to_contain_text("may run on borrowed units")
-    page.get_by_label("This job checkpoints").check()
+    expect(page.locator("#id_checkpoints_error")).to_contain_text("can run on borrowed units")
+    page.get_by_label("This job uses checkpointing").check()
     if has_script:
-        expect(page.locator("#effect")).not_to_contain_text("Nothing would be made")
+        expect(page.locator("#effect")).not_to_contain_text("Not possible")
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url("**/workloads/train")
     expect(page.get_by_text("4 workers × 1 card")).to_be_visible()
@@ -69,13 +69,13 @@ def test_what_is_typed_while_the_choices_are_fetched_stays(
     page.route("**/teams/team-a/launch*", lambda route: held.append(route))
     with page.expect_request(lambda request: request.method == "POST"):
         page.get_by_label("Workers").fill("3")
-    page.get_by_label("Tries after a crash").fill("2")
+    page.get_by_label("Retries").fill("2")
     page.get_by_label("Script").fill("torchrun train.py")
     page.unroute("**/teams/team-a/launch*")
     for route in held:
         route.continue_()
     expect(page.locator("#effect")).to_contain_text("3 cards in each hour")
-    expect(page.get_by_label("Tries after a crash")).to_have_value("2")
+    expect(page.get_by_label("Retries")).to_have_value("2")
     expect(page.get_by_label("Script")).to_have_value("torchrun train.py")
 
 
@@ -83,7 +83,7 @@ def test_back_to_a_notebook_what_jobs_take_is_gone(open_page: Callable[..., Page
     page = open_page("/teams/team-a/launch?kind=job", as_user=alice)
     expect(page.get_by_label("Workers")).to_have_count(1)
     page.get_by_label("Notebook", exact=True).check()
-    for label in ("Workers", "Script", "Command", "This job checkpoints"):
+    for label in ("Workers", "Script", "Command", "This job uses checkpointing"):
         expect(page.get_by_label(label)).to_have_count(0)
 
 

@@ -68,7 +68,7 @@ def test_what_depends_on_the_class_changes_with_it(open_page: Callable[..., Page
     expect(page.locator("option[value=PyTorch]")).to_be_disabled()
 
     page.get_by_role("button", name="Launch").click()
-    expect(page.get_by_text("you have not accepted yet")).to_be_visible()
+    expect(page.get_by_text("You have not accepted the terms")).to_be_visible()
     expect(page.get_by_text("No personal data.")).to_be_visible()
     page.get_by_label("I accept the terms of MI300X, version 2").check()
     page.get_by_role("button", name="Launch").click()
@@ -80,7 +80,7 @@ def test_it_works_without_script(open_page: Callable[..., Page], shop: Tenant, a
     page = open_page("/teams/team-a/launch", as_user=alice, java_script_enabled=False)
     page.get_by_label("Name").fill("train")
     page.get_by_label("Job", exact=True).check()
-    fits = page.get_by_role("button", name="Show what fits these choices")
+    fits = page.get_by_role("button", name="Update options")
     fits.click()
     page.get_by_label("MI300X").check()
     fits.click()
@@ -104,17 +104,19 @@ def test_figures_plan_and_call_follow_the_choices(open_page: Callable[..., Page]
     expect(card).to_contain_text("2 cards in each hour: 2 GPU-hours")
     expect(page.get_by_label("Units")).to_be_focused()
     page.get_by_label("Units").fill("3")
-    expect(card).to_contain_text("Can never start here, because: 3 of A100 80GB whole card asked, at most 2 possible")
-    expect(page.locator("#effect")).to_contain_text("Nothing would be made.")
+    expect(card).to_contain_text(
+        "Can never start here, because: 3 of A100 80GB whole card requested; your team can use at most 2"
+    )
+    expect(page.locator("#effect")).to_contain_text("Not possible:")
     page.get_by_label("Units").fill("2")
     page.get_by_label("Name").fill("train")
-    page.get_by_text("More: cpu").click()
+    page.get_by_text("More: CPU").click()
     page.get_by_label("Variables").fill("MODE=fast")
     page.get_by_label("Cores").fill("3")
-    page.get_by_text("The same as one call").click()
+    page.get_by_text("API equivalent").click()
     expect(page.locator("#call")).to_contain_text('"cpu": 3')
     expect(page.locator("#call")).to_contain_text('"MODE": "fast"')
-    page.get_by_text("What will be made", exact=True).click()
+    page.get_by_text("Objects created", exact=True).click()
     page.get_by_text("Job in full").click()
     expect(page.locator("#made")).to_contain_text("name: train-1")
 
@@ -141,7 +143,7 @@ def test_by_keyboard_alone(open_page: Callable[..., Page], shop: Tenant, alice: 
     tab_to(page.get_by_label("Name"))
     keys.press("Control+a")
     keys.type("typed")
-    tab_to(page.locator("summary", has_text="More: cpu"))
+    tab_to(page.locator("summary", has_text="More: CPU"))
     keys.press("Enter")
     tab_to(page.get_by_label("Variables"))
     keys.type("A=1")
@@ -158,7 +160,7 @@ def test_a_link_fills_in_the_form_and_one_button_launches(
 ) -> None:
     address = f"/launch?class={a100.slug}&image=Python&units=2&repo=https://github.com/owner/project&ref=main"
     page = open_page(address, as_user=alice, java_script_enabled=script)
-    said = page.get_by_text("From a link; nothing has started.")
+    said = page.get_by_text("Filled in from a link. Nothing has started.")
     expect(said).to_be_visible()
     expect(page.locator(".note").first).to_contain_text("https://github.com/owner/project at main")
     assert not Workload.objects.exists()
@@ -175,12 +177,12 @@ def test_a_change_says_what_is_lost(open_page: Callable[..., Page], shop: Tenant
     page = open_page("/teams/team-a/workloads/train", as_user=alice)
     page.get_by_role("link", name="Restart or change…").click()
     page.wait_for_url("**/change")
-    expect(page.get_by_text("The present run is stopped and lost.")).to_be_visible()
+    expect(page.get_by_text("Restarting stops the current run.")).to_be_visible()
     page.get_by_label("Units").fill("2")
     expect(page.locator("#effect")).to_contain_text("Uses 2 of 2")  # its own unit comes back before
-    page.get_by_role("button", name="Stop it and start with this").click()
+    page.get_by_role("button", name="Save and restart").click()
     page.wait_for_url("**/workloads/train")
-    expect(page.get_by_text("train is stopping. As soon as it has ended it starts")).to_be_visible()
+    expect(page.get_by_text("train is stopping and starts again automatically")).to_be_visible()
     assert Workload.objects.get().units == 2
 
 

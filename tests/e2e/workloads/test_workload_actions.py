@@ -64,7 +64,7 @@ def test_a_press_outlasts_an_answer_that_changes_nothing(
         {CHANGED};
     }})""")
     page.mouse.up()
-    expect(page.get_by_text("Start again then")).to_have_count(1)
+    expect(page.get_by_text("Restart when stopped")).to_have_count(1)
 
 
 def test_what_a_stream_says_again_is_left_alone(
@@ -103,8 +103,8 @@ def idle_one(namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
 
 def test_a_reason_that_is_being_typed_stays(open_page: Callable[..., Page], idle_one: Workload, alice: User) -> None:
     page = open_page("/teams/team-a/workloads/one", as_user=alice)
-    page.get_by_text("Keep it in spite of that").click()
-    reason = page.get_by_label("Why, for those who wait")
+    page.get_by_text("Keep running while idle").click()
+    reason = page.get_by_label("Reason, for users who wait")
     reason.focus()
     page.keyboard.type("a demo at ")
     NotebookWatch.objects.update(asked_at=timezone.now(), problem="It did not answer.")
@@ -126,7 +126,7 @@ def test_a_name_that_is_being_typed_stays(open_page: Callable[..., Page], idle_o
     actions.stop("team-a", "one", by=Actor(alice, via="page"))
     with page.expect_response("**/workloads/one/actions"):
         page.evaluate(CHANGED)
-    expect(page.get_by_text("Start again then")).to_have_count(1)
+    expect(page.get_by_text("Restart when stopped")).to_have_count(1)
     expect(dialog.get_by_label("Type one to confirm")).to_have_value("one")
     expect(dialog.get_by_label("Type one to confirm")).to_be_focused()
     page.keyboard.press("Enter")

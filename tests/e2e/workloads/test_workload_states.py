@@ -126,9 +126,9 @@ def test_when_another_run_follows(one: Workload, alice: User, open_page: Callabl
     expect(page.get_by_text("Then it starts again, as it is declared now.").first).to_be_visible()
     look_at(page)
     expect(page.get_by_text("This notebook is stopping.")).to_be_visible()
-    expect(page.get_by_role("region", name="Giving back")).to_have_count(0)
-    page.get_by_role("button", name="Do not start again").click()
-    expect(page.get_by_role("button", name="Start again then")).to_be_visible()
+    expect(page.get_by_role("region", name="Limits")).to_have_count(0)
+    page.get_by_role("button", name="Cancel restart").click()
+    expect(page.get_by_role("button", name="Restart when stopped")).to_be_visible()
 
 
 def test_when_it_is_stopped(one: Workload, alice: User, open_page: Callable[..., Page]) -> None:
@@ -156,7 +156,7 @@ def test_volumes_in_use_and_on_their_way_out(
     look_at(open_page("/teams/team-a/volumes", as_user=alice))
     page = open_page("/teams/team-a/launch?volume=old-data-of-the-course", as_user=alice)
     look_at(page)
-    page.get_by_role("button", name="Keep it and attach it").click()
+    page.get_by_role("button", name="Keep and attach").click()
     expect(page.get_by_text("old-data-of-the-course is kept.")).to_be_visible()
     expect(page.locator("[name=volume]")).to_have_value("old-data-of-the-course")
 

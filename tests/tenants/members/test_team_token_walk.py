@@ -68,7 +68,7 @@ EMPTY = {
     "POST api-workload-extend": "a notebook without an end",
     "POST api-workload-keep": "no rule stops it",
     "POST api-workload-runs": "the last run has not ended",
-    "POST api-volume-keep": "nobody asked to delete it",
+    "POST api-volume-keep": "it is not marked for deletion",
     "POST api-person-second-factor-drop": "the account has none",
 }
 

@@ -118,9 +118,9 @@ def test_only_for_registries_of_the_teams_prefixes(vision: ImagePrefix, by_alice
         with pytest.raises(Refused) as refused:
             registry_actions.put_login("team-a", host, ROBOT, by=by_alice)
         assert (refused.value.code, refused.value.refusal.field) == ("unknown_registry", "registry")
-        assert f"There are some of {HOST}. Ask the operators" in refused.value.refusal.message
+        assert f"Allowed registries: {HOST}. Contact an operator" in refused.value.refusal.message
     ImagePrefix.objects.all().delete()
-    with pytest.raises(Refused, match="There is none yet"):
+    with pytest.raises(Refused, match="No registry is allowed yet"):
         registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
 
 
@@ -201,11 +201,11 @@ def test_the_page_keeps_replaces_shows_and_deletes(
 ) -> None:
     address = "/teams/team-a/images"
     actions.declare("team-a", own, by=by_alice)
-    assert "no credentials: only what its registry gives to everybody" in her.get(address).content.decode()
+    assert "no credentials: public images only" in her.get(address).content.decode()
     typed = {"registry": HOST, "username": ROBOT.username, "password": CANARY}
     assert her.post(f"{address}/registries", typed).status_code == 302
     shown = her.get(address).content.decode()
-    assert f"The credentials for {HOST} are kept." in shown
+    assert f"The credentials for {HOST} were saved." in shown
     assert shown.count("used by train") == 2
     assert "no credentials:" not in shown
     assert 'type="password"' in shown
@@ -232,7 +232,7 @@ def test_operators_allow_and_take_away_on_the_same_page(
     address = "/teams/team-a/images"
     shown = client.get(address).content.decode()
     assert "train cannot be started again" in shown
-    assert "Keep them" not in shown
+    assert ">Save</button>" not in shown
     assert client.post(f"{address}/prefixes", {"prefix": "ghcr.io/a"}).status_code == 302
     assert "ghcr.io/a/ is allowed." in client.get(address).content.decode()
     refused = client.post(f"{address}/prefixes", {"prefix": "GHCR.io/a"})
@@ -251,7 +251,7 @@ def test_a_member_looks_on_and_a_stranger_is_told_nothing(
     client.force_login(bob)
     shown = client.get(address).content.decode()
     assert HOST in shown
-    for words in ("Keep them", "Delete for good", "Take away", "Allow a prefix"):
+    for words in (">Save</button>", "Delete permanently", "<summary>Remove<", "Allow a prefix"):
         assert words not in shown
     assert [client.post(one, {"prefix": "ghcr.io/a"}).status_code for one in posts] == [403, 403, 403]
     client.force_login(charlie)
@@ -269,9 +269,9 @@ def test_without_a_key_the_page_says_so_and_public_images_run(
 ) -> None:
     monkeypatch.setattr(settings, "SECRETS_PUBLIC_KEY", "")
     shown = her.get("/teams/team-a/images").content.decode()
-    assert "This portal keeps no secrets" in shown
-    assert "Keep them" not in shown
-    with pytest.raises(Refused, match="This portal keeps no secrets"):
+    assert "This portal cannot store secrets" in shown
+    assert ">Save</button>" not in shown
+    with pytest.raises(Refused, match="This portal cannot store secrets"):
         registry_actions.put_login("team-a", HOST, ROBOT, by=by_alice)
     actions.launch("team-a", own, by=by_alice)
 

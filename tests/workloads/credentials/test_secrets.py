@@ -50,11 +50,11 @@ needs_rows = pytest.mark.django_db
     ("said", "code", "words"),
     [
         ({"secrets": ["WANDB_API_KEY"]}, None, ""),
-        ({"secrets": ["A-B"]}, "bad_variable", "'A-B' is not possible"),
-        ({"secrets": ["LD_PRELOAD"]}, "forbidden_variable", "LD_PRELOAD cannot be set"),
+        ({"secrets": ["A-B"]}, "bad_variable", "'A-B' is not valid"),
+        ({"secrets": ["LD_PRELOAD"]}, "forbidden_variable", "LD_PRELOAD is reserved"),
         ({"secrets": ["JUPYTER_TOKEN"]}, "forbidden_variable", ""),
-        ({"secrets": ["A"], "env": {"A": "x"}}, "twice", "A is a variable and a secret"),
-        ({"secrets": [f"S{n}" for n in range(21)]}, "too_many_secrets", "21 secrets, at most 20"),
+        ({"secrets": ["A"], "env": {"A": "x"}}, "twice", "A is both a variable and a secret"),
+        ({"secrets": [f"S{n}" for n in range(21)]}, "too_many_secrets", "21 secrets; the limit is 20"),
     ],
 )
 def test_what_may_be_chosen(said: dict[str, Any], code: str | None, words: str) -> None:
@@ -138,7 +138,7 @@ def test_a_team_keeps_a_hundred(granted: Tenant, by_alice: Actor, monkeypatch: p
     monkeypatch.setattr(secret_policy, "SECRETS_LIMIT", 1)
     secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
     secret_actions.put_secret("team-a", "KEY", "two", by=by_alice)
-    with pytest.raises(Refused, match="keeps 1 secrets, at most 1"):
+    with pytest.raises(Refused, match="has 1 secrets; the limit is 1"):
         secret_actions.put_secret("team-a", "OTHER", "one", by=by_alice)
 
 
@@ -147,7 +147,7 @@ def test_what_a_run_waits_for_is_not_deleted(granted: Tenant, job: LaunchSpec, b
     secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
     secret_actions.put_secret("team-a", "OTHER", "one", by=by_alice)
     actions.launch("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
-    with pytest.raises(Refused, match=r"KEY is used by train, which runs or waits"):
+    with pytest.raises(Refused, match=r"Queued or running workloads use KEY: train"):
         secret_actions.delete_secret("team-a", "KEY", by=by_alice)
     secret_actions.delete_secret("team-a", "OTHER", by=by_alice)
     secret_actions.put_secret("team-a", "KEY", "two", by=by_alice)
@@ -163,13 +163,13 @@ def test_what_the_team_does_not_keep_is_refused_at_launch_declaration_and_start(
             verb("team-a", wanted, by=by_alice)
         assert refused.value.refusal.body() == {
             "code": "unknown_secret",
-            "message": "The team keeps no secret KEY. Add it on the page of the team's secrets, or leave it out.",
+            "message": "The team has no secret KEY. Add it on the team's Secrets page, or remove it here.",
             "field": "secrets",
         }
     secret_actions.put_secret("team-a", "KEY", "one", by=by_alice)
     actions.declare("team-a", wanted, by=by_alice)
     secret_actions.delete_secret("team-a", "KEY", by=by_alice)
-    with pytest.raises(Refused, match="keeps no secret KEY"):
+    with pytest.raises(Refused, match="has no secret KEY"):
         actions.start("team-a", "train", by=by_alice)
 
 
@@ -177,7 +177,7 @@ def test_what_the_team_does_not_keep_is_refused_at_launch_declaration_and_start(
 def test_those_of_another_team_are_unknown(granted: Tenant, cluster: Cluster, job: LaunchSpec, by_alice: Actor) -> None:
     theirs = make.tenant(cluster, slug="team-b").namespaces.get()
     TeamSecret.objects.create(namespace=theirs, name="KEY", sealed=sealing.seal(CANARY), created_by=by_alice.person)
-    with pytest.raises(Refused, match="keeps no secret KEY"):
+    with pytest.raises(Refused, match="has no secret KEY"):
         actions.launch("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
 
 
@@ -249,7 +249,7 @@ def test_the_page_keeps_replaces_shows_and_deletes(
     assert her.post(address, {"name": "KEY", "value": CANARY}).status_code == 302
     actions.declare("team-a", replace(job, options=Options(secrets=("KEY",))), by=by_alice)
     shown = her.get(address).content.decode()
-    assert "KEY is kept." in shown
+    assert "KEY was saved." in shown
     assert "used by train" in shown
     assert 'type="password"' in shown
     assert 'autocomplete="off"' in shown
@@ -259,7 +259,7 @@ def test_the_page_keeps_replaces_shows_and_deletes(
 
     refused = her.post(address, {"name": "LD_PRELOAD", "value": CANARY})
     assert refused.status_code == 422
-    assert "LD_PRELOAD cannot be set" in refused.content.decode()
+    assert "LD_PRELOAD is reserved" in refused.content.decode()
     assert CANARY not in refused.content.decode()
 
     assert her.post(f"{address}/KEY/delete").status_code == 302
@@ -273,8 +273,8 @@ def test_a_viewer_looks_on(granted: Tenant, bob: User, by_alice: Actor, client: 
     client.force_login(bob)
     shown = client.get("/teams/team-a/secrets").content.decode()
     assert "KEY" in shown
-    assert "Keep it" not in shown
-    assert "Delete for good" not in shown
+    assert ">Save</button>" not in shown
+    assert "Delete permanently" not in shown
     assert client.post("/teams/team-a/secrets/KEY/delete").status_code == 403
 
 
@@ -284,9 +284,9 @@ def test_without_a_key_the_page_says_so_and_the_rest_works(
 ) -> None:
     monkeypatch.setattr(settings, "SECRETS_PUBLIC_KEY", "")
     shown = her.get("/teams/team-a/secrets").content.decode()
-    assert "This portal keeps no secrets" in shown
-    assert "Keep it" not in shown
-    with pytest.raises(Refused, match="This portal keeps no secrets"):
+    assert "This portal cannot store secrets" in shown
+    assert ">Save</button>" not in shown
+    with pytest.raises(Refused, match="This portal cannot store secrets"):
         secret_actions.put_secret("team-a", "KEY", CANARY, by=by_alice)
     assert her.get("/teams/team-a/launch").status_code == 200
     actions.launch("team-a", job, by=by_alice)
@@ -297,7 +297,7 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
     her: Client, a100: GpuClass, images: list[Image], by_alice: Actor
 ) -> None:
     launch = "/teams/team-a/launch"
-    assert "The team keeps no secrets." in her.get(launch).content.decode()
+    assert "Your team has no secrets." in her.get(launch).content.decode()
     for name in ("ONE", "TWO", "THREE"):
         secret_actions.put_secret("team-a", name, CANARY, by=by_alice)
 
@@ -322,7 +322,7 @@ def test_the_launch_form_offers_them_remembers_them_and_no_link_carries_them(
     assert CANARY not in again
     unknown = her.post(launch, {**typed, "name": "next"})
     assert unknown.status_code == 422
-    assert "The team keeps no secret TWO." in unknown.content.decode()
+    assert "The team has no secret TWO." in unknown.content.decode()
 
 
 @needs_rows

@@ -31,7 +31,7 @@ def test_members_read_the_log_of_a_notebook_and_it_is_never_a_page(
 ) -> None:
     actions.launch("team-a", notebook, by=by_alice)
     _status, headers, early = doors.get("/live/logs/team-a/one?follow=0", authorization=bearer)
-    assert b"There is no pod to read from" in early
+    assert b"There is no log: the pod has not started yet" in early
     assert headers["retry-after"] == "5"  # by which a program tells it from a log
 
     worker(lambda: Run.objects.get().ready_at, within_s=60)

@@ -92,7 +92,7 @@ def test_an_image_of_the_catalog_asks_no_registry_and_signs_in_nowhere(
         ("registry.example.org/vision/../theirs/train", "unknown_image", "'..' is not possible."),
         ("REGISTRY.example.org/vision/train", "unknown_image", "in lower case"),
         ("vision/train", "unknown_image", "'vision' is not possible. Allowed: "),
-        ("train", "unknown_image", "Known: python."),
+        ("train", "unknown_image", "Available: python."),
     ],
 )
 def test_what_is_not_below_one_is_refused_by_every_verb(
@@ -182,8 +182,8 @@ def test_the_form_takes_a_reference_instead_and_says_what_is_unknown(
     launch = "/teams/team-a/launch"
     shown = her.get(f"{launch}?kind=job").content.decode()
     assert f">{VISION}</code>" in shown
-    assert f"whether it runs on {a100.name} is unknown." in shown
-    assert "and so is whether it has JupyterLab" in her.get(launch).content.decode()
+    assert f"it is unknown whether they run on {a100.name}." in shown
+    assert "and whether they contain JupyterLab" in her.get(launch).content.decode()
 
     looked = her.post(launch, typed(a100, image_reference=TRAIN, look="rest")).content.decode()
     assert "train-1-pull" in looked
@@ -224,7 +224,7 @@ def test_a_link_fills_it_in_for_teams_that_may(
     assert "image=registry.example.org%2Fvision%2Ftrain%3A7" in followed.context["share"].link
     elsewhere = her.get("/teams/team-a/launch?kind=job&image=ghcr.io/a/b")
     assert not elsewhere.context["form"]["image_reference"].value()
-    assert "There is no image 'ghcr.io/a/b'" in elsewhere.context["said"][0]
+    assert "The catalog has no image 'ghcr.io/a/b'" in elsewhere.context["said"][0]
 
 
 def test_the_api_takes_it_and_says_that_nothing_is_known(

@@ -78,14 +78,22 @@ def test_the_same_by_a_call_and_what_it_answers(her: Client, a100: GpuClass) -> 
 @pytest.mark.parametrize(
     ("said", "field", "words"),
     [
-        ({"workers": 5}, "workers", "5 workers × 2 = 10 of A100 80GB whole card asked, at most 8 possible"),
-        ({"workers": 0}, "workers", "A job has 1 to 256 workers; 0 is not possible."),
+        (
+            {"workers": 5},
+            "workers",
+            "5 workers × 2 = 10 of A100 80GB whole card requested; your team can use at most 8",
+        ),
+        ({"workers": 0}, "workers", "Enter 1 to 256 workers, not 0."),
         ({"script": "ls", "command": "ls"}, "script", "A job runs a command or a script, not both."),
         ({"script": "x" * 20_001}, "script", "at most 20,000 characters; this one has 20,001"),
-        ({"retries": 11}, "retries", "A crash is tried again 0 to 10 times; 11 is not possible."),
-        ({"priority": "production"}, "priority", "Only owners and managers of Team A may let a job go first"),
-        ({"workers": 2, "volume": "data"}, "volume", "A volume is attached to one node at a time"),
-        ({"workers": 2, "kind": "notebook", "image": "minimal"}, "workers", "A notebook is one worker"),
+        ({"retries": 11}, "retries", "Enter 0 to 10 retries, not 11."),
+        (
+            {"priority": "production"},
+            "priority",
+            "Only owners and managers of Team A may launch a job with priority production",
+        ),
+        ({"workers": 2, "volume": "data"}, "volume", "A volume can be attached to one node only"),
+        ({"workers": 2, "kind": "notebook", "image": "minimal"}, "workers", "A notebook has 1 worker"),
     ],
 )
 def test_a_refusal_stands_beside_its_field_and_in_the_answer(
@@ -108,15 +116,15 @@ def test_a_refusal_stands_beside_its_field_and_in_the_answer(
 
 def test_where_units_are_lent_a_job_confirms_that_it_checkpoints(her: Client, a100: GpuClass) -> None:
     look = her.post(LAUNCH, typed(a100, look="kind"))
-    assert "This job checkpoints" not in text(look)
+    assert "This job uses checkpointing" not in text(look)
     GpuClass.objects.update(borrowing_limit=4)
     look = her.post(LAUNCH, typed(a100, look="kind"))
-    assert "This job checkpoints: it saves its work and goes on from there" in text(look)
-    assert "Nothing would be made. Jobs on A100 80GB whole card may run on borrowed units" in text(look)
+    assert "This job uses checkpointing: it saves its state and resumes from it" in text(look)
+    assert "Not possible: Jobs on A100 80GB whole card can run on borrowed units" in text(look)
 
     refused = her.post(LAUNCH, typed(a100))
     assert refused.status_code == 422
-    assert "Confirm that this job saves its work" in beside(refused, "checkpoints")
+    assert "Confirm that this job uses checkpointing" in beside(refused, "checkpoints")
     assert her.post(API, typed(a100), content_type="application/json").status_code == 422
     assert not Run.objects.exists()
 
@@ -149,7 +157,7 @@ def test_a_rerun_as_production_keeps_to_the_grant_too(her: Client, a100: GpuClas
 def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: GpuClass) -> None:
     """The page without script: the kind is chosen, then a button asks for what fits it."""
     page = text(her.get(LAUNCH))
-    assert "Show what fits these choices" in page
+    assert "Update options" in page
     assert not re.search(r'name="(workers|script|retries|command)"', page)
     page = text(her.post(LAUNCH, typed(a100, look="all")))
     assert re.findall(r'<(?:input|textarea)[^>]* name="(workers|command|script|retries)"', page) == [
@@ -157,7 +165,7 @@ def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: Gpu
     ]  # fmt: skip
     # What was sent for a job and is not possible for a notebook can be seen and left out.
     refused = her.post(LAUNCH, typed(a100, kind="notebook", image="minimal", script="ls"))
-    assert "takes no script" in beside(refused, "script")
+    assert "Only jobs can have a script" in beside(refused, "script")
 
 
 def test_the_plan_counts_and_shows_the_service(her: Client, a100: GpuClass) -> None:
@@ -222,11 +230,11 @@ def test_the_page_says_what_each_worker_does_and_where_its_log_is(her: Client, g
     rows = re.findall(r'<tr><th scope="row">(\d)</th><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td></tr>', page, re.DOTALL)
     assert [(row[0], re.sub("<[^>]*>", "", row[2])) for row in rows] == [("0", "a100-0"), ("1", "a100-1"), ("2", "–")]
     assert 'href="/live/logs/team-a/one?worker=1"' in rows[1][3]
-    assert "its pod is being created" in rows[2][1]
+    assert "pod is being created" in rows[2][1]
     assert "2 of 3 ready. Worker 2: " in page
-    for words in ("3 workers × 1 card", "torchrun train.py … (3 lines)", "tried again up to 2 times", "production"):
+    for words in ("3 workers × 1 GPU", "torchrun train.py … (3 lines)", "up to 2 after a crash", "production"):
         assert words in page, words
-    assert "3 workers × 1 card" in text(her.get("/teams/team-a/workloads?kind=job"))
+    assert "3 workers × 1 GPU" in text(her.get("/teams/team-a/workloads?kind=job"))
 
 
 def test_which_log_is_read(gang: Workload, alice: User) -> None:

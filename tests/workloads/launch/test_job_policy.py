@@ -32,18 +32,32 @@ def job(**options: Any) -> LaunchSpec:
     ("found", "units", "workers", "code", "field", "words"),
     [
         (EIGHT, 2, 4, "", None, ""),
-        (EIGHT, 2, 5, "exceeds_grant", "workers", "5 workers × 2 = 10 of A100 asked, at most 8 possible here"),
+        (EIGHT, 2, 5, "exceeds_grant", "workers", "5 workers × 2 = 10 of A100 requested; your team can use at most 8"),
         (BORROWS, 2, 6, "", None, ""),
-        (BORROWS, 2, 7, "exceeds_grant", "workers", "7 workers × 2 = 14 of A100 asked, at most 12 possible"),
+        (
+            BORROWS,
+            2,
+            7,
+            "exceeds_grant",
+            "workers",
+            "7 workers × 2 = 14 of A100 requested; your team can use at most 12",
+        ),
         # Each worker has to fit on one node, all together need not.
         (EIGHT, 4, 2, "", None, ""),
-        (replace(EIGHT, granted=20), 5, 2, "exceeds_node", "units", "5 of A100 asked for each worker, but no node has"),
-        (replace(EIGHT, granted=40), 9, 2, "too_many_units", "units", "at most 8 per worker"),
+        (
+            replace(EIGHT, granted=20),
+            5,
+            2,
+            "exceeds_node",
+            "units",
+            "5 of A100 requested for each worker, but no node has",
+        ),
+        (replace(EIGHT, granted=40), 9, 2, "too_many_units", "units", "the limit is 8 per worker"),
         (replace(EIGHT, units_per_workload=1), 1, 8, "", None, ""),
         (replace(EIGHT, granted=400), 1, 256, "", None, ""),
-        (replace(EIGHT, granted=400), 1, 257, "bad_workers", "workers", "1 to 256 workers; 257 is not possible"),
-        (EIGHT, 1, 0, "bad_workers", "workers", "0 is not possible"),
-        (EIGHT, 1, -1, "bad_workers", "workers", "-1 is not possible"),
+        (replace(EIGHT, granted=400), 1, 257, "bad_workers", "workers", "1 to 256 workers, not 257"),
+        (EIGHT, 1, 0, "bad_workers", "workers", "workers, not 0."),
+        (EIGHT, 1, -1, "bad_workers", "workers", "workers, not -1."),
     ],
 )
 def test_a_gang_fits_into_the_grant_whole_and_each_worker_on_a_node(
@@ -113,14 +127,14 @@ def test_workers_count_for_production_too() -> None:
     found = replace(EIGHT, borrowing_limit=8)
     wanted = replace(JOB, units=2, options=Options(workers=5, priority="production", checkpoints=True))
     assert said(found, wanted, role="owner")[2].startswith(
-        "Production work runs on what the team was promised: 10 of A100"
+        "Production priority is limited to the team's quota: 10 of A100"
     )
 
 
 def test_where_a_job_may_be_interrupted_who_asks_says_that_it_checkpoints() -> None:
     refusal = said(BORROWS, JOB)
     assert refusal[:2] == ("checkpoints_not_confirmed", "checkpoints")
-    assert "may run on borrowed units and are interrupted when their owner needs them" in refusal[2]
+    assert "can run on borrowed units and are preempted when the lender reclaims them" in refusal[2]
     assert said(BORROWS, job(checkpoints=True)) == ("", None, "")
     assert said(EIGHT, JOB) == ("", None, "")
     assert said(BORROWS, NOTEBOOK) == ("", None, "")

@@ -220,7 +220,7 @@ def test_what_is_held_queues_and_what_is_leaving_is_only_shown(
     assert f'name="gpu_class" value="{a100.slug}"' not in page
 
     actions.launch("team-a", replace(job, gpu_class=mi300x.slug), by=by_alice)
-    with pytest.raises(Refused, match=r"is retiring: nothing new starts on it\. Choose MI300X\."):
+    with pytest.raises(Refused, match=r"is retiring: new runs cannot start on it\. Choose MI300X\."):
         actions.launch("team-a", replace(job, name="more"), by=by_alice)
 
 
@@ -295,20 +295,24 @@ ALWAYS_SHOWN = {"run_hours", "volume", "volume_gib", "mount_path"}
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("cpu", "17", "17 cores asked; 2 units of A100 80GB whole card come with 1 to 16."),
-        ("cpu", "-1", "-1 cores asked"),
-        ("memory_gib", "999", "999 GiB of memory asked; 2 units"),
-        ("shared_memory_gib", "200", "200 GiB of shared memory asked; it is part of the 128 GiB of memory"),
-        ("volume", "My Data", "A volume's name has lower-case letters"),
+        ("cpu", "17", "17 cores requested; 2 units of A100 80GB whole card allow 1 to 16."),
+        ("cpu", "-1", "-1 cores requested"),
+        ("memory_gib", "999", "999 GiB of memory requested; 2 units"),
+        (
+            "shared_memory_gib",
+            "200",
+            "200 GiB of shared memory requested. It is part of the memory. Enter 1 to 128 GiB.",
+        ),
+        ("volume", "My Data", "Use lower-case letters, digits and single hyphens for a volume's name"),
         ("volume_gib", "99999", "less than or equal to 2048"),
-        ("mount_path", "/etc", "A path is where a volume is mounted. Name a volume"),
-        ("env", "LD_PRELOAD=/tmp/x.so", "LD_PRELOAD cannot be set"),
-        ("env", "A=1\nNVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES cannot be set"),
-        ("env", "A=1\nB", "Line 2 has no '='; write NAME=value."),
-        ("env", "A=1\n A=2", "A stands there twice; once is possible."),
-        ("repository", "file:///etc", "A repository is cloned over https."),
-        ("reference", "main", "A branch or tag is of a repository: give its address too."),
-        ("run_hours", "0", "0 h of run time asked"),
+        ("mount_path", "/etc", "A path needs a volume to mount. Enter a volume"),
+        ("env", "LD_PRELOAD=/tmp/x.so", "LD_PRELOAD is reserved"),
+        ("env", "A=1\nNVIDIA_VISIBLE_DEVICES=all", "NVIDIA_VISIBLE_DEVICES is reserved"),
+        ("env", "A=1\nB", "Line 2 has no '='. Enter NAME=value."),
+        ("env", "A=1\n A=2", "A is set twice. Remove one."),
+        ("repository", "file:///etc", "A repository is cloned over HTTPS."),
+        ("reference", "main", "A branch or tag needs a repository. Enter the address of the repository."),
+        ("run_hours", "0", "Time limit of 0 h requested"),
     ],
 )
 def test_a_refusal_stands_beside_its_field(field: str, value: str, words: str, her: Client, a100: GpuClass) -> None:
@@ -324,11 +328,11 @@ def test_a_refusal_stands_beside_its_field(field: str, value: str, words: str, h
 
 
 def test_where_files_live_is_said_before_it_launches(her: Client, a100: GpuClass) -> None:
-    assert "Files end with the run. A volume keeps them." in text(her.get("/teams/team-a/launch"))
+    assert "Files are deleted when it stops. Use a volume to keep them." in text(her.get("/teams/team-a/launch"))
     kept = text(her.post("/teams/team-a/launch", typed(a100, volume="data", look="rest")))
-    assert "Files in <code>/home/work</code> stay on the volume <b>data</b>" in kept
+    assert "Files in <code>/home/work</code> are kept on the volume <b>data</b>" in kept
     deeper = typed(a100, volume="data", mount_path="/home/work/sets", look="rest")
-    assert "Files in <code>/home/work/sets</code> stay" in text(her.post("/teams/team-a/launch", deeper))
+    assert "Files in <code>/home/work/sets</code> are kept" in text(her.post("/teams/team-a/launch", deeper))
 
 
 def test_more_is_closed_until_something_in_it_is_filled_in(her: Client, a100: GpuClass) -> None:
@@ -367,12 +371,14 @@ def test_the_figures_follow_the_units(
         "Uses 3 of 6 cards; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
     )
     assert look(units=5).startswith(
-        "Can never start here, because: 5 of A100 80GB whole card asked, but no node has more"
+        "Can never start here, because: 5 of A100 80GB whole card requested, but no node has more"
     )
-    assert look(units=9).startswith("Can never start here, because: 9 units of A100 80GB whole card asked, at most 8")
+    assert look(units=9).startswith(
+        "Can never start here, because: 9 units of A100 80GB whole card requested; the limit is 8"
+    )
     page = text(her.post("/teams/team-a/launch", typed(a100, look="units", units=2)))
     assert card(page, mi300x.slug).startswith(
-        "Can never start here, because: 2 of MI300X asked, at most 1 possible here"
+        "Can never start here, because: 2 of MI300X requested; your team can use at most 1"
     )
 
     for number in range(4):
@@ -437,11 +443,11 @@ def test_devices_through_dra_are_part_of_the_plan(her: Client, cluster: Cluster,
 
 def test_the_plan_says_why_nothing_would_be_made(her: Client, a100: GpuClass) -> None:
     page = text(her.post("/teams/team-a/launch", {**typed(a100, cpu=99), "look": "rest"}))
-    assert "Nothing would be made. 99 cores asked" in page
+    assert "Not possible: 99 cores requested" in page
     page = text(her.post("/teams/team-a/launch", {**typed(a100, name="No Name"), "look": "rest"}))
-    assert "Nothing would be made. Use lower-case letters" in page
+    assert "Not possible: Use lower-case letters" in page
     page = text(her.post("/teams/team-a/launch", {**typed(a100, env="broken"), "look": "rest"}))
-    assert "It stands here when the choices are complete." in page
+    assert "Shown when all required fields are filled in." in page
 
 
 def test_the_plan_knows_what_a_volume_allows(her: Client, a100: GpuClass, job: LaunchSpec, by_alice: Actor) -> None:
@@ -451,14 +457,14 @@ def test_the_plan_knows_what_a_volume_allows(her: Client, a100: GpuClass, job: L
         )
 
     actions.launch("team-a", replace(job, volume="data"), by=by_alice)
-    assert "Nothing would be made. The volume data is used by train, which Alice started on" in look()
+    assert "Not possible: The volume data is used by train, started by Alice on" in look()
     # A change of what uses it ends that run first.
     changed = {**typed(a100, volume="data"), "look": "rest"}
-    assert "Nothing would be made" not in text(her.post("/teams/team-a/workloads/train/change", changed))
+    assert "Not possible" not in text(her.post("/teams/team-a/workloads/train/change", changed))
     Run.objects.update(ended_at=timezone.now(), outcome="stopped")
-    assert "Nothing would be made" not in look()
+    assert "Not possible" not in look()
     Volume.objects.update(delete_requested_at=timezone.now())
-    assert "Nothing would be made. The volume data is deleted on" in look()
+    assert "Not possible: The volume data is marked for deletion on" in look()
 
 
 def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
@@ -490,11 +496,11 @@ def test_the_call_on_the_page_is_taken_by_the_api_and_makes_the_same(
 
 
 def test_volumes_are_offered_with_size_and_user(her: Client, a100: GpuClass, job: LaunchSpec, by_alice: Actor) -> None:
-    assert "The team has no volume yet." in text(her.get("/teams/team-a/launch?fresh=1"))
+    assert "Your team has no volumes yet." in text(her.get("/teams/team-a/launch?fresh=1"))
     actions.launch("team-a", replace(job, volume="data", volume_gib=2000), by=by_alice)
     page = text(her.get("/teams/team-a/launch?fresh=1"))
-    assert '<option value="data">2,000 GiB, used by train now</option>' in page
-    assert "<b>data</b> (2,000 GiB, used by train now)" in page
+    assert '<option value="data">2,000 GiB, used by train</option>' in page
+    assert "<b>data</b> (2,000 GiB, used by train)" in page
     Run.objects.update(ended_at=timezone.now(), outcome="stopped")
     assert "<b>data</b> (2,000 GiB, not in use)" in text(her.get("/teams/team-a/launch?fresh=1"))
 

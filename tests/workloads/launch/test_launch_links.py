@@ -80,11 +80,9 @@ def test_it_leads_to_the_form_of_the_only_team_filled_in(her: Client, a100: GpuC
         "kind": "job",  # the only kind that the image is for
     }
     # What will run is said before the button.
-    assert "From a link; nothing has started." in page
-    assert "on 2 cards of <b>" in page
-    assert (
-        f'<b class="address">{REPOSITORY}</b> at <b>main</b> cloned into its files: code that you should trust' in page
-    )
+    assert "Filled in from a link. Nothing has started." in page
+    assert "on 2 GPUs of <b>" in page
+    assert f'clones <b class="address">{REPOSITORY}</b> at <b>main</b>. Launch it only if you trust this code.' in page
     assert re.search(r'<details class="more" open>', page)
 
 
@@ -117,7 +115,7 @@ def test_a_team_of_others_does_not_exist(her: Client, cluster: Cluster, charlie:
     stranger.force_login(charlie)
     assert stranger.get("/launch?tenant=team-a&image=minimal").status_code == 404
     assert stranger.get("/teams/team-a/launch?image=minimal").status_code == 404
-    assert "You are in no team" in text(stranger.get("/launch?image=minimal"))
+    assert "You are not in a team" in text(stranger.get("/launch?image=minimal"))
 
 
 def test_nobody_signs_in_first(a100: GpuClass) -> None:
@@ -128,29 +126,32 @@ def test_nobody_signs_in_first(a100: GpuClass) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("image=absent-one", "There is no image 'absent-one' for a notebook in the catalog."),
-        ("class=h900&image=minimal", "There is no class 'h900' that your team holds or may borrow for a notebook."),
+        ("image=absent-one", "The catalog has no image 'absent-one' for a notebook."),
+        ("class=h900&image=minimal", "The class 'h900' is not available to your team for a notebook."),
         (
             "image=minimal&units=many",
-            "The link asks for 'many' units, which is no number from 1 to 10,000; 1 is filled in.",
+            "The link sets units to 'many', which is not a number from 1 to 10,000; 1 is filled in.",
         ),
-        ("image=minimal&units=0", "The link asks for '0' units"),
-        ("image=minimal&units=99999999999999999999999", "units, which is no number from 1 to 10,000"),
-        ("image=minimal&units=²", "The link asks for '²' units"),
-        ("image=minimal&name=My%20Lab", "The link's name 'My Lab' is not possible"),
-        ("repo=git@github.com:a/b", "The link's repository was left out."),
-        ("repo=https://me:secret@example.org/a", "The link's repository was left out."),
-        ("image=minimal&ref=main", "The link's branch or tag was left out."),
-        (f"repo={REPOSITORY}&ref=--upload-pack=x", "The link's branch or tag was left out."),
-        ("kind=pod&image=minimal", "The link asks for a 'pod'; there are notebooks and jobs."),
+        ("image=minimal&units=0", "The link sets units to '0'"),
+        (
+            "image=minimal&units=99999999999999999999999",
+            "The link sets units to '99999999999999999999999', which is not a number from 1 to 10,000",
+        ),
+        ("image=minimal&units=²", "The link sets units to '²'"),
+        ("image=minimal&name=My%20Lab", "The link's name 'My Lab' is not valid"),
+        ("repo=git@github.com:a/b", "The link's repository was ignored."),
+        ("repo=https://me:secret@example.org/a", "The link's repository was ignored."),
+        ("image=minimal&ref=main", "The link's branch or tag was ignored."),
+        (f"repo={REPOSITORY}&ref=--upload-pack=x", "The link's branch or tag was ignored."),
+        ("kind=pod&image=minimal", "The link sets kind to 'pod', which was ignored. The kind is notebook or job."),
         (
             "kind=job&workers=many",
-            "The link asks for 'many' workers, which is no number from 1 to 256; 1 is filled in.",
+            "The link sets workers to 'many', which is not a number from 1 to 256; 1 is filled in.",
         ),
-        ("workers=257", "The link asks for '257' workers, which is no number from 1 to 256"),
-        ("kind=notebook&workers=3", "The link asks for a notebook of 3 workers; a notebook is one worker."),
-        ("image=minimal&colour=blue", "This address also says 'colour'."),
-        ("name=%00&image=%00&class=%00", "is not possible"),
+        ("workers=257", "The link sets workers to '257', which is not a number from 1 to 256"),
+        ("kind=notebook&workers=3", "The link sets 3 workers, which was ignored. A notebook has 1 worker."),
+        ("image=minimal&colour=blue", "The link also sets 'colour', which was ignored."),
+        ("name=%00&image=%00&class=%00", "is not valid"),
         ("like=nothing&image=minimal", ""),
     ],
 )
@@ -180,7 +181,7 @@ def test_what_only_the_person_says_cannot_come_from_a_link(
 ) -> None:
     page = text(her.get(f"/teams/team-a/launch?image=minimal&{extra}"))
     name = extra.partition("=")[0]
-    assert f"This address also says '{name}'." in page
+    assert f"The link also sets '{name}', which was ignored." in page
     assert not filled(page).get(name)
 
 
@@ -200,7 +201,7 @@ def test_a_volume_of_the_team_can_be_named_where_nothing_else_is(her: Client, en
     Volume.objects.create(namespace=ended.namespace, name="other", size_gib=5)
     for more in ("", f"&class={a100.slug}&units=2"):
         assert filled(text(her.get(f"/teams/team-a/launch?volume=other{more}")))["volume"] == "other"
-    assert "There is no volume 'gone' to attach" in text(her.get("/teams/team-a/launch?volume=gone"))
+    assert "The volume 'gone' does not exist." in text(her.get("/teams/team-a/launch?volume=gone"))
     assert "There is no volume 'No Name'." in text(her.get("/teams/team-a/launch?volume=No%20Name"))
     for code in (f"repo={REPOSITORY}", "image=minimal"):
         assert filled(text(her.get(f"/teams/team-a/launch?volume=other&{code}"))).get("volume", "") == ""
@@ -286,7 +287,7 @@ def test_another_like_it_takes_all_over_under_a_free_name(her: Client, ended: Wo
     page = text(her.get("/teams/team-a/workloads/one"))
     assert 'href="/teams/team-a/launch?like=one"' in page
     page = text(her.get("/teams/team-a/launch?like=one"))
-    assert "Filled in as <b>one</b> is declared." in page
+    assert "Filled in with the configuration of <b>one</b>." in page
     values = filled(page)
     assert (values["name"], values["volume"], values["env"], values["cpu"], values["image"]) == (
         "one-2", "data", "SECRET_PATH=/mine", "1", "minimal",
@@ -301,16 +302,16 @@ def test_a_volume_that_is_in_use_is_left_out_and_said(her: Client, ended: Worklo
     ended.runs.update(ended_at=None, outcome="")
     for address in ("/teams/team-a/launch?like=one", "/teams/team-a/launch"):
         page = text(her.get(address))
-        assert "Its volume data is used by one now, so it was left out." in page
+        assert "Its volume data is used by one and was not filled in." in page
         assert filled(page).get("volume", "") == ""
-        assert "<b>data</b> (10 GiB, used by one now)" in page
+        assert "<b>data</b> (10 GiB, used by one)" in page
 
 
 def test_last_time_is_the_persons_own_and_can_be_forgotten(
     her: Client, bob: User, ended: Workload, images: list[Image]
 ) -> None:
     page = text(her.get("/teams/team-a/launch"))
-    assert "Filled in as last time (one)." in page
+    assert "Filled in from your last launch (one)." in page
     assert filled(text(her.get("/teams/team-a/launch?fresh=1")))["env"] == ""
     his = Client()
     his.force_login(bob)
@@ -335,10 +336,10 @@ def test_the_button_for_notebooks_begins_with_the_last_notebook(
 def test_what_could_not_be_taken_over_is_read_before_it_launches(her: Client) -> None:
     whole = text(her.get(f"/teams/team-a/launch?repo={REPOSITORY}"))
     assert "Launch this" in whole
-    assert "Not all of it could be taken over." not in whole
+    assert "Some values of the link were not used." not in whole
     other = text(her.get(f"/teams/team-a/launch?repo={REPOSITORY}&class=h100"))
     assert "Launch this" not in other
-    assert "Not all of it could be taken over." in other
+    assert "Some values of the link were not used." in other
 
 
 def test_what_ended_starts_again_from_the_list(
@@ -384,9 +385,9 @@ def test_a_volume_that_is_being_deleted_is_kept_and_attached(her: Client, ended:
     Volume.objects.update(delete_requested_at=timezone.now())
     address = "/teams/team-a/launch?volume=data"
     page = text(her.get(address))
-    assert "The volume <b>data</b> is being deleted:" in page
-    assert "There is no volume" not in page
-    assert "Keep it and attach it" in page
+    assert "The volume <b>data</b> is marked for deletion." in page
+    assert "does not exist" not in page
+    assert "Keep and attach" in page
     response = her.post("/teams/team-a/volumes/data/keep", {"then": "launch"})
     assert response["Location"] == address
     page = text(her.get(address))
@@ -400,7 +401,7 @@ def test_a_volume_that_is_being_deleted_is_kept_and_attached(her: Client, ended:
 
 def test_another_size_of_what_ended_is_declared_and_starts(her: Client, ended: Workload) -> None:
     page = text(her.get("/teams/team-a/workloads/one/change"))
-    assert "The present run is stopped and lost." not in page
+    assert "Restarting stops the current run." not in page
     values = filled(page)
     assert (values["units"], values["volume"], values["env"]) == ("1", "data", "SECRET_PATH=/mine")
     response = her.post("/teams/team-a/workloads/one/change", {**values, "units": 2})
@@ -414,12 +415,12 @@ def test_another_size_of_what_ended_is_declared_and_starts(her: Client, ended: W
 def test_what_runs_is_stopped_only_when_that_is_said(her: Client, ended: Workload) -> None:
     ended.runs.update(ended_at=None, outcome="")
     page = text(her.get("/teams/team-a/workloads/one/change"))
-    assert "Nothing is lost: the present run has not begun." in page
+    assert "The current run has not started; nothing is lost." in page
     ended.runs.update(started_at=timezone.now())
     page = text(her.get("/teams/team-a/workloads/one/change"))
-    assert "The present run is stopped and lost." in page
-    assert "Nothing is lost" not in page
-    assert "Its memory and its running kernels end with it" in page
+    assert "Restarting stops the current run." in page
+    assert "nothing is lost" not in page
+    assert "Its memory, its kernels and all files that are not on a volume are lost." in page
     values = {**filled(page), "units": 2}
     her.post("/teams/team-a/workloads/one/change", {**values, "later": "1"})
     run = ended.runs.get()
@@ -427,7 +428,7 @@ def test_what_runs_is_stopped_only_when_that_is_said(her: Client, ended: Workloa
     assert Workload.objects.get().units == 2
 
     page = text(her.post("/teams/team-a/workloads/one/change", {**values, "units": 1}, follow=True))
-    assert "one is stopping. As soon as it has ended it starts with what you chose." in page
+    assert "one is stopping and starts again automatically with them." in page
     run.refresh_from_db()
     assert run.stop_requested_at is not None
     assert Workload.objects.get().units == 1
@@ -438,7 +439,7 @@ def test_a_change_that_can_never_start_changes_nothing(her: Client, ended: Workl
     response = her.post("/teams/team-a/workloads/one/change", {**values, "units": 3})
     assert response.status_code == 422
     assert 'id="id_units_error"' in text(response)
-    assert "3 of A100 80GB whole card asked, at most 2 possible here" in text(response)
+    assert "3 of A100 80GB whole card requested; your team can use at most 2" in text(response)
     assert (Workload.objects.get().units, ended.runs.count()) == (1, 1)
     # Name and kind stay what they are, whatever is sent.
     her.post("/teams/team-a/workloads/one/change", {**values, "name": "other", "kind": "job"})
@@ -455,9 +456,9 @@ def test_others_may_not_change_it(bob: User, charlie: User, ended: Workload, nam
     his = Client()
     his.force_login(bob)
     page = text(his.get("/teams/team-a/workloads/one/change"))
-    assert "Only who launched it, owners and managers" in page
+    assert "Only the user who launched it, owners and managers" in page
     assert "/change" not in text(his.get("/teams/team-a/workloads/one"))
-    with pytest.raises(Refused, match="Only who launched it"):
+    with pytest.raises(Refused, match="Only the user who launched it"):
         actions.declare(
             "team-a", LaunchSpec("one", "notebook", ended.gpu_class.slug, 2, "minimal"), by=Actor(bob, "page")
         )

@@ -42,8 +42,14 @@ def team(team_a: Tenant, a100: GpuClass, images: list[Image]) -> Tenant:
         (8, 8, None, ""),
         (4, 0, 4, ""),
         (2, 2, 4, ""),
-        (3, 2, 4, "At most 4 of A100 may be production work of one team at a time: 3 asked, 2 are so already."),
-        (1, 0, 0, "No work on A100 may be production; the operators say so. Ask for interactive or batch."),
+        (
+            3,
+            2,
+            4,
+            "A team can use at most 4 of A100 with production priority at a time: 3 requested, 2 already running or "
+            "queued.",
+        ),
+        (1, 0, 0, "Operators do not allow production priority on A100. Choose interactive or batch."),
     ],
 )
 def test_the_rule(units: int, others: int, limit: int | None, words: str) -> None:
@@ -60,17 +66,17 @@ def test_a_team_has_so_much_and_no_more(team: Tenant, a100: GpuClass, by_alice: 
     assert Event.objects.filter(after={"production_limit": 4}).count() == 1
     actions.launch("team-a", wanted(a100, "one", 1, workers=2), by=by_alice)
     actions.launch("team-a", wanted(a100, "usual", 4, "batch"), by=by_alice)
-    with pytest.raises(Refused, match="3 asked, 2 are so already") as refused:
+    with pytest.raises(Refused, match="3 requested, 2 already running or queued") as refused:
         actions.launch("team-a", wanted(a100, "two", 3), by=by_alice)
     assert refused.value.refusal.status == 422
     assert not Workload.objects.filter(name="two").exists()
     actions.launch("team-a", wanted(a100, "two", 2), by=by_alice)
-    with pytest.raises(Refused, match="1 asked, 4 are so already"):
+    with pytest.raises(Refused, match="1 requested, 4 already running or queued"):
         actions.launch("team-a", wanted(a100, "three", 1), by=by_alice)
 
     # What is declared is asked when it starts; what ended is not counted, and nothing counts beside itself.
     actions.declare("team-a", wanted(a100, "three", 1), by=by_alice)
-    with pytest.raises(Refused, match="1 asked, 4 are so already"):
+    with pytest.raises(Refused, match="1 requested, 4 already running or queued"):
         actions.start("team-a", "three", by=by_alice)
     restart.restart("team-a", "two", by=by_alice)
     Run.objects.filter(workload__name="one").update(ended_at="2026-01-01T00:00:00Z", outcome="stopped")

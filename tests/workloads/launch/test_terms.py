@@ -72,7 +72,7 @@ def test_a_new_version_asks_again_and_a_tick_for_the_old_one_is_refused(
     actions.launch("team-a", replace(job, accept_terms=2), by=by_alice)
     GpuClass.objects.filter(pk=with_terms.pk).update(terms_version=3)
 
-    with pytest.raises(Refused, match="Version 2 is not the one in force"):
+    with pytest.raises(Refused, match="Version 2 is not in force"):
         actions.launch("team-a", replace(job, name="again", accept_terms=2), by=by_alice)
     actions.launch("team-a", replace(job, name="again", accept_terms=3), by=by_alice)
     assert accepted() == [("Alice", 2), ("Alice", 3)]
@@ -154,7 +154,7 @@ def test_on_the_launch_page(with_terms: GpuClass, job: LaunchSpec, alice: User, 
     for tick in ("", f"{with_terms.slug}:1", "another:2"):
         answer = client.post("/teams/team-a/launch", {**typed, "accept_terms": tick})
         assert answer.status_code == 422
-        assert "you have not accepted yet" in answer.content.decode()
+        assert "You have not accepted the terms" in answer.content.decode()
         assert f'value="{with_terms.slug}:2"' in answer.content.decode()
     # A tick outlives another look at the page, for the class and version that it was for.
     ticked = re.compile(rf'name="accept_terms" value="{with_terms.slug}:2" id="id_accept_terms" checked')

@@ -97,7 +97,7 @@ def test_only_its_own_pod_is_asked_with_its_own_token(watched: NotebookWatch) ->
     MirrorPod.objects.update(deleting_since=NOW)
     look(ask, NOW)
     assert len(asked) == 1
-    assert NotebookWatch.objects.get().problem == "No pod of it runs at the moment."
+    assert NotebookWatch.objects.get().problem == "It has no running pod at the moment."
 
 
 def test_people_are_told_once_and_then_it_is_stopped_with_its_evidence(watched: NotebookWatch, alice: User) -> None:
@@ -105,8 +105,8 @@ def test_people_are_told_once_and_then_it_is_stopped_with_its_evidence(watched: 
     look(activity(USED, "idle", "idle"), NOW + timedelta(minutes=1))
     [mail] = Delivery.objects.all()
     assert mail.user == alice
-    assert "one of Team A is idle and stops at" in mail.subject
-    assert "2 kernels idle; asked at" in mail.body
+    assert "one of Team A is idle and is stopped at" in mail.subject
+    assert "2 kernels idle; checked at" in mail.body
     assert "/teams/team-a/workloads/one" in mail.body
     assert NotebookWatch.objects.get().stops_at == NOW + timedelta(minutes=10)
     assert not is_stopped()
@@ -115,8 +115,8 @@ def test_people_are_told_once_and_then_it_is_stopped_with_its_evidence(watched: 
     run = Run.objects.get()
     assert is_stopped()
     assert run.stop_reason == "idle"
-    assert run.stop_message.startswith("Stopped, since nobody had used it for 1 h: last activity ")
-    assert "; 2 kernels idle; asked at " in run.stop_message
+    assert run.stop_message.startswith("Stopped because it was idle for 1 h: last activity ")
+    assert "; 2 kernels idle; checked at " in run.stop_message
     [over] = Delivery.objects.filter(event__verb="notebook.idle_stopped")
     assert "It has no volume: its files go with the run" in over.body
     assert "Start it again" in over.body
@@ -248,9 +248,9 @@ def test_who_may_keep_and_for_how_long(watched: NotebookWatch, alice: User, bob:
         with pytest.raises(Refused) as refused:
             keep(who)
         assert refused.value.refusal.status == status
-    with pytest.raises(Refused, match="25 h asked; an idle notebook is kept for 1 to 24 h"):
+    with pytest.raises(Refused, match=r"25 h requested\. Enter 1 to 24 h"):
         keep(alice, hours=25)
-    with pytest.raises(Refused, match="others wait for its units"):
+    with pytest.raises(Refused, match="Enter a reason of 1 to 200 characters"):
         keep(alice, reason=" ")
     assert watched_now().kept_until is None
 

@@ -130,11 +130,11 @@ def test_the_evidence_in_words() -> None:
     found = idle_policy.evidence(answer(58, kernels=(("idle", 58), ("idle", 90)), terminals=(70,), tabs=1))
     assert found == {"computing": 0, "idle": 2, "terminals": 1, "connections": 1}
     assert idle_policy.evidence_sentence(found, last_activity=ago(58), asked_at=NOW) == (
-        "last activity 22 Nov 2026, 14:02; 2 kernels idle; 1 terminal; 1 connection of browsers; "
-        "asked at 22 Nov 2026, 15:00"
+        "last activity 22 Nov 2026, 14:02; 2 kernels idle; 1 terminal; 1 browser connection; "
+        "checked at 22 Nov 2026, 15:00"
     )
     nothing = idle_policy.evidence_sentence(idle_policy.evidence(answer(58)), last_activity=None, asked_at=NOW)
-    assert nothing == "no kernel; asked at 22 Nov 2026, 15:00"
+    assert nothing == "no kernel; checked at 22 Nov 2026, 15:00"
 
 
 @pytest.mark.parametrize(

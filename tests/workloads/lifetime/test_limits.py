@@ -136,7 +136,7 @@ def test_a_real_jupyterlab_is_stopped_when_idle_and_neither_while_it_computes_no
     worker(lambda: run_of("one").ended_at)
     run = run_of("one")
     assert (run.outcome, run.reason) == ("stopped", "idle")
-    assert "1 kernel idle; asked at" in run.message
+    assert "1 kernel idle; checked at" in run.message
     assert Event.objects.get(verb="notebook.idle_stopped").after["run"] == 1
     wait_until(lambda: named(admin, "v1/pods", namespace_a.name) == [], what="its units are free")
     assert idle_reconcile.check_idle(NotebookWatch.objects.get(), Deadline()) == DONE

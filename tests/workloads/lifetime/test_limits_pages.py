@@ -52,23 +52,23 @@ def test_the_page_says_when_it_ends_and_how_it_is_used(runs: Workload, alice: Us
     text = page(client, alice)
     assert "8 h from its start" in text
     assert 'data-when="countdown"' in text
-    assert "Hours more, 1 to 4" in text
-    assert "stopped after 1 h without use" in text
-    assert "2 kernels idle; 1 connection of browsers; asked at" in text
-    assert "Keep it in spite of that" in text
+    assert "Additional hours, 1 to 4" in text
+    assert "stopped after 1 h without activity" in text
+    assert "2 kernels idle; 1 browser connection; checked at" in text
+    assert "Keep running while idle" in text
 
 
 def test_what_is_about_to_stop_it_stands_on_top_for_everybody(runs: Workload, bob: User, client: Client) -> None:
     before = page(client, bob)
-    assert "it is stopped" not in before
+    assert "is stopped" not in before
     Run.objects.update(ends_at=timezone.now() + timedelta(minutes=20))
     NotebookWatch.objects.update(warned_at=NOW, stops_at=NOW + timedelta(minutes=10))
     text = page(client, bob)
-    assert "Its run time is over at" in text
-    assert "Nobody uses it: it is stopped at" in text
-    assert "Only who launched it, owners and managers of Team A, and operators may extend it." in text
+    assert "It reaches its time limit at" in text
+    assert "It is idle and is stopped at" in text
+    assert "Only the user who launched it, owners and managers of Team A, and operators may extend it." in text
     NotebookWatch.objects.update(problem="It does not answer.")
-    assert "It is not stopped before it answers." in page(client, bob)
+    assert "It is not stopped until it responds." in page(client, bob)
 
 
 def test_the_list_says_it_too(runs: Workload, alice: User, client: Client) -> None:
@@ -85,7 +85,7 @@ def test_what_has_no_rule_shows_none(namespace_a: Namespace, a100: GpuClass, ali
     running.make_ready(running.workload(namespace_a, a100, by=alice))
     text = page(client, alice)
     assert 'id="giving-back"' in text
-    assert "Giving back" not in text
+    assert "Limits</h2>" not in text
 
 
 def test_the_buttons(runs: Workload, alice: User, client: Client) -> None:
@@ -94,7 +94,7 @@ def test_the_buttons(runs: Workload, alice: User, client: Client) -> None:
     assert before is not None
     assert client.post(f"{PAGE}/extend", {"hours": "2"}).headers["Location"] == PAGE
     assert Run.objects.get().ends_at == before + timedelta(hours=2)
-    assert "10 h from its start, 2 h of them added" in page(client, alice)
+    assert "10 h from its start, including 2 h added" in page(client, alice)
     assert client.post(f"{PAGE}/keep", {"hours": "3", "reason": "a demo at four"}).headers["Location"] == PAGE
     text = page(client, alice)
     assert "Kept until" in text
@@ -109,13 +109,13 @@ def test_what_is_no_number_or_too_much_is_refused_with_what_is_possible(
     client.force_login(alice)
     answer = client.post(f"{PAGE}/extend", {"hours": hours})
     assert answer.status_code == 422
-    assert "Ask for 1 to 4 h." in answer.content.decode()
+    assert "Request 1 to 4 h." in answer.content.decode()
 
 
 def test_the_part_that_is_fetched_again_is_that_of_the_page(runs: Workload, alice: User, client: Client) -> None:
     part = page(client, alice, f"{PAGE}/giving-back")
     assert part.strip().startswith('<div id="giving-back"')
-    assert "Hours more, 1 to 4" in part
+    assert "Additional hours, 1 to 4" in part
 
 
 def test_strangers_get_nothing(runs: Workload, charlie: User, client: Client) -> None:

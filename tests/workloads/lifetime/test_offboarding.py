@@ -75,16 +75,16 @@ def test_a_notebook_ends_with_its_persons_right(
     lose(team_a, bob, alice)
     run = look(bobs)
     assert (run.outcome, run.reason) == ("stopped", "person_left")
-    assert run.message == f"Stopped, since {bob.name}, who started it, may not launch in {team_a.name} any more."
+    assert run.message == f"Stopped because {bob.name}, who started it, may no longer launch in {team_a.name}."
     event = Event.objects.get(verb="notebook.person_left")
     assert (event.actor, event.tenant, event.after) == (
-        "system rule leaving people",
+        "system rule offboarding",
         "team-a",
         {"run": 1, "user": bob.email},
     )
     mails = Delivery.objects.filter(event=event)
     assert bob in [mail.user for mail in mails]
-    assert "Volumes and what is on them stay with the team" in mails[0].body
+    assert "The team keeps its volumes and their data." in mails[0].body
 
 
 def test_whoever_stays_keeps_what_runs(
@@ -172,10 +172,10 @@ def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
     suspend(bob, olga)
     run = look(bobs)
     assert (run.outcome, run.reason) == ("stopped", "person_suspended")
-    assert run.message == f"Stopped, since the account of {bob.name}, who started it, is suspended."
+    assert run.message == f"Stopped because the account of {bob.name}, who started it, is suspended."
     event = Event.objects.get(verb="notebook.person_suspended")
     assert (event.actor, event.tenant, event.after) == (
-        "system rule leaving people",
+        "system rule offboarding",
         "team-a",
         {"run": 1, "user": bob.email},
     )

@@ -123,8 +123,8 @@ def test_people_are_told_half_an_hour_and_five_minutes_before_each_once(
         look(started, kube_worker)
     [first] = Delivery.objects.all()
     assert first.user == alice
-    assert first.subject.startswith("one of Team A ends at ")
-    assert "The run time of one, 8 h, is over at" in first.body
+    assert first.subject.startswith("one of Team A reaches its time limit at ")
+    assert "one reaches its time limit of 8 h at" in first.body
     assert "/teams/team-a/workloads/one" in first.body
     ends_at = Run.objects.get().ends_at
     assert ends_at is not None
@@ -180,18 +180,18 @@ def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kub
     assert run.stop_requested_at is not None
     assert run.stop_reason == "run_time_over"
     [event] = Event.objects.filter(verb="run.time_over")
-    assert (event.actor, event.after["minutes"], event.tenant) == ("system rule run time", EIGHT, "team-a")
+    assert (event.actor, event.after["minutes"], event.tenant) == ("system rule time limit", EIGHT, "team-a")
     # Its Job was never in this cluster: what is left is the end of the run.
     MirrorPod.objects.all().delete()
     AppliedObject.objects.filter(kind="Job").delete()
     look(started, kube_worker)
     run.refresh_from_db()
     assert (run.outcome, run.reason) == ("stopped", "run_time_over")
-    assert run.message.startswith("Its run time of 8 h was over at ")
+    assert run.message.startswith("It reached its time limit of 8 h at ")
     assert Event.objects.filter(verb="run.time_over").count() == 1
     [mail] = Delivery.objects.filter(event__verb="run.time_over")
-    assert (mail.user, mail.subject) == (alice, "one of Team A was stopped: its run time was over")
-    assert mail.body.startswith("Its run time of 8 h was over at ")
+    assert (mail.user, mail.subject) == (alice, "one of Team A was stopped at its time limit")
+    assert mail.body.startswith("It reached its time limit of 8 h at ")
     assert "It has no volume: its files go with the run" in mail.body
     assert "Start it again" in mail.body
     assert mail.body.endswith("/teams/team-a/workloads/one")
@@ -271,11 +271,11 @@ def test_the_limit_counts_from_the_start_whatever_was_added_before(
     by = Actor(user=alice, via="page")
     run_time_actions.extend("team-a", "one", hours=3, by=by)
     with pytest.raises(
-        Refused, match=r"2 h more asked\. It has 11 h from its start .* may take 12 h\. Ask for 1 to 1 h"
+        Refused, match=r"2 h more requested\. Its time limit is 11 h from its start, .* allows 12 h\. Request 1 to 1 h"
     ):
         run_time_actions.extend("team-a", "one", hours=2, by=by)
     run_time_actions.extend("team-a", "one", hours=1, by=by)
-    with pytest.raises(Refused, match="it can be started again then"):
+    with pytest.raises(Refused, match="start it again afterwards"):
         run_time_actions.extend("team-a", "one", hours=1, by=by)
     assert Run.objects.get().extended_minutes == 240
 
@@ -299,5 +299,5 @@ def test_who_may_extend(
 
 def test_what_never_ran_is_not_extended(granted: Tenant, notebook: LaunchSpec, by_alice: Actor) -> None:
     actions.declare("team-a", notebook, by=by_alice)
-    with pytest.raises(Refused, match="Nothing of it runs any more"):
+    with pytest.raises(Refused, match="This workload is not running"):
         run_time_actions.extend("team-a", "one", hours=1, by=by_alice)

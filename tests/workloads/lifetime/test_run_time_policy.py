@@ -70,17 +70,17 @@ def facts(total_hours: int | None = 8, limit_hours: int | None = 12, *, has_star
             facts(),
             5,
             "exceeds_run_time",
-            "5 h more asked. It has 8 h from its start and ends at 22 Nov 2026, 18:00; a ",
+            "5 h more requested. Its time limit is 8 h from its start, until 22 Nov 2026, 18:00. ",
         ),
-        (facts(), 5, "exceeds_run_time", "a run on A100 may take 12 h. Ask for 1 to 4 h."),
-        (facts(), 0, "exceeds_run_time", "0 h more asked."),
-        (facts(), -3, "exceeds_run_time", "Ask for 1 to 4 h."),
-        (facts(12), 1, "exceeds_run_time", "Save your work; it can be started again then."),
-        (facts(14), 1, "exceeds_run_time", "a run on A100 may take 12 h. Save your work"),
+        (facts(), 5, "exceeds_run_time", "A100 allows 12 h. Request 1 to 4 h."),
+        (facts(), 0, "exceeds_run_time", "0 h more requested."),
+        (facts(), -3, "exceeds_run_time", "Request 1 to 4 h."),
+        (facts(12), 1, "exceeds_run_time", "Save your work, and start it again afterwards."),
+        (facts(14), 1, "exceeds_run_time", "A100 allows 12 h. Save your work"),
         (facts(limit_hours=None), 8752, None, ""),
-        (facts(limit_hours=None), 8753, "exceeds_run_time", "Ask for 1 to 8752 h."),
-        (facts(None), 1, "no_end", "nothing to extend"),
-        (facts(has_started=False), 1, "not_started", "Its 8 h begin when it starts."),
+        (facts(limit_hours=None), 8753, "exceeds_run_time", "Request 1 to 8752 h."),
+        (facts(None), 1, "no_end", "no time limit to extend"),
+        (facts(has_started=False), 1, "not_started", "Its 8 h count from its start."),
     ],
 )
 def test_what_an_extension_may_add(found: TimeFacts, hours: int, code: str | None, words: str) -> None:
@@ -99,6 +99,6 @@ def test_what_has_ended_or_is_ending_is_not_extended(change: dict[str, bool]) ->
 
 def test_the_sentence_of_its_end_has_both_times_and_what_was_added() -> None:
     assert policy.time_over_message(480, 0, ENDS) == (
-        "Its run time of 8 h was over at 22 Nov 2026, 18:00; it started at 22 Nov 2026, 10:00."
+        "It reached its time limit of 8 h at 22 Nov 2026, 18:00. It started at 22 Nov 2026, 10:00."
     )
-    assert "Its run time of 10 h (2 h of them added) was over at" in policy.time_over_message(600, 120, ENDS)
+    assert "It reached its time limit of 10 h (including 2 h added) at" in policy.time_over_message(600, 120, ENDS)

@@ -304,7 +304,7 @@ def test_what_others_of_the_team_hold_decides_who_borrows(
     assert of_first is not None
     assert not of_first.is_borrowed
     client.force_login(alice)
-    assert text_of(client, "/teams/team-a/workloads").count("on borrowed units, may be interrupted") == 1
+    assert text_of(client, "/teams/team-a/workloads").count("on borrowed units, preemptible") == 1
 
     # Of a job of some other hand in the namespace that was admitted before both.
     MirrorWorkload.objects.filter(job_uid=f"job-{first.workload_id}").update(job_uid="by-hand")

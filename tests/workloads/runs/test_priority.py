@@ -82,7 +82,7 @@ def test_an_operator_lets_it_go_first_and_its_people_are_told(two: Workload, bob
     assert "Olga changed the priority of two, run 1, from batch to production: The paper is due." in letter.body
     two.refresh_from_db()
     assert (two.generation, two.due_at is not None) == (generation + 1, True), "a worker carries it out"
-    assert "production, as operators changed it for this run" in signed_in(bob).get("/teams/team-a/workloads/two").text
+    assert "production, changed by operators for this run" in signed_in(bob).get("/teams/team-a/workloads/two").text
 
 
 @pytest.mark.django_db
@@ -151,7 +151,7 @@ def test_production_keeps_to_what_the_team_has(
 ) -> None:
     running.workload(namespace_a, a100, name="first", by=bob, kind="job", options={"priority": "production"})
     GpuClass.objects.update(production_limit=2)
-    with pytest.raises(Refused, match=r"At most 2 of .* 2 asked, 1 are so already"):
+    with pytest.raises(Refused, match=r"At most 2 of .* 2 requested, 1 already running or queued"):
         moved("production", by_olga)
     GpuClass.objects.update(production_limit=3)
     moved("production", by_olga)

@@ -64,7 +64,7 @@ def test_a_notebook_whose_units_are_taken_away_is_queued_again_not_over(
     Workload.objects.update(due_at=timezone.now())
     worker(lambda: run_of("one").ended_at)
     assert (run_of("one").outcome, run_of("one").reason) == ("stopped", "run_time_over")
-    assert "Its run time of 8 h was over at" in run_of("one").message
+    assert "It reached its time limit of 8 h at" in run_of("one").message
     worker(lambda: named(admin, "v1/pods", namespace_a.name) == [])
 
 

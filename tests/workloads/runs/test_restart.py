@@ -101,7 +101,7 @@ def test_what_is_in_the_way_by_then_is_said_once_to_its_people(one: Workload, by
     assert not restart.start_pending(one)
     assert not restart.start_pending(one)
     assert run_of("one").number == 1
-    said = "Stopped. It was not started again: A100 80GB whole card is retiring: nothing new starts on it."
+    said = "Stopped. It was not started again: A100 80GB whole card is retiring: new runs cannot start on it."
     assert run_of("one").message.startswith(said)
     assert shown("one").status.sentence.startswith(said)
     assert verbs() == ["workload.restart_asked", "workload.not_followed"]
@@ -144,13 +144,13 @@ def test_the_buttons_by_page_and_the_call(one: Workload, by_alice: Actor) -> Non
     page = "/teams/team-a/workloads/one"
     assert "Restart or change…" in client.get(page).text
     client.post(f"{page}/stop")
-    assert "Start again then" in client.get(page).text
+    assert "Restart when stopped" in client.get(page).text
     assert client.post(f"{page}/restart").status_code == 302
     text = client.get(page).text
-    assert "Do not start again" in text
-    assert "Start again then" not in text
+    assert "Cancel restart" in text
+    assert "Restart when stopped" not in text
     client.post(f"{page}/stop")
-    assert "Do not start again" not in client.get(page).text
+    assert "Cancel restart" not in client.get(page).text
     answer: Any = client.post("/api/v1/workloads/one/restart", content_type="application/json")
     assert (answer.status_code, answer.json()["status"]["phase"]) == (202, "stopping")
     assert run_of("one").next_wanted_by == by_alice.user
@@ -166,7 +166,7 @@ def test_a_change_of_size_takes_one_click(
     client.force_login(by_alice.person)
     sent = {"gpu_class": job.gpu_class, "units": 2, "image": "python", "volume": "data"}
     answer = client.post("/teams/team-a/workloads/train/change", sent, follow=True)
-    assert "As soon as it has ended it starts with what you chose." in answer.text
+    assert "is stopping and starts again automatically with them." in answer.text
     worker(lambda: run_of("train").number == 2 and is_running("train"))
     assert run_of("train").spec["units"] == 2
     assert shown("train").status.phase is Phase.RUNNING

@@ -35,11 +35,11 @@ def storage(granted: Tenant, a100: GpuClass) -> GpuClass:
     ("used", "gib", "told"),
     [
         (45, 5, ""),
-        (45, 6, "50 GiB of storage, 45 of them used: a volume of 6 GiB is refused at once, it does not wait"),
-        (0, 51, "50 GiB of storage, 0 of them used: a volume of 51 GiB has no room in it."),
-        (70, 1, "50 GiB of storage, 70 of them used: a volume of 1 GiB is refused at once"),
+        (45, 6, "50 GiB of storage quota (45 GiB used). A volume of 6 GiB does not fit, and volumes are not queued"),
+        (0, 51, "50 GiB of storage quota (0 GiB used). A volume of 51 GiB does not fit."),
+        (70, 1, "50 GiB of storage quota (70 GiB used). A volume of 1 GiB does not fit, and volumes are not queued"),
         (None, 50, ""),
-        (None, 51, "50 GiB of storage, how much of it is used is not known: a volume of 51 GiB has no room in it."),
+        (None, 51, "50 GiB of storage quota (unknown how much is used). A volume of 51 GiB does not fit."),
     ],
 )
 def test_what_has_room(used: int | None, gib: int, told: str) -> None:
@@ -50,7 +50,7 @@ def test_what_has_room(used: int | None, gib: int, told: str) -> None:
     assert refusal is not None
     assert (refusal.code, refusal.field) == ("exceeds_storage", "volume_gib")
     assert told in refusal.message
-    assert refusal.message.endswith("Ask for more, choose a smaller size, or attach a volume that is there.")
+    assert refusal.message.endswith("Request more, choose a smaller size, or attach an existing volume.")
 
 
 def test_a_cluster_that_offers_no_storage_bounds_no_volume(
@@ -70,7 +70,7 @@ def test_a_volume_that_has_no_room_is_refused_and_one_that_is_there_is_attached(
     actions.launch(granted.slug, replace(notebook, volume="new", volume_gib=25), by=by_alice)
     # It is not in the cluster yet, and takes its room all the same.
     assert storage_facts(namespace_a) == StorageFacts("storage", "Team storage", 50, 45)
-    with pytest.raises(Refused, match="45 of them used") as refused:
+    with pytest.raises(Refused, match="45 GiB used") as refused:
         actions.launch(granted.slug, replace(notebook, name="two", volume="more", volume_gib=6), by=by_alice)
     assert refused.value.refusal.field == "volume_gib"
     assert not Volume.objects.filter(name="more").exists()
@@ -86,7 +86,7 @@ def test_the_form_shows_it_beside_the_size_and_leads_to_a_filled_request(
     typed = {"kind": "notebook", "name": "one", "gpu_class": notebook.gpu_class, "units": "1", "image": notebook.image}
     answer = client.post("/teams/team-a/launch", {**typed, "volume": "new", "volume_gib": "10"})
     assert answer.status_code == 422
-    assert "45 of them used" in answer.content.decode()
+    assert "45 GiB used" in answer.content.decode()
     assert 'href="/teams/team-a/requests/new?units-storage=55#units-storage"' in answer.content.decode()
     form = client.get("/teams/team-a/requests/new?units-storage=55").content.decode()
     assert 'name="units-storage" inputmode="numeric" pattern="[0-9]*" autocomplete="off" value="55"' in form
@@ -96,5 +96,5 @@ def test_nothing_is_launched_on_storage(
     granted: Tenant, namespace_a: Namespace, storage: GpuClass, notebook: LaunchSpec, by_alice: Actor
 ) -> None:
     assert [one.slug for one, _ in launch_queries.launchable_classes(namespace_a)] == [notebook.gpu_class]
-    with pytest.raises(Refused, match="nothing runs on it"):
+    with pytest.raises(Refused, match="Workloads cannot run on it"):
         actions.launch(granted.slug, replace(notebook, gpu_class=storage.slug), by=by_alice)

@@ -53,7 +53,9 @@ def with_data(granted: Tenant, notebook: LaunchSpec, by_alice: Actor, db: None) 
 @pytest.mark.django_db
 class TestOneRunAtATime:
     def test_a_second_launch_is_told_who_has_it(self, with_data: LaunchSpec, by_bob: Actor) -> None:
-        with pytest.raises(Refused, match=r"used by one, which Alice started on .*; one run at a time.*Stop one") as no:
+        with pytest.raises(
+            Refused, match=r"used by one, started by Alice on .*\. Only one run at a time.*Stop one"
+        ) as no:
             actions.launch("team-a", replace(with_data, name="two"), by=by_bob)
         assert (no.value.refusal.code, no.value.refusal.field) == ("volume_in_use", "volume")
         assert not Run.objects.filter(workload__name="two").exists()
@@ -100,7 +102,7 @@ def test_of_two_starts_at_the_same_moment_one_gets_it(with_data: LaunchSpec, by_
 @pytest.mark.django_db
 class TestDeleting:
     def test_not_while_a_run_has_it(self, with_data: LaunchSpec, by_alice: Actor) -> None:
-        with pytest.raises(Refused, match=r"used by one, which Alice started on .*\. Stop one first"):
+        with pytest.raises(Refused, match=r"used by one, started by Alice on .*\. Stop one first"):
             storage_actions.request_delete("team-a", "data", by=by_alice)
         assert Volume.objects.get().delete_requested_at is None
 
@@ -114,7 +116,7 @@ class TestDeleting:
             lambda: actions.launch("team-a", replace(with_data, name="two"), by=by_alice),
             lambda: actions.declare("team-a", replace(with_data, name="two"), by=by_alice),
         ):
-            with pytest.raises(Refused, match="The volume data is deleted on") as no:
+            with pytest.raises(Refused, match="The volume data is marked for deletion on") as no:
                 attempt()
             assert no.value.refusal.code == "volume_going"
         outcome = storage_reconcile.reconcile(volume, Deadline(), kube=None)  # type: ignore[arg-type]
@@ -122,7 +124,7 @@ class TestDeleting:
 
     def test_it_can_be_kept_after_all(self, with_data: LaunchSpec, by_alice: Actor, by_bob: Actor) -> None:
         ended()
-        with pytest.raises(Refused, match="Nobody asked to delete data"):
+        with pytest.raises(Refused, match="data is not marked for deletion"):
             storage_actions.cancel_delete("team-a", "data", by=by_bob)
         storage_actions.request_delete("team-a", "data", by=by_alice)
         storage_actions.cancel_delete("team-a", "data", by=by_bob)
@@ -136,7 +138,7 @@ class TestDeleting:
         storage_actions.cancel_delete("team-a", "data", by=by_alice)
         storage_actions.request_delete("team-a", "data", by=by_alice)
         long_asked()
-        with pytest.raises(Refused, match="It is too late"):
+        with pytest.raises(Refused, match="data cannot be kept any more"):
             storage_actions.cancel_delete("team-a", "data", by=by_alice)
 
     def test_a_member_deletes_what_nobody_else_used(
@@ -185,7 +187,7 @@ def text_of(client: Client, page: str = PAGE) -> str:
 class TestPages:
     def test_the_list_says_who_has_it_and_leads_to_a_launch_when_nobody_does(self, at: Client) -> None:
         page = text_of(at)
-        assert 'Used by <a href="/teams/team-a/workloads/one">one</a>, which Alice started' in page
+        assert 'Used by <a href="/teams/team-a/workloads/one">one</a>, started by Alice' in page
         assert "?volume=data" not in page
         assert "Stop one first" in page
         ended()
@@ -200,8 +202,8 @@ class TestPages:
         assert Volume.objects.get().delete_requested_at is None
         at.post(f"{PAGE}/data/delete", {"confirm": "data"})
         page = text_of(at)
-        assert "To be deleted" in page
-        assert "Keep it" in page
+        assert "Marked for deletion" in page
+        assert "Keep</button>" in page
         assert "?volume=data" not in page
         at.post(f"{PAGE}/data/keep")
         assert Volume.objects.get().delete_requested_at is None
@@ -211,7 +213,7 @@ class TestPages:
             [one] = at.get(API).json()["items"]
             return one["state"], one["message"]
 
-        assert state() == ("unknown", "The cluster was not read yet.")
+        assert state() == ("unknown", "The cluster has not been read yet.")
         volume = Volume.objects.get()
         owner = f"workloads.volume.{volume.pk}"
         cluster = namespace_a.cluster
@@ -262,12 +264,12 @@ class TestPages:
 
     def test_a_workload_says_where_its_files_are(self, at: Client, with_data: LaunchSpec, by_alice: Actor) -> None:
         page = text_of(at, "/teams/team-a/workloads/one")
-        assert "/home/work on the volume data: they stay when the run ends" in page
-        assert "The volume data stays with the team, with all that is on it." in page
+        assert "/home/work on the volume data; kept when it stops" in page
+        assert "The volume data and all data there are kept." in page
         actions.launch("team-a", replace(with_data, name="bare", volume=""), by=by_alice)
         page = text_of(at, "/teams/team-a/workloads/bare")
-        assert "they end with the run" in page
-        assert "It has no volume: its files go." in page
+        assert "deleted when it stops" in page
+        assert "It has no volume: its files are deleted." in page
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,6 +1,6 @@
-"""The verbs about a team's credentials of registries. Sealed at once and never shown; Events have the host alone.
+"""The verbs about a team's registry credentials. Encrypted at once and never shown; Events have only the host.
 
-Runs that run or wait follow a change: the worker is woken and makes the run's own Secret again, or deletes it.
+A change applies to queued and running runs: the worker is woken and creates the run's own Secret again, or deletes it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def put_login(tenant: str, registry: str, sign_in: RegistryLogin, *, by: Actor) 
 
 @transaction.atomic
 def delete_login(tenant: str, registry: str, *, by: Actor) -> None:
-    """At once, whatever runs: its image is on its node. Raises Refused: not_found (404), not_allowed (403)."""
+    """At once, also while runs use it: their image is on the node. Refused: not_found (404), not_allowed (403)."""
     namespace, team = queries.team(by, tenant)
     refuse_if(registry_policy.may_change(by, team))
     rows = RegistryCredential.objects.select_for_update().filter(namespace=namespace)

@@ -1,5 +1,5 @@
-"""/api/v1/registries: for which registries a team keeps credentials, and the ways to put and delete them. No answer has
-a user or a password.
+"""/api/v1/registries: for which registries a team has credentials, and how to put and delete them. No response has a
+user name or a password.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from workloads.models import RegistryCredential
 
 
 class RegistrySerializer(serializers.Serializer[Any]):
-    registry = serializers.CharField(help_text="Its host, as references begin with it.")
-    by = serializers.CharField(help_text="Who put what is there.")
-    updated_at = serializers.DateTimeField(help_text="When.")
-    used_by = serializers.ListField(child=serializers.CharField(), help_text="Workloads declared with an image of it.")
-    is_allowed = serializers.BooleanField(help_text="A prefix of it is allowed to the team.")
+    registry = serializers.CharField(help_text="Host of the registry.")
+    by = serializers.CharField(help_text="User who set the credentials.")
+    updated_at = serializers.DateTimeField(help_text="When they were set.")
+    used_by = serializers.ListField(child=serializers.CharField(), help_text="Workloads with an image of it.")
+    is_allowed = serializers.BooleanField(help_text="Whether a prefix of it is allowed for the team.")
 
 
 class SignInSerializer(StrictSerializer):
@@ -39,7 +39,7 @@ class SignInSerializer(StrictSerializer):
         trim_whitespace=False,
         write_only=True,
         validators=documented_length(PASSWORD_LIMIT),
-        help_text=f"Sealed at once; up to {PASSWORD_LIMIT} bytes.",
+        help_text=f"Encrypted immediately; up to {PASSWORD_LIMIT} bytes.",
     )
 
 
@@ -53,7 +53,7 @@ class Registries(generics.GenericAPIView[RegistryCredential]):
 
     @extend_schema(
         operation_id="registries_list",
-        summary="Registries that a team keeps credentials for, without these",
+        summary="Registries for which a team has credentials, without the credentials",
         responses=RegistrySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -72,7 +72,7 @@ class RegistryDetail(APIView):
 
     @extend_schema(
         operation_id="registries_put",
-        summary="Put credentials for a registry, new or instead of others (owners and managers)",
+        summary="Create or replace credentials for a registry (owners and managers)",
         request=SignInSerializer,
         responses={200: RegistrySerializer, 201: RegistrySerializer},
     )
@@ -88,7 +88,7 @@ class RegistryDetail(APIView):
 
     @extend_schema(
         operation_id="registries_delete",
-        summary="Delete credentials, also from what runs or waits (owners and managers)",
+        summary="Delete credentials, also for queued and running runs (owners and managers)",
         responses={204: None},
     )
     @takes_no_fields

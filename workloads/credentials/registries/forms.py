@@ -13,7 +13,7 @@ from workloads.credentials.registries import policy as registry_policy
 class PrefixForm(StrictForm):
     prefix = forms.CharField(  # type: ignore[assignment]
         max_length=PREFIX_LIMIT,
-        help_text="Host and parts of the path: registry.example.org/vision/. What is below it may be used.",
+        help_text="Host and path, for example registry.example.org/vision/. All images below it may be used.",
         widget=forms.TextInput(attrs=VERBATIM_INPUT),
     )
 
@@ -21,18 +21,18 @@ class PrefixForm(StrictForm):
 class RegistryForm(StrictForm):
     """The action knows the registries; they are offered when the form is shown."""
 
-    registry = AnyChoice(help_text="Those of the prefixes that are allowed to the team.")
+    registry = AnyChoice(help_text="Registries with an allowed prefix.")
     username = forms.CharField(
         max_length=registry_policy.USERNAME_LIMIT,
         label="User name",
-        help_text="Best of a robot account that may only read.",
+        help_text="Use a robot account with read-only access.",
         widget=forms.TextInput(attrs=VERBATIM_INPUT),
     )
     password = forms.CharField(
         strip=False,
         max_length=registry_policy.PASSWORD_LIMIT,
         label="Password or token",
-        help_text="Never shown again. Those of several lines are sent by the API.",
+        help_text="Never shown again. Use the API for passwords with several lines.",
         widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "off"}),
     )
 

@@ -1,4 +1,4 @@
-"""How a team signs in to a registry. Django finds it through workloads.models."""
+"""A team's credentials for a registry. Django finds it through workloads.models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tenants.models import Namespace
 
 
 class RegistryCredential(models.Model):
-    """User and password for the registry at this host, sealed together. `created_by`, `updated_at`: of the present
-    ones.
+    """User name and password for the registry at this host, encrypted together. `created_by`, `updated_at`: of the
+    current ones.
     """
 
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="registries")

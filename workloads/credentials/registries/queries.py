@@ -1,4 +1,4 @@
-"""A team's registries as people may see them: never a user, never a password."""
+"""A team's registries as users may see them: never a user name, never a password."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from workloads.models import RegistryCredential, Workload
 
 @dataclass(frozen=True)
 class RegistryRow:
-    """`by`: who put what is there; `used_by`: workloads that are declared with an image of it; `is_allowed`: a prefix
-    of it is.
+    """`by`: who set the credentials; `used_by`: workloads declared with an image of it; `is_allowed`: a prefix of it is
+    allowed.
     """
 
     registry: str
@@ -29,7 +29,7 @@ class RegistryRow:
 
 @dataclass(frozen=True)
 class PrefixRow:
-    """`used_by`: workloads that are declared with an image below it. `has_sign_in`: the team keeps one for its host."""
+    """`used_by`: workloads declared with an image below it. `has_sign_in`: the team has credentials for its host."""
 
     pk: int
     prefix: str
@@ -45,7 +45,7 @@ def registry_hosts(prefixes: Iterable[str]) -> list[str]:
 
 
 def stored_logins(namespace: Namespace) -> QuerySet[RegistryCredential]:
-    """By host, without what is sealed."""
+    """By host, without the sealed values."""
     found = RegistryCredential.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
     return found.order_by("registry")
 

@@ -1,4 +1,4 @@
-"""The page of a team's own images: what staff allow, and how the team signs in to registries. Parse, call, render."""
+"""The page of a team's images: allowed prefixes and registry credentials. Parse, call one action, render."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def prefix_allow(request: HttpRequest, tenant: str) -> HttpResponse:
 @require_POST
 def prefix_end(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     row = image_prefixe_actions.disallow_prefix(tenant, pk, by=actor(request))
-    messages.success(request, f"{row.prefix} is not allowed any more. What runs or waits with an image of it goes on.")
+    messages.success(request, f"{row.prefix} was removed. Queued and running workloads with its images continue.")
     return redirect("team-images", tenant)
 
 
@@ -62,7 +62,7 @@ def registry_put(request: HttpRequest, tenant: str) -> HttpResponse:
         with refusal_in_form(form):
             sign_in = registry_actions.RegistryLogin(typed["username"], typed["password"])
             row, is_new = registry_actions.put_login(tenant, typed["registry"], sign_in, by=by)
-            messages.success(request, f"The credentials for {row.registry} are {'kept' if is_new else 'replaced'}.")
+            messages.success(request, f"The credentials for {row.registry} were {'saved' if is_new else 'replaced'}.")
             return redirect("team-images", tenant)
     return _page(request, tenant, PrefixForm(), form)
 
@@ -71,7 +71,7 @@ def registry_put(request: HttpRequest, tenant: str) -> HttpResponse:
 @require_POST
 def registry_delete(request: HttpRequest, tenant: str, registry: str) -> HttpResponse:
     registry_actions.delete_login(tenant, registry, by=actor(request))
-    messages.success(request, f"The credentials for {registry} are deleted, also from what runs or waits.")
+    messages.success(request, f"The credentials for {registry} were deleted, also for queued and running runs.")
     return redirect("team-images", tenant)
 
 

@@ -1,1 +1,1 @@
-"""A team's sealed secrets: put, delete, list their names. No value is ever shown."""
+"""A team's secrets, stored encrypted: put, delete, list their names. No value is ever shown."""

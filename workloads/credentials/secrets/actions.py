@@ -1,4 +1,4 @@
-"""The verbs about a team's sealed secrets. A value is sealed at once and never shown; Events have the name alone."""
+"""The verbs about a team's secrets. A value is encrypted at once and never shown; Events have only the name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.credentials.secrets.models import TeamSecret
 
 @transaction.atomic
 def put_secret(tenant: str, name: str, value: str, *, by: Actor) -> tuple[TeamSecret, bool]:
-    """Create or replace, and whether it is new. What runs already keeps the value that it was started with.
+    """Create or replace, and whether it is new. Running runs keep the value that they were started with.
 
     Raises Refused: not_found (404), not_allowed, missing_scope (403), no_secrets, namespace_suspended,
     too_many_secrets (409), bad_variable, forbidden_variable, bad_value (422).
@@ -52,7 +52,7 @@ def delete_secret(tenant: str, name: str, *, by: Actor) -> None:
 
 
 def missing_secrets_refusal(namespace: Namespace, names: Sequence[str], *, keep: bool = False) -> Refusal | None:
-    """Why a run with these cannot be made. `keep`: they are not deleted before this transaction is over. No query for
+    """Why a run with these cannot be created. `keep`: they are not deleted before this transaction ends. No query for
     no names, else one.
     """
     if not names:

@@ -1,4 +1,4 @@
-"""/api/v1/secrets: names of a team's sealed secrets, and the ways to put and delete one. No answer has a value."""
+"""/api/v1/secrets: names of a team's secrets, and how to put and delete one. No response has a value."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from workloads.credentials.secrets.policy import VALUE_LIMIT
 
 class SecretSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    by = serializers.CharField(help_text="Who put the value that is there.")
-    updated_at = serializers.DateTimeField(help_text="When.")
-    used_by = serializers.ListField(child=serializers.CharField(), help_text="Workloads that are declared with it.")
+    by = serializers.CharField(help_text="User who set the value.")
+    updated_at = serializers.DateTimeField(help_text="When it was set.")
+    used_by = serializers.ListField(child=serializers.CharField(), help_text="Workloads declared with it.")
 
 
 class ValueSerializer(StrictSerializer):
@@ -34,7 +34,7 @@ class ValueSerializer(StrictSerializer):
         trim_whitespace=False,
         write_only=True,
         validators=documented_length(VALUE_LIMIT),
-        help_text=f"Sealed at once; up to {VALUE_LIMIT} bytes.",
+        help_text=f"Encrypted immediately; up to {VALUE_LIMIT} bytes.",
     )
 
 
@@ -48,7 +48,7 @@ class Secrets(generics.GenericAPIView[TeamSecret]):
 
     @extend_schema(
         operation_id="secrets_list",
-        summary="Sealed secrets of a team, without their values",
+        summary="Secrets of a team, without their values",
         responses=SecretSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -66,7 +66,7 @@ class SecretDetail(APIView):
 
     @extend_schema(
         operation_id="secrets_put",
-        summary="Put a secret, new or with another value",
+        summary="Create or replace a secret",
         request=ValueSerializer,
         responses={200: SecretSerializer, 201: SecretSerializer},
     )
@@ -82,7 +82,7 @@ class SecretDetail(APIView):
 
     @extend_schema(
         operation_id="secrets_delete",
-        summary="Delete a secret that nothing runs with",
+        summary="Delete a secret that no queued or running run uses",
         responses={204: None},
     )
     @takes_no_fields

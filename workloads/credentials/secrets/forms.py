@@ -13,12 +13,12 @@ from workloads.credentials.secrets import policy as secret_policy
 class SecretForm(StrictForm):
     name = forms.CharField(
         max_length=ENV_NAME_LIMIT,
-        help_text="Of the variable: WANDB_API_KEY. One that is there already gets the new value.",
+        help_text="Name of the variable, for example WANDB_API_KEY. An existing secret gets the new value.",
         widget=forms.TextInput(attrs=VERBATIM_INPUT),
     )
     value = forms.CharField(
         strip=False,
         max_length=secret_policy.VALUE_LIMIT,
-        help_text="Never shown again. Values of several lines are sent by the API.",
+        help_text="Never shown again. Use the API for values with several lines.",
         widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "off"}),
     )

@@ -1,4 +1,4 @@
-"""A value that a team keeps for its runs, sealed. Django finds it through workloads.models."""
+"""A value that a team stores for its runs, encrypted. Django finds it through workloads.models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenants.models import Namespace
 
 
 class TeamSecret(models.Model):
-    """A value that a team keeps for its runs, sealed. `created_by`, `updated_at`: of the present value."""
+    """A value that a team stores for its runs, encrypted. `created_by`, `updated_at`: of the current value."""
 
     namespace = models.ForeignKey(Namespace, on_delete=models.PROTECT, related_name="secrets")
     name = models.CharField(max_length=100)

@@ -1,4 +1,4 @@
-"""Who may keep secrets for a team, and what one may be. Pure: facts in, Refusal or None out."""
+"""Who may store secrets for a team, and which values are valid. Pure: facts in, Refusal or None out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from workloads.core.policy import TeamFacts
 
 VALUE_LIMIT = 16 * 1024
 SECRETS_LIMIT = 100
-SEALING_UNAVAILABLE = "This portal keeps no secrets: its operators have set no key for them."
+SEALING_UNAVAILABLE = "This portal cannot store secrets: no encryption key is configured. Contact an operator."
 
 
 def may_change(by: Actor, team: TeamFacts) -> Refusal | None:
-    """Who may launch with a secret can read it there, so it is the same people."""
+    """The members who may launch: they can read a secret inside a run anyway."""
     return policy.may_launch_in(by, team)
 
 
@@ -26,30 +26,30 @@ def may_put(by: Actor, team: TeamFacts, *, can_seal: bool) -> Refusal | None:
 
 
 def secret_refusal(name: str, value: str) -> Refusal | None:
-    """The value itself is in no sentence."""
+    """No sentence contains the value."""
     if refusal := environment.env_name_refusal(name, "name"):
         return refusal
     size = len(value.encode())
     if not value or size > VALUE_LIMIT:
-        text = f"The value has {size} bytes; 1 to {VALUE_LIMIT} are possible."
+        text = f"The value has {size} bytes. Enter 1 to {VALUE_LIMIT} bytes."
         return Refusal("bad_value", text, "value")
     if "\0" in value:
-        return Refusal("bad_value", "The value has a NUL in it; no variable can hold that.", "value")
+        return Refusal("bad_value", "The value contains a NUL character, which a variable cannot contain.", "value")
     return None
 
 
 def may_add(count: int) -> Refusal | None:
     if count < SECRETS_LIMIT:
         return None
-    text = f"The team keeps {count} secrets, at most {SECRETS_LIMIT} are possible. Delete some first."
+    text = f"The team has {count} secrets; the limit is {SECRETS_LIMIT}. Delete some first."
     return Refusal("too_many_secrets", text, status=409)
 
 
 def may_delete(name: str, users: Sequence[str]) -> Refusal | None:
-    """`users`: what runs or waits with it."""
+    """`users`: queued and running workloads with it."""
     if not users:
         return None
-    text = f"{name} is used by {', '.join(users)}, which runs or waits. Stop that first, or replace the value."
+    text = f"Queued or running workloads use {name}: {', '.join(users)}. Stop them first, or replace the value."
     return Refusal("secret_in_use", text, status=409)
 
 
@@ -57,5 +57,5 @@ def unknown_secrets_refusal(asked: Collection[str], known: Collection[str]) -> R
     missing = sorted(set(asked) - set(known))
     if not missing:
         return None
-    text = f"The team keeps no secret {missing[0]}. Add it on the page of the team's secrets, or leave it out."
+    text = f"The team has no secret {missing[0]}. Add it on the team's Secrets page, or remove it here."
     return Refusal("unknown_secret", text, "secrets")

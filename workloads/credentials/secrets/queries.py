@@ -1,4 +1,4 @@
-"""A team's sealed secrets as people may see them: never a value."""
+"""A team's secrets as users may see them: never a value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads.models import Run, Workload
 
 @dataclass(frozen=True)
 class SecretRow:
-    """`by`: who put the value that is there; `used_by`: workloads that are declared with it."""
+    """`by`: who set the value; `used_by`: workloads that are declared with it."""
 
     name: str
     by: str
@@ -24,7 +24,7 @@ class SecretRow:
 
 
 def stored_secrets(namespace: Namespace) -> QuerySet[TeamSecret]:
-    """By name, without what is sealed."""
+    """By name, without the sealed value."""
     found = TeamSecret.objects.filter(namespace=namespace).defer("sealed").select_related("created_by")
     return found.order_by("name")
 
@@ -46,6 +46,6 @@ def secret_names(namespace: Namespace) -> list[str]:
 
 
 def workloads_using(namespace: Namespace, name: str) -> list[str]:
-    """Names of what runs or waits with it, three at most. One query."""
+    """Names of queued and running workloads with it, three at most. One query."""
     alive = Run.objects.filter(workload__namespace=namespace, ended_at=None, spec__secrets__contains=[name])
     return list(alive.order_by("workload__name").values_list("workload__name", flat=True)[:3])

@@ -1,4 +1,4 @@
-"""The page of a team's sealed secrets. Parse, call one action, render."""
+"""The page of a team's secrets. Parse, call one action, render."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def secret_list(request: HttpRequest, tenant: str) -> HttpResponse:
             row, is_new = secret_actions.put_secret(
                 tenant, form.cleaned_data["name"], form.cleaned_data["value"], by=by
             )
-            messages.success(request, f"{row.name} is {'kept' if is_new else 'replaced'}.")
+            messages.success(request, f"{row.name} was {'saved' if is_new else 'replaced'}.")
             return redirect("secrets", tenant)
     context = {
         "tenant": namespace.tenant,
@@ -47,5 +47,5 @@ def secret_list(request: HttpRequest, tenant: str) -> HttpResponse:
 @require_POST
 def secret_delete(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     secret_actions.delete_secret(tenant, name, by=actor(request))
-    messages.success(request, f"{name} is deleted.")
+    messages.success(request, f"{name} was deleted.")
     return redirect("secrets", tenant)

@@ -1,1 +1,1 @@
-"""What the launch form offers, starts with, may be linked to, and shows before anybody presses the button."""
+"""The launch form: its choices, initial values, links and preview."""

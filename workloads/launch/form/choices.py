@@ -1,4 +1,4 @@
-"""What the launch page offers: classes for a kind of work, images for a class, and its terms if not accepted yet."""
+"""What the launch form offers: classes for a workload kind, images for a class, and its terms if not yet accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workloads.models import Run, Volume
 
 @dataclass(frozen=True)
 class ClassChoice:
-    """What one unit comes with, and what so many units would meet."""
+    """What one unit includes, and the outlook for the selected number of units."""
 
     slug: str
     label: str
@@ -40,7 +40,7 @@ class ClassChoice:
 
 @dataclass(frozen=True)
 class ImageChoice:
-    """`problem`: why it does not run on the chosen class, "" when it does; `notes`: what else has to be said of it."""
+    """`problem`: why it does not run on the chosen class, "" when it does; `notes`: further warnings."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ class ImageChoice:
 
 @dataclass(frozen=True)
 class VolumeChoice:
-    """A volume of the team. `users`: names of what runs or waits with it now."""
+    """A volume of the team. `users`: names of queued and running workloads with it."""
 
     name: str
     size_gib: int
@@ -60,13 +60,13 @@ class VolumeChoice:
 
     @property
     def words(self) -> str:
-        now = f"used by {', '.join(self.users)} now" if self.users else "not in use"
+        now = f"used by {', '.join(self.users)}" if self.users else "not in use"
         return f"{self.size_gib:,} GiB, {now}"
 
 
 @dataclass(frozen=True)
 class ClassTerms:
-    """Of a class, not accepted yet by the person who looks."""
+    """Of a class, not yet accepted by this user."""
 
     slug: str
     name: str
@@ -75,13 +75,13 @@ class ClassTerms:
 
     @property
     def value(self) -> str:
-        """What a tick sends: for another class, or a version that is not in force any more, it says nothing."""
+        """What the checkbox sends: not valid for another class or another version."""
         return f"{self.slug}:{self.version}"
 
 
 @dataclass(frozen=True)
 class FormSelection:
-    """As typed, or from an address: any of it may be "" or name nothing. `instead_of`: as of `Size`."""
+    """As entered, or from an address: any of it may be "" or unknown. `instead_of`: as of `Size`."""
 
     kind: str = ""
     gpu_class: str = ""
@@ -95,8 +95,8 @@ class FormSelection:
 
 @dataclass(frozen=True)
 class LaunchChoices:
-    """`chosen`: a class's slug, "" when there is none. `leaving`: of classes that the team holds and that take nothing
-    new. `has_class`: there is one for any kind of work. `prefixes`: below which the team may use any image.
+    """`chosen`: a class's slug, "" when there is none. `leaving`: of classes in retirement for which the team has
+    quota. `has_class`: there is one for any kind of workload. `prefixes`: below which the team may use any image.
     """
 
     kind: str
@@ -115,8 +115,8 @@ class LaunchChoices:
 
 
 def launch_choices(by: Actor, namespace: Namespace, asked: FormSelection) -> LaunchChoices:
-    """What nobody chose yet is decided by what was: the kind by the class or the image; the class is the first one that
-    takes the kind.
+    """Missing choices follow from the others: the kind from the class or the image; the class is the first one for the
+    kind.
 
     About twenty queries, whatever the number of classes, images and volumes.
     """
@@ -181,7 +181,7 @@ def terms_to_accept(by: Actor, gpu_class: GpuClass) -> ClassTerms | None:
 
 
 def accepted_version(value: str, slug: str) -> int:
-    """The version that a tick (`Terms.value`) accepts for this class; 0 for none."""
+    """The version that the checkbox (`ClassTerms.value`) accepts for this class; 0 for none."""
     for_class, _, version = value.rpartition(":")
     is_number = version.isascii() and version.isdigit() and len(version) < 10
     return int(version) if is_number and for_class == slug else 0

@@ -1,4 +1,4 @@
-"""The launch form: shapes only; what is possible is said by policy, in the action."""
+"""The launch form: shapes only; policy decides in the action what is possible."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from workloads.launch.policy import NAME_LIMIT, VOLUME_GIB_LIMIT
 from workloads.launch.types import LaunchSpec
 
 KINDS = [("notebook", "Notebook"), ("job", "Job")]
-USUAL = [("", "As usual: interactive for a notebook, batch for a job")]
+USUAL = [("", "Default: interactive for notebooks, batch for jobs")]
 VOLUME_GIB = 10
-# Where a number has no bounds of its own, this is only against what no column holds.
+# For numbers without other bounds: the maximum of a database column.
 MOST = 2**31 - 1
 
 
 class ImageSelect(forms.Select):
-    """Those that do not run on the chosen class are there, and cannot be chosen."""
+    """Images that do not run on the chosen class are listed but disabled."""
 
     refused: Collection[str] = ()
 
@@ -43,11 +43,11 @@ def _plain(**attrs: object) -> forms.TextInput:
 
 
 class LaunchForm(StrictForm):
-    """Names of fields are those of `LaunchSpec` and `Options`: what policy refuses appears beside its field."""
+    """Names of fields are those of `LaunchSpec` and `Options`: refusals of policy appear beside their field."""
 
     # The terms of the chosen class, as they are now.
     has_ticked = False
-    # Under "More": what is left out is as the class has it.
+    # Under "More": empty fields use the defaults of the class.
     MORE = (
         *("cpu", "memory_gib", "shared_memory_gib"),
         *("env", "secrets", "repository", "reference", "priority"),
@@ -67,24 +67,27 @@ class LaunchForm(StrictForm):
         required=False,
         max_value=MOST,
         label="Workers",
-        help_text="Each with so many units; they start together or not at all. Empty: one.",
+        help_text="Each with these units. All start together or none. Default: 1.",
     )
     run_hours = forms.IntegerField(
-        required=False, max_value=MOST, label="Hours", help_text="From its start. Empty: the class's limit, or no end."
+        required=False,
+        max_value=MOST,
+        label="Time limit (h)",
+        help_text="From its start. Default: the class's limit, or none.",
     )
     image = AnyChoice(widget=ImageSelect)
     image_reference = forms.CharField(
         required=False,
         max_length=IMAGE_LIMIT,
-        label="An image of your own",
-        help_text=f"Instead of the one above, by its reference: {image_references.EXAMPLE_REFERENCE}.",
+        label="Custom image",
+        help_text=f"Used instead of the image above. Example: {image_references.EXAMPLE_REFERENCE}.",
         widget=_plain(),
     )
     command = forms.CharField(
         required=False,
         max_length=20_000,
         label="Command",
-        help_text="As in a shell: python train.py --epochs 3. Empty: what the image runs by itself.",
+        help_text="Example: python train.py --epochs 3. Default: the command of the image.",
         widget=_plain(),
     )
     script = forms.CharField(
@@ -92,34 +95,34 @@ class LaunchForm(StrictForm):
         strip=False,
         max_length=2 * SCRIPT_LIMIT,
         label="Script",
-        help_text="Instead of a command. Runs in sh, or in what its first line names: #!/usr/bin/env python3.",
+        help_text="Used instead of a command. Runs with sh, or as its first line sets: #!/usr/bin/env python3.",
         widget=forms.Textarea(attrs={"rows": 5, **VERBATIM_INPUT}),
     )
     retries = forms.IntegerField(
         required=False,
         max_value=MOST,
-        label="Tries after a crash",
-        help_text="0 to 10. What a lost node or the queue interrupts comes back anyway. Empty: none.",
+        label="Retries",
+        help_text="After a crash, 0 to 10. After node loss or preemption it always restarts. Default: 0.",
     )
     checkpoints = forms.BooleanField(
-        required=False, label="This job checkpoints: it saves its work and goes on from there"
+        required=False, label="This job uses checkpointing: it saves its state and resumes from it"
     )
     priority = forms.ChoiceField(
         required=False,
         choices=[*USUAL, *((name, name.capitalize()) for name in PRIORITIES)],
         label="Priority",
-        help_text="What starts first among your team's work. More than usual is for owners and managers.",
+        help_text="Order of your team's queued workloads. Only owners and managers may raise it above the default.",
     )
     cpu = forms.IntegerField(required=False, max_value=MOST, label="Cores")
     memory_gib = forms.IntegerField(required=False, max_value=MOST, label="Memory (GiB)")
     shared_memory_gib = forms.IntegerField(
-        required=False, max_value=MOST, label="Shared memory (GiB)", help_text="Part of it. Empty: a quarter."
+        required=False, max_value=MOST, label="Shared memory (GiB)", help_text="Part of the memory. Default: a quarter."
     )
     volume = forms.CharField(
         required=False,
         max_length=NAME_LIMIT,
         label="Volume",
-        help_text="One of the team's is attached, a new one is made. Empty: files end with the run.",
+        help_text="An existing volume, or the name of a new one. Empty: files are deleted when it stops.",
         widget=_plain(list="volumes"),
     )
     volume_gib = forms.IntegerField(
@@ -129,7 +132,7 @@ class LaunchForm(StrictForm):
         required=False,
         max_length=PATH_LIMIT,
         label="Path",
-        help_text=f"Where the volume is. Empty: {HOME}.",
+        help_text=f"Mount path. Default: {HOME}.",
         widget=_plain(placeholder=HOME),
     )
     env = forms.CharField(
@@ -137,7 +140,7 @@ class LaunchForm(StrictForm):
         strip=False,
         max_length=50 * ENV_VALUE_LIMIT,
         label="Variables",
-        help_text="One NAME=value in each line. Everybody in the team can read them.",
+        help_text="One NAME=value per line. All team members can read them.",
         widget=forms.Textarea(
             attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}
         ),
@@ -145,18 +148,22 @@ class LaunchForm(StrictForm):
     secrets = AnyChoices(
         required=False,
         label="Secrets",
-        help_text="Each becomes a variable of its name; what runs there can read the value.",
+        help_text="Each is set as a variable with its name. Programs in the run can read the value.",
         widget=forms.CheckboxSelectMultiple,
     )
     repository = forms.CharField(
         required=False,
         max_length=REPOSITORY_LIMIT,
         label="Repository",
-        help_text="Cloned into your files before the first start: https://github.com/owner/project.",
+        help_text="Cloned into your files before the first start. Example: https://github.com/owner/project.",
         widget=_plain(inputmode="url"),
     )
     reference = forms.CharField(
-        required=False, max_length=REFERENCE_LIMIT, label="Branch or tag", help_text="Empty: its own.", widget=_plain()
+        required=False,
+        max_length=REFERENCE_LIMIT,
+        label="Branch or tag",
+        help_text="Default: its default branch.",
+        widget=_plain(),
     )
 
     def __init__(self, *args: Any, **values: Any) -> None:
@@ -165,17 +172,17 @@ class LaunchForm(StrictForm):
             self.fields["image"].required = False
 
     def add_error(self, field: str | None, error: Any) -> None:
-        """What is said of the image stands beside what was typed."""
+        """Errors about the image appear beside the field that was used."""
         is_own = field == "image" and bool(self.so_far("image_reference"))
         super().add_error("image_reference" if is_own else field, error)
 
     def so_far(self, name: str) -> str:
-        """As typed, or as it starts. Before `offer`: a BoundField would keep what it starts with."""
+        """As entered, or the initial value. Before `offer`: a BoundField would keep the initial value."""
         value = self.data.get(name) if self.is_bound and not self.fields[name].disabled else self.initial.get(name)
         return str(value or "")
 
     def offer(self, offer: LaunchChoices) -> None:
-        """What to choose from; read only when the form is shown."""
+        """The choices; read only when the form is shown."""
         if image_references.is_below(str(self.initial.get("image", "")), offer.prefixes):
             self.initial["image_reference"] = self.initial["image"]
         image = self.fields["image"]
@@ -191,11 +198,11 @@ class LaunchForm(StrictForm):
         self.has_ticked = offer.terms is not None and self.so_far("accept_terms") == offer.terms.value
         fits = [one.name for one in offer.images if one.kind == offer.kind and not one.problem]
         if self.initial.get("image") not in fits:
-            # What a browser sends by itself, since it does not send an option that is off.
+            # As a browser selects it, since disabled options are not sent.
             self.initial["image"] = next(iter(fits), "")
 
     def offer_secrets(self, names: list[str]) -> None:
-        """Those that the team keeps now; what was chosen once and is gone is not chosen again."""
+        """The team's present secrets; deleted ones are not selected again."""
         field = self.fields["secrets"]
         assert isinstance(field, AnyChoices)
         field.choices = [(name, name) for name in names]
@@ -203,7 +210,7 @@ class LaunchForm(StrictForm):
 
     @property
     def is_more_open(self) -> bool:
-        """Something under "More" was filled in, or refused."""
+        """A field under "More" was filled in, or refused."""
         values = {name: self[name].value() for name in self.MORE}
         has_value = any(str(value) != str(self.fields[name].initial or "") for name, value in values.items() if value)
         return has_value or (self.is_bound and any(name in self.errors for name in self.MORE))
@@ -215,7 +222,7 @@ class LaunchForm(StrictForm):
         return self["kind"].value() == JOB or any(one.value() or one.errors for one in of_jobs)
 
     def as_typed(self) -> LaunchForm:
-        """As if what it shows were sent now: for what would be made of it."""
+        """As if the shown values were sent now: for the preview."""
         if self.is_bound:
             return self
         values = {name: self[name].value() for name in self.fields}
@@ -244,9 +251,9 @@ class LaunchForm(StrictForm):
             name, equals, value = line.partition("=")
             name = name.strip()
             if not equals:
-                raise forms.ValidationError(f"Line {number} has no '='; write NAME=value.")
+                raise forms.ValidationError(f"Line {number} has no '='. Enter NAME=value.")
             if name in found:
-                raise forms.ValidationError(f"{name[:40]} stands there twice; once is possible.")
+                raise forms.ValidationError(f"{name[:40]} is set twice. Remove one.")
             found[name] = value
         return tuple(sorted(found.items()))
 
@@ -275,7 +282,7 @@ class LaunchForm(StrictForm):
 
 
 class ChangeForm(LaunchForm):
-    """Of what is there already: its name and kind are not asked, whatever is sent."""
+    """For an existing workload: its name and kind are fixed, whatever is sent."""
 
     sent_along = frozenset({"csrfmiddlewaretoken", "later"})
     name = forms.CharField(disabled=True)

@@ -1,6 +1,6 @@
 """Launch links: what an address may choose in the launch form, and how such an address is written. Pure.
 
-Anybody can put a link anywhere: it only fills in the form of who follows it, and only with what that person then reads
+Anybody can publish a link: it only fills in the form of the user who opens it, and only with values that this user sees
 before the button. Variables, commands, files and sizes cannot come from a link.
 """
 
@@ -29,19 +29,19 @@ WORDS = {
     "kind": "kind",
 }
 FIELDS = frozenset(WORDS.values())
-# What decides only where something runs: no code comes with it.
+# These decide only where a workload runs; they bring no code.
 PLACES = frozenset({"kind", "gpu_class", "units", "workers"})
-# Known to the pages that read addresses, and nothing that is filled in.
+# Known to the pages that read addresses; not filled in.
 OTHER = frozenset({"tenant", "like", "fresh"})
-# What stands for one of them need not be written.
+# A value of 1 is omitted from a link.
 MOST = {"units": 10_000, "workers": WORKERS_LIMIT}
 SHOWN = 60
 
 
 @dataclass(frozen=True)
 class LaunchLink:
-    """`values` by field of the form; `said`: sentences about what could not be taken. `volume`: one to attach, never
-    together with what somebody else chose to run.
+    """`values` by field of the form; `said`: sentences about values that were not used. `volume`: one to attach, never
+    together with code that another user chose.
     """
 
     values: Mapping[str, str]
@@ -50,13 +50,13 @@ class LaunchLink:
 
 
 def size_values(query: Mapping[str, str]) -> dict[str, str]:
-    """For the form that changes what is one's own, where they are shown before the button; none comes from a link."""
+    """For the form that changes an existing workload: shown before the button, and never taken from a link."""
     found = {field: query.get(field, "") for field in ("cpu", "memory_gib")}
     return {field: value for field, value in found.items() if value.isascii() and value.isdigit() and len(value) < 6}
 
 
 def read_link(query: Mapping[str, str]) -> LaunchLink:
-    """What can be judged without knowing the catalog: classes and images are looked up by whoever shows the form."""
+    """What can be judged without knowing the catalog: the view of the form looks up classes and images."""
     values = {WORDS.get(key, key): value.strip() for key, value in query.items() if WORDS.get(key, key) in FIELDS}
     values = {key: value for key, value in values.items() if value}
     volume = "" if values.keys() - PLACES else query.get("volume", "").strip()
@@ -71,7 +71,7 @@ def read_link(query: Mapping[str, str]) -> LaunchLink:
 
 
 def write_link(values: Mapping[str, object]) -> str:
-    """The query of a link that fills in these fields; what is empty, and one unit or worker, is left out."""
+    """The query of a link that fills in these fields; empty values, and one unit or worker, are omitted."""
     short = {field: word for word, field in WORDS.items()}
     chosen = {short[key]: str(values[key]) for key in short if values.get(key)}
     return urlencode({word: value for word, value in chosen.items() if word not in MOST or value != "1"})
@@ -82,8 +82,8 @@ def _unknown(keys: list[str]) -> str:
         return ""
     told = ", ".join(f"'{key[:SHOWN]}'" for key in keys[:5]) + (" and more" if len(keys) > 5 else "")
     return (
-        f"This address also says {told}. A link can choose class, image, units, workers, name, repository and branch, "
-        "nothing else: the rest was left out."
+        f"The link also sets {told}, which was ignored. A link can set class, image, units, workers, name, repository "
+        "and branch."
     )
 
 
@@ -92,7 +92,7 @@ def _drop_number(values: dict[str, str], name: str) -> str:
     if number.isascii() and number.isdigit() and len(number) < 6 and 1 <= int(number) <= most:
         return ""
     del values[name]
-    return f"The link asks for '{number[:SHOWN]}' {name}, which is no number from 1 to {most:,}; 1 is filled in."
+    return f"The link sets {name} to '{number[:SHOWN]}', which is not a number from 1 to {most:,}; 1 is filled in."
 
 
 def _drop_kind(values: dict[str, str]) -> str:
@@ -100,17 +100,17 @@ def _drop_kind(values: dict[str, str]) -> str:
     if kind in (NOTEBOOK, JOB):
         return ""
     del values["kind"]
-    return f"The link asks for a '{kind[:SHOWN]}'; there are notebooks and jobs."
+    return f"The link sets kind to '{kind[:SHOWN]}', which was ignored. The kind is notebook or job."
 
 
 def _drop_workers(values: dict[str, str]) -> str:
-    """Several make it a job, unless the link itself says otherwise."""
+    """Several make it a job, unless the link sets the kind."""
     if values.get("workers", "1") == "1":
         values.pop("workers", None)
         return ""
     if values.setdefault("kind", JOB) == JOB:
         return ""
-    return f"The link asks for a notebook of {values.pop('workers')} workers; a notebook is one worker."
+    return f"The link sets {values.pop('workers')} workers, which was ignored. A notebook has 1 worker."
 
 
 def _drop_name(values: dict[str, str]) -> str:
@@ -119,8 +119,8 @@ def _drop_name(values: dict[str, str]) -> str:
         return ""
     del values["name"]
     return (
-        f"The link's name '{name[:SHOWN]}' is not possible: lower-case letters, digits and hyphens, up to "
-        f"{NAME_LIMIT} characters. Choose one."
+        f"The link's name '{name[:SHOWN]}' is not valid. Enter lower-case letters, digits and hyphens, up to "
+        f"{NAME_LIMIT} characters."
     )
 
 
@@ -131,6 +131,6 @@ def _drop_repository(values: dict[str, str]) -> str:
         return ""
     values.pop("reference", None)
     if wrong.field == "reference":
-        return f"The link's branch or tag was left out. {wrong.message}"
+        return f"The link's branch or tag was ignored. {wrong.message}"
     values.pop("repository", None)
-    return f"The link's repository was left out. {wrong.message}"
+    return f"The link's repository was ignored. {wrong.message}"

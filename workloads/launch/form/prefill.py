@@ -1,4 +1,4 @@
-"""What the launch form starts with: as a person's last launch was, or as another workload is."""
+"""Initial values of the launch form: from the user's last launch, or from another workload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.models import Run, Workload
 
 @dataclass(frozen=True)
 class PrefilledValues:
-    """`values` by field of the form; `workload`: whose; `said`: sentences about what is not taken over."""
+    """`values` by field of the form; `workload`: whose; `said`: sentences about values that were not used."""
 
     workload: str = ""
     values: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +31,7 @@ NO_PREFILL = PrefilledValues()
 
 
 def prefill_from_last(by: Actor, namespace: Namespace, kind: str = "") -> PrefilledValues:
-    """What this person launched last in this team, deleted or not; of this kind, if one is named. At most three
+    """What this user launched last in this team, deleted or not; of this kind, if one is named. At most three
     queries.
     """
     mine = Workload.objects.filter(namespace=namespace, created_by_id=by.user_id or 0)
@@ -47,10 +47,10 @@ def prefill_from_workload(by: Actor, tenant: str, name: str) -> PrefilledValues:
 
 
 def prefill_unchanged(workload: Workload) -> PrefilledValues:
-    """All that the workload is declared with, its volume too, whoever uses that now. One query."""
+    """The full declaration of the workload, also its volume if that is in use. One query."""
     values, said = _values(workload)
     volume = {"volume": workload.volume.name} if workload.volume else {}
-    # Of another job nobody has said it yet.
+    # For another job it must be confirmed again.
     checkpoints = {"checkpoints": True} if workload.options.get("checkpoints") else {}
     return PrefilledValues(workload.name, {**values, **volume, **checkpoints, "name": workload.name}, tuple(said))
 
@@ -74,7 +74,7 @@ def _choices(workload: Workload) -> PrefilledValues:
         rows = Run.objects.filter(workload__namespace_id=workload.namespace_id, ended_at=None, spec__claim=volume.name)
         users = list(rows.order_by("workload__name").values_list("workload__name", flat=True)[:3])
         if users:
-            said.append(f"Its volume {volume.name} is used by {', '.join(users)} now, so it was left out.")
+            said.append(f"Its volume {volume.name} is used by {', '.join(users)} and was not filled in.")
             values.pop("mount_path", None)
         else:
             values["volume"] = volume.name
@@ -90,7 +90,7 @@ def _values(workload: Workload) -> tuple[dict[str, Any], list[str]]:
     lines = [f"{name}={value}" for name, value in options.env if "\n" not in value]
     if len(lines) < len(options.env):
         many = ", ".join(name for name, value in options.env if "\n" in value)
-        said.append(f"Variables of several lines cannot be shown here and were left out: {many}.")
+        said.append(f"Variables with several lines cannot be shown here and were not filled in: {many}.")
     values = {
         "kind": workload.kind,
         "gpu_class": workload.gpu_class.slug,

@@ -50,7 +50,7 @@ class PreviewedObject:
 
 @dataclass(frozen=True)
 class LaunchPreview:
-    """`refusal`: why nothing would be made. `call`: the same as a shell command."""
+    """`refusal`: why nothing would be created. `call`: the same as a shell command."""
 
     refusal: Refusal | None
     objects: tuple[PreviewedObject, ...] = ()
@@ -59,7 +59,7 @@ class LaunchPreview:
 
 @dataclass(frozen=True)
 class PreviewContext:
-    """Where it would be made. `volumes`: names of those that are there; `number`: of the run."""
+    """Where it would be created. `volumes`: names of existing ones; `number`: of the run."""
 
     namespace: Namespace
     team: policy.TeamFacts
@@ -70,12 +70,12 @@ class PreviewContext:
 def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> LaunchPreview:
     """At most four queries, one more with secrets, three with a volume.
 
-    Terms that are still to be accepted are beside the button; everything else that the action would refuse is said.
+    Terms that are not accepted yet are beside the button; every other refusal of the action is shown.
     """
     namespace = place.namespace
     target = launch_queries.launch_target(namespace, wanted, by=by)
     if target is None:
-        return LaunchPreview(refuse("unknown_class", "Choose a class first.", field="gpu_class").refusal)
+        return LaunchPreview(refuse("unknown_class", "Select a class first.", field="gpu_class").refusal)
     facts = replace(target.facts, terms_accepted=True)
     if refusal := launch_policy.may_declare(by, place.team, facts, wanted):
         return LaunchPreview(refusal)
@@ -109,29 +109,29 @@ def launch_preview(by: Actor, place: PreviewContext, wanted: LaunchSpec) -> Laun
 
 
 def previewed_objects(spec: RunSpec, *, volume: Volume | None) -> tuple[PreviewedObject, ...]:
-    """`volume`: one that is not there yet."""
+    """`volume`: one that does not exist yet."""
     found = []
     if spec.interface == "dra":
-        found.append(_planned(manifests.claim_template(spec), "Asks for exactly these devices."))
-    pods = "one pod" if spec.workers == 1 else f"{spec.workers} pods, all or none"
-    found.append(_planned(manifests.job(spec), f"Waits in the team's queue, then runs {pods}."))
+        found.append(_planned(manifests.claim_template(spec), "Requests exactly these devices."))
+    pods = "1 pod" if spec.workers == 1 else f"{spec.workers} pods, all or none"
+    found.append(_planned(manifests.job(spec), f"Is queued in the team's queue, then runs {pods}."))
     if spec.workers > 1:
         service = workers.headless_service(spec, manifests.job_name(spec), job_uid=LEFT_OUT)
-        found.append(_planned(service, "Names by which the workers find each other; it goes with the job."))
+        found.append(_planned(service, "DNS names of the workers. It is deleted with the job."))
     if launch_spec.needs_secret(spec):
         secret = manifests.token_secret(spec, token="", job_uid=LEFT_OUT, opened=dict.fromkeys(spec.secrets, ""))
         secret["data"] = dict.fromkeys(secret["data"], LEFT_OUT)
-        token = ["The notebook's own token, known to the gateway alone."] if spec.kind == NOTEBOOK else []
-        chosen = ["The team's secrets that were chosen; the worker alone can open them."] if spec.secrets else []
+        token = ["The notebook's token, known only to the gateway."] if spec.kind == NOTEBOOK else []
+        chosen = ["The selected secrets of the team. Only the worker can decrypt them."] if spec.secrets else []
         found.append(_planned(secret, " ".join([*token, *chosen])))
     if spec.registry:
         sign_in = manifests.pull_secret(spec, username="", password="", job_uid=LEFT_OUT)
         sign_in["data"] = dict.fromkeys(sign_in["data"], LEFT_OUT)
-        found.append(_planned(sign_in, f"By which its node signs in at {spec.registry}, if the team keeps that."))
+        found.append(_planned(sign_in, f"Credentials to pull from {spec.registry}, if the team has them."))
     if volume is not None:
         owner = f"workloads.volume.{NUMBERED}"
         claim = ClaimSpec(owner=owner, namespace=spec.namespace, name=volume.name, size_gib=volume.size_gib)
-        found.append(_planned(manifests.volume_claim(claim), "The new volume; it stays when the run ends."))
+        found.append(_planned(manifests.volume_claim(claim), "The new volume. It is kept when the run ends."))
     return tuple(found)
 
 
@@ -146,7 +146,7 @@ def api_call(tenant: str, wanted: LaunchSpec) -> str:
 
 
 def api_call_body(wanted: LaunchSpec) -> dict[str, Any]:
-    """What `POST /api/v1/workloads` takes; what is as it is anyway is left out."""
+    """What `POST /api/v1/workloads` takes; defaults are omitted."""
     said: dict[str, Any] = {
         "name": wanted.name,
         "kind": wanted.kind,

@@ -1,1 +1,1 @@
-"""What only a job may be asked to do: several workers, a script, retries, checkpoints."""
+"""Options that only jobs have: several workers, a script, retries, checkpoints."""

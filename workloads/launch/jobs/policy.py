@@ -1,6 +1,6 @@
-"""What only a job may be asked to do: several workers, a script, retries, checkpoints. Pure.
+"""Options that only jobs have: several workers, a script, retries, checkpoints. Pure.
 
-Units, cpu and memory are of each worker; grants and limits count all workers.
+Units, CPU and memory are per worker; grants and limits count all workers.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def job_options_refusal(wanted: LaunchSpec) -> Refusal | None:
 
 def _of_jobs_alone(said: Options) -> Refusal | None:
     if (said.workers or 1) != 1:
-        return Refusal("jobs_only", "A notebook is one worker; a job may have several.", "workers")
+        return Refusal("jobs_only", "A notebook has 1 worker. Only jobs can have several.", "workers")
     if said.script:
-        return Refusal("jobs_only", "A notebook runs JupyterLab and takes no script; a job does.", "script")
+        return Refusal("jobs_only", "A notebook runs JupyterLab. Only jobs can have a script.", "script")
     if said.retries:
-        text = "A notebook is not tried again when it crashes; a job may be."
+        text = "A notebook is not retried after a crash. Only jobs can have retries."
         return Refusal("jobs_only", text, "retries")
     return priority_refusal(said)
 
@@ -44,23 +44,23 @@ def _of_jobs_alone(said: Options) -> Refusal | None:
 def _workers(wanted: LaunchSpec) -> Refusal | None:
     count = 1 if wanted.options.workers is None else wanted.options.workers
     if not 1 <= count <= WORKERS_LIMIT:
-        return Refusal("bad_workers", f"A job has 1 to {WORKERS_LIMIT} workers; {count} is not possible.", "workers")
+        return Refusal("bad_workers", f"Enter 1 to {WORKERS_LIMIT} workers, not {count}.", "workers")
     if count == 1:
         return None
     if not wanted.name[:1].isalpha():
-        text = "Workers find each other by the job's name, which begins with a letter then; choose another."
+        text = "The name of a job with several workers must start with a letter. Choose another name."
         return Refusal("bad_name", text, "name")
     if wanted.volume:
         return Refusal(
             "volume_on_one_node",
-            f"A volume is attached to one node at a time, and {count} workers may be on several. "
-            "Ask for 1 worker, or leave the volume out and keep files in an object store.",
+            f"A volume can be attached to one node only, and {count} workers can be on several nodes. "
+            "Use 1 worker, or remove the volume and store files in an object store.",
             "volume",
         )
     names = [*(name for name, _value in wanted.options.env), *wanted.options.secrets]
     if taken := sorted(SET_FOR_WORKERS.intersection(names)):
         field = "secrets" if taken[0] in wanted.options.secrets else "env"
-        text = f"{taken[0]} is set by the portal for each of several workers. Leave it out."
+        text = f"The portal sets {taken[0]} for each worker. Remove it."
         return Refusal("forbidden_variable", text, field)
     return None
 
@@ -68,28 +68,30 @@ def _workers(wanted: LaunchSpec) -> Refusal | None:
 def _script(wanted: LaunchSpec) -> Refusal | None:
     script = wanted.options.script
     if script and wanted.command:
-        return Refusal("command_and_script", "A job runs a command or a script, not both. Leave one out.", "script")
+        return Refusal(
+            "command_and_script", "A job runs a command or a script, not both. Remove one of them.", "script"
+        )
     if len(script) > SCRIPT_LIMIT or "\0" in script:
-        text = f"A script has at most {SCRIPT_LIMIT:,} characters; this one has {len(script):,}. "
-        return Refusal("bad_script", f"{text}Put more into a repository.", "script")
+        text = f"A script can have at most {SCRIPT_LIMIT:,} characters; this one has {len(script):,}. "
+        return Refusal("bad_script", f"{text}Put a longer script into a repository.", "script")
     return None
 
 
 def _retries(said: Options) -> Refusal | None:
     retries = said.retries or 0
     if not 0 <= retries <= RETRIES_LIMIT:
-        text = f"A crash is tried again 0 to {RETRIES_LIMIT} times; {retries} is not possible."
+        text = f"Enter 0 to {RETRIES_LIMIT} retries, not {retries}."
         return Refusal("bad_retries", text, "retries")
     return priority_refusal(said)
 
 
 def must_checkpoint(found: ClassFacts, kind: str, said: Options) -> Refusal | None:
-    """Where a run may be on borrowed units, which are taken back when their owner needs them."""
+    """Where a run may use borrowed units, which the lender can reclaim."""
     if kind != JOB or not found.is_interruptible or said.checkpoints:
         return None
     return Refusal(
         "checkpoints_not_confirmed",
-        f"Jobs on {found.name} may run on borrowed units and are interrupted when their owner needs them. Confirm that "
-        "this job saves its work and goes on from there, or choose a class without borrowing.",
+        f"Jobs on {found.name} can run on borrowed units and are preempted when the lender reclaims them. Confirm that "
+        "this job uses checkpointing, or choose a class without borrowing.",
         "checkpoints",
     )

@@ -1,3 +1,3 @@
-"""Which priority a launch may have, and how much of a class one team may have as production work. Moving a run that
-waits is in `runs`.
+"""Which priority a launch may have, and how many units of a class a team may use with production priority. Changing the
+priority of a queued run is in `runs`.
 """

@@ -18,46 +18,46 @@ def priority_refusal(said: Options) -> Refusal | None:
 
 
 def unknown_priority(said: str) -> Refusal:
-    text = f"A priority is {', '.join(PRIORITIES[:-1])} or {PRIORITIES[-1]}, not '{said[:20]}'."
+    text = f"Priority must be {', '.join(PRIORITIES[:-1])} or {PRIORITIES[-1]}, not '{said[:20]}'."
     return Refusal("bad_priority", text, "priority")
 
 
 def may_raise_priority(team: TeamFacts, wanted: LaunchSpec) -> Refusal | None:
-    """More than its kind has anyway is the word of those who answer for the team."""
+    """Only owners and managers may set more than the default of the kind."""
     asked, usual = wanted.options.priority, DEFAULT_PRIORITY[wanted.kind]
     if not asked or PRIORITIES.index(asked) >= PRIORITIES.index(usual) or team.role in ("owner", "manager"):
         return None
     text = (
-        f"Only owners and managers of {team.team} may let a {wanted.kind} go first as {asked}; "
-        f"leave the priority out, and it is {usual}."
+        f"Only owners and managers of {team.team} may launch a {wanted.kind} with priority {asked}. "
+        f"Remove the priority to use the default, {usual}."
     )
     return Refusal("priority_not_allowed", text, "priority")
 
 
 def may_be_production(found: ClassFacts, units: int, said: Options) -> Refusal | None:
-    """What others depend on runs on what the team was promised: no priority gets borrowed units before other teams."""
+    """Production workloads use the team's own quota: no priority gets borrowed units before other teams."""
     total = units * (said.workers or 1)
     if said.priority != PRODUCTION or total <= found.granted:
         return None
     text = (
-        f"Production work runs on what the team was promised: {total} of {found.name} asked, "
-        f"{found.granted} granted. Ask for fewer, or for another priority."
+        f"Production priority is limited to the team's quota: {total} of {found.name} requested, "
+        f"{found.granted} granted. Request fewer, or choose another priority."
     )
     return Refusal("priority_beyond_grant", text, "priority")
 
 
 def production_limit_refusal(name: str, units: int, *, others: int, limit: int | None) -> Refusal | None:
-    """`units` of the class more that shall go first as production. `others`: of the team, at work or waiting as such.
-    `limit`: what staff let one team have; None: no more than it was granted, which `may_be_production` says.
+    """For `units` more of the class with production priority. `others`: of the team, running or queued with it.
+    `limit`: per team, set by staff; None: the team's quota, which `may_be_production` checks.
     """
     if limit is None or others + units <= limit:
         return None
     if limit == 0:
-        text = f"No work on {name} may be production; the operators say so. Ask for interactive or batch."
+        text = f"Operators do not allow production priority on {name}. Choose interactive or batch."
         return Refusal("production_limit", text, "priority")
     text = (
-        f"At most {limit} of {name} may be production work of one team at a time: {units} asked, {others} are so "
-        "already. Ask for fewer, or for interactive or batch, or wait until one of them has ended; operators may "
-        "change the limit of the class."
+        f"A team can use at most {limit} of {name} with production priority at a time: {units} requested, {others} "
+        "already running or queued. Request fewer, choose interactive or batch, or wait until a run has ended. "
+        "Operators can change the limit of the class."
     )
     return Refusal("production_limit", text, "priority")

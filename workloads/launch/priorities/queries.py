@@ -1,4 +1,4 @@
-"""How much of a class a team has as production work, against what staff let one team have."""
+"""How many units of a class a team uses with production priority, against the limit per team."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workloads.models import Run
 def production_refusal(
     namespace: Namespace, gpu_class: GpuClass, *, priority: str, units: int, besides: str = ""
 ) -> Refusal | None:
-    """Why this priority is not to be had for so many units more. `besides`: the workload itself, which counts once.
+    """Why this priority is not possible for this many more units. `besides`: the workload itself, which counts once.
 
     No query unless there is a limit to it; else two. Inside the transaction of the launch: of two that ask at once the
     second one counts the first.

@@ -1,1 +1,1 @@
-"""Idle notebooks: their servers are asked, people are warned, and what nobody uses is stopped."""
+"""Idle notebooks: the servers are checked, users are warned, and idle notebooks are stopped."""

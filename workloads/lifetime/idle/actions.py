@@ -21,7 +21,7 @@ from workloads.models import NotebookWatch
 
 @transaction.atomic
 def keep_notebook(tenant: str, name: str, *, hours: int, reason: str, by: Actor) -> NotebookWatch:
-    """It stays, however idle, for so many hours from now; then people are told again before anything happens.
+    """It is not stopped when idle for this many hours from now; then users are warned again before a stop.
 
     Raises Refused: not_found (404), not_allowed (403), not_running, no_idle_rule (409), bad_hours, no_reason (422).
     """

@@ -1,8 +1,8 @@
-"""Is a notebook idle, and what follows? Pure: what its server answered and what was told before → a verdict.
+"""Whether a notebook is idle, and the next step. Pure: the server's answer and earlier warnings → a verdict.
 
-Unknown is not idle: a server that does not answer is never stopped. Nor is one with a kernel that computes. An open
-browser tab alone is no use: JupyterLab asks its own API every few seconds, so that calls of the API count only while no
-browser is connected to a kernel. What a terminal computes without writing anything cannot be seen.
+Unknown is not idle: a server that does not respond is never stopped. Neither is one with a busy kernel. An open browser
+tab alone is not activity: JupyterLab calls its own API every few seconds, so API calls count only while no browser is
+connected to a kernel. Computation in a terminal without output cannot be detected.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from portal.ui.text import date_and_time, plural
 from workloads.core.policy import RunFacts
 
 LEAD = timedelta(minutes=10)
-# Between two looks: when the rule could fire, and never so rarely that the page's evidence is old; more often when
-# people were told. The workers' clocks may differ a little: a look that came too early is not repeated at once.
+# Between two checks: when the rule could fire, and often enough that the page's activity is recent; more often after a
+# warning. The workers' clocks may differ a little: a check that came too early is not repeated at once.
 LOOK_EVERY, LOOK_WITHIN, SOONEST = timedelta(minutes=1), timedelta(minutes=10), timedelta(seconds=5)
 KEEP_HOURS_MOST = 24
 REASON_LIMIT = 200
@@ -37,7 +37,7 @@ class IdleStep(StrEnum):
 
 @dataclass(frozen=True)
 class IdleFacts:
-    """What the rule is, and what was told and asked before."""
+    """The rule, and earlier checks and warnings."""
 
     limit: timedelta
     answered_at: datetime | None = None
@@ -48,8 +48,8 @@ class IdleFacts:
 
 @dataclass(frozen=True)
 class IdleVerdict:
-    """`idle_since` None: in use, or not known. `stops_at`: what people are told, None where nothing is threatened.
-    `again_at`: when to look next.
+    """`idle_since` None: in use, or unknown. `stops_at`: the announced stop, None if there is none.
+    `again_at`: when to check next.
     """
 
     step: IdleStep
@@ -73,7 +73,7 @@ def judge(activity: NotebookActivity | None, watched: IdleFacts, *, now: datetim
     if now < warn_at:
         return IdleVerdict(IdleStep.IDLE, _soon(warn_at, now), since)
     if watched.warned_at is None or watched.stops_at is None or since > watched.warned_at:
-        # Whoever is told late has as much time as everybody else.
+        # A late warning leaves as much time as any other.
         stops_at = max(since + watched.limit, now + lead)
         return IdleVerdict(IdleStep.WARN, _soon(stops_at, now, most=LOOK_EVERY), since, stops_at)
     stops_at = max(watched.stops_at, since + watched.limit)
@@ -83,7 +83,7 @@ def judge(activity: NotebookActivity | None, watched: IdleFacts, *, now: datetim
 
 
 def lead_of(limit: timedelta) -> timedelta:
-    """How long before the stop people are told."""
+    """How long before the stop users are warned."""
     return min(LEAD, limit / 5)
 
 
@@ -108,7 +108,7 @@ def _soon(moment: datetime, now: datetime, *, most: timedelta = LOOK_WITHIN) -> 
 
 
 def evidence(activity: NotebookActivity) -> dict[str, Any]:
-    """As JSON: numbers and a few known words, nothing that a tenant's server could have made up as text."""
+    """As JSON: numbers and a few known words, no text that a notebook's server could invent."""
     states = Counter("computing" if kernel.is_computing else "idle" for kernel in activity.kernels)
     return {
         "computing": states["computing"],
@@ -119,7 +119,7 @@ def evidence(activity: NotebookActivity) -> dict[str, Any]:
 
 
 def evidence_sentence(found: Mapping[str, Any], *, last_activity: datetime | None, asked_at: datetime) -> str:
-    """Evidence as half a sentence: last activity …; 2 kernels idle; asked at …"""
+    """Evidence as a list of facts: last activity …; 2 kernels idle; checked at …"""
     parts = [] if last_activity is None else [f"last activity {date_and_time(last_activity)}"]
     for state in ("computing", "idle"):
         if found.get(state):
@@ -129,24 +129,24 @@ def evidence_sentence(found: Mapping[str, Any], *, last_activity: datetime | Non
     if found.get("terminals"):
         parts.append(plural(found["terminals"], "terminal"))
     if found.get("connections"):
-        parts.append(f"{plural(found['connections'], 'connection')} of browsers")
-    return "; ".join([*parts, f"asked at {date_and_time(asked_at)}"])
+        parts.append(plural(found["connections"], "browser connection"))
+    return "; ".join([*parts, f"checked at {date_and_time(asked_at)}"])
 
 
 # ---- keeping it ------------------------------------------------------------------------------------------------------
 
 
 def may_keep(run: RunFacts, *, is_watched: bool, hours: int = 1, reason: str | None = None) -> Refusal | None:
-    """As far as the run says; who may is `policy.may_manage`. `reason` None: not typed yet, for the button."""
+    """By the run; the user's permission is `policy.may_manage`. `reason` None: not entered yet, for the button."""
     if run.is_over or run.is_stopping:
-        return Refusal("not_running", "Nothing of it runs any more; there is nothing to keep.", status=409)
+        return Refusal("not_running", "This notebook is not running and cannot be kept.", status=409)
     if not is_watched:
-        text = "No rule stops this notebook while it is idle; there is nothing to keep it from."
+        text = "No rule stops this notebook when it is idle. It need not be kept."
         return Refusal("no_idle_rule", text, status=409)
     if not 1 <= hours <= KEEP_HOURS_MOST:
-        text = f"{hours} h asked; an idle notebook is kept for 1 to {KEEP_HOURS_MOST} h at a time. Ask again later."
+        text = f"{hours} h requested. Enter 1 to {KEEP_HOURS_MOST} h; you can keep it again later."
         return Refusal("bad_hours", text, "hours")
     if reason is not None and not 1 <= len(reason.strip()) <= REASON_LIMIT:
-        text = f"Say in 1 to {REASON_LIMIT} characters why it stays while nobody uses it: others wait for its units."
+        text = f"Enter a reason of 1 to {REASON_LIMIT} characters: other users may wait for the notebook's units."
         return Refusal("no_reason", text, "reason")
     return None

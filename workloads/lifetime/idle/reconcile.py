@@ -1,8 +1,8 @@
-"""Asks the servers of notebooks whether they are used, warns people, and stops what nobody uses.
+"""Checks the activity of notebook servers, warns users, and stops idle notebooks.
 
 Each run of a notebook on a class with an idle rule has a row of its own; other runs cost nothing. The server is asked
-outside of any transaction and its answer is judged under the row's lock, so that a person who keeps the notebook in the
-meantime is heard.
+outside of any transaction and its answer is judged under the row's lock, so that a user can keep the notebook in the
+meantime.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IDLE_RULE = system_actor("rule idle notebooks")
 
 
 def start_watch(run: Run) -> None:
-    """When a run is ready; with the rule that was frozen at its start. No query for a run without one."""
+    """When a run is ready; with the rule that was frozen at its start. No query for a run without a rule."""
     if run.spec.get("idle_stop_minutes"):
         NotebookWatch.objects.get_or_create(run=run)
 
@@ -51,7 +51,7 @@ def start_watch(run: Run) -> None:
 def check_idle(
     watch: NotebookWatch, deadline: Deadline, *, ask: AskActivity = jupyter.read_activity, at: datetime | None = None
 ) -> Outcome:
-    """Ask once, and do what follows. `at`: as if it were asked then."""
+    """Check once, and act on the result. `at`: as if it were checked then."""
     run = _run(watch)
     if not _is_wanted(run):
         # Another run has a row of its own.
@@ -66,24 +66,24 @@ def check_idle(
 
 
 def _asked(run: Run, ask: AskActivity) -> NotebookActivity:
-    """Raises Unanswered, also where there is nobody to ask."""
+    """Raises NotebookUnreachable, also where no server runs."""
     workload = run.workload
     namespace = workload.namespace
     if not mirror.is_known(namespace.cluster_id, "Pod"):
         raise NotebookUnreachable("The portal has not read the cluster yet.")
-    # Anybody may put our labels on a pod of theirs, and would be told the token.
+    # Anybody may put our labels on another pod, which would then get the token.
     mine = {"namespace": namespace.name, "owner": owner_label(workload), "run": queries.job_name(workload, run)}
     pods = mirror.pods(namespace.cluster_id, **mine)
     there = [pod for pod in pods if pod.phase == "Running" and pod.deleting_since is None and pod.ip]
     if not there:
-        raise NotebookUnreachable("No pod of it runs at the moment.")
+        raise NotebookUnreachable("It has no running pod at the moment.")
     token = notebook_token(settings.NOTEBOOK_TOKEN_KEY, workload_id=workload.pk, run_number=run.number)
     return ask(there[-1].ip, token)
 
 
 @transaction.atomic
 def _judged(watch_id: int, activity: NotebookActivity | None, problem: str, now: datetime) -> IdleVerdict | None:
-    """None: it ended, or was asked to stop, while its server was asked."""
+    """None: it ended or was stopped while its server was checked."""
     watch = NotebookWatch.objects.select_for_update(no_key=True).get(pk=watch_id)
     run = _run(watch)
     if not _is_wanted(run):
@@ -130,11 +130,11 @@ def _warn(watch: NotebookWatch, run: Run, verdict: IdleVerdict) -> None:
     deliver(
         event,
         recipients_of(run),
-        subject=f"{workload.name} of {workload.tenant.name} is idle and stops at {stops_at}",
+        subject=f"{workload.name} of {workload.tenant.name} is idle and is stopped at {stops_at}",
         body=(
-            f"Nobody has used the notebook {workload.name} for a while: {evidence_text(watch)}. On its class an idle "
-            f"notebook is stopped after {duration_text(minutes)}; this one at {stops_at}. Use it, or say why it stays, "
-            f"and it goes on. {file_loss_of(run)}\n\n{page_url(workload)}"
+            f"The notebook {workload.name} is idle: {evidence_text(watch)}. Its class stops idle notebooks after "
+            f"{duration_text(minutes)}; this one is stopped at {stops_at}. To prevent this, use it or keep it with a "
+            f"reason. {file_loss_of(run)}\n\n{page_url(workload)}"
         ),
     )
 
@@ -142,7 +142,7 @@ def _warn(watch: NotebookWatch, run: Run, verdict: IdleVerdict) -> None:
 def _stop(watch: NotebookWatch, run: Run, now: datetime) -> None:
     workload, told = run.workload, evidence_text(watch)
     rule = duration_text(run.spec["idle_stop_minutes"])
-    message = f"Stopped, since nobody had used it for {rule}: {told}."
+    message = f"Stopped because it was idle for {rule}: {told}."
     if not request_stop(workload, Q(pk=run.pk), reason=IDLE_REASON, message=message):
         return
     after = {"run": run.number, "idle_since": watch.idle_since, "evidence": told}
@@ -150,10 +150,10 @@ def _stop(watch: NotebookWatch, run: Run, now: datetime) -> None:
     deliver(
         event,
         recipients_of(run),
-        subject=f"{workload.name} of {workload.tenant.name} was stopped, being idle",
+        subject=f"{workload.name} of {workload.tenant.name} was stopped because it was idle",
         body=(
-            f"{message} It gives its units back. {file_loss_of(run)}\n\n"
-            f"Start it again, with the same choices or with others: {page_url(workload)}"
+            f"{message} Its units are released. {file_loss_of(run)}\n\n"
+            f"Start it again, or change it first: {page_url(workload)}"
         ),
     )
 

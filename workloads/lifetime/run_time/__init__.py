@@ -1,1 +1,1 @@
-"""The time limit of a run: warnings before its end, the end itself, and extensions."""
+"""The time limit of a run: warnings, the stop, and extensions."""

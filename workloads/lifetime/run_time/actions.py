@@ -1,7 +1,7 @@
 """The verb that extends the time limit of a run.
 
-It counts from when the container started. A run that was preempted counts anew when it starts again: it lost what it
-had done, and waited in between. Until then it has no end.
+It counts from the start of the container. For a preempted run it counts from the next start: the run lost its progress
+and was queued in between. Until then it has no deadline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workloads.models import Run, Workload
 
 @transaction.atomic
 def extend(tenant: str, name: str, *, hours: int, by: Actor) -> Run:
-    """Later than it was, within what its class allows a run from its start.
+    """Extend the time limit, up to the limit of its class from its start.
 
     Raises Refused: not_found (404), not_allowed (403), not_running, no_end, not_started (409), exceeds_run_time (422).
     """

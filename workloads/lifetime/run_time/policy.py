@@ -1,6 +1,6 @@
-"""How long a run may take, when people are told of its end, and what an extension may add. Pure.
+"""The time limit of a run, when users are warned of it, and what an extension may add. Pure.
 
-A run's time begins when its container starts: waiting in the queue costs nothing.
+The time limit counts from the start of its container: time in the queue does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_LEAD, LAST_LEAD = timedelta(minutes=30), timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class TimeFacts:
-    """`total_minutes`: from its start, with what was added; None: no end. `ends_at` None: it has not started.
+    """`total_minutes`: from its start, with extensions; None: no time limit. `ends_at` None: it has not started.
     `limit_hours`: of its class as it is now; None: no limit.
     """
 
@@ -30,7 +30,7 @@ class TimeFacts:
 
 
 def warning_leads(total_minutes: int) -> tuple[timedelta, timedelta]:
-    """How long before the end people are told, longest first: 30 and 5 minutes, less of a short run."""
+    """How long before the end users are warned, longest first: 30 and 5 minutes, less for a short run."""
     first = min(FIRST_LEAD, timedelta(minutes=total_minutes) / 10)
     return first, min(LAST_LEAD, first / 2)
 
@@ -43,18 +43,18 @@ def due_warning(total_minutes: int, ends_at: datetime, at: datetime) -> timedelt
 
 
 def next_moment(total_minutes: int, ends_at: datetime, at: datetime) -> datetime:
-    """When something is to be done about it next: told of, or ended."""
+    """When the next warning or the stop is due."""
     moments = [ends_at - lead for lead in warning_leads(total_minutes)]
     return min((moment for moment in moments if moment > at), default=ends_at)
 
 
 def time_over_message(total_minutes: int, added_minutes: int, ends_at: datetime) -> str:
-    """What is said of a run that was ended by it."""
+    """The message of a run that was stopped by it."""
     started = ends_at - timedelta(minutes=total_minutes)
-    added = f" ({duration_text(added_minutes)} of them added)" if added_minutes else ""
+    added = f" (including {duration_text(added_minutes)} added)" if added_minutes else ""
     return (
-        f"Its run time of {duration_text(total_minutes)}{added} was over at {date_and_time(ends_at)}; "
-        f"it started at {date_and_time(started)}."
+        f"It reached its time limit of {duration_text(total_minutes)}{added} at {date_and_time(ends_at)}. "
+        f"It started at {date_and_time(started)}."
     )
 
 
@@ -67,21 +67,21 @@ def most_hours(facts: TimeFacts) -> int:
 
 
 def may_extend(run: RunFacts, facts: TimeFacts, hours: int = 1) -> Refusal | None:
-    """As far as the run and its class say; who may is `policy.may_manage`."""
+    """By the run and its class; the user's permission is `policy.may_manage`."""
     if run.is_over or run.is_stopping:
-        return Refusal("not_running", "Nothing of it runs any more; there is no time to extend.", status=409)
+        return Refusal("not_running", "This workload is not running. Its time limit cannot be extended.", status=409)
     if facts.total_minutes is None:
-        return Refusal("no_end", "This run has no end; there is nothing to extend.", status=409)
+        return Refusal("no_end", "This run has no time limit to extend.", status=409)
     if facts.ends_at is None:
-        text = f"Its {duration_text(facts.total_minutes)} begin when it starts. Extend it when it runs."
+        text = f"Its {duration_text(facts.total_minutes)} count from its start. Extend it after it has started."
         return Refusal("not_started", text, status=409)
     most = most_hours(facts)
     if 1 <= hours <= most:
         return None
-    has = f"It has {duration_text(facts.total_minutes)} from its start and ends at {date_and_time(facts.ends_at)}"
+    has = f"Its time limit is {duration_text(facts.total_minutes)} from its start, until {date_and_time(facts.ends_at)}"
     limit = RUN_HOURS_MOST if facts.limit_hours is None else facts.limit_hours
     if most == 0:
-        text = f"{has}; a run on {facts.class_name} may take {limit} h. Save your work; it can be started again then."
+        text = f"{has}. {facts.class_name} allows {limit} h. Save your work, and start it again afterwards."
     else:
-        text = f"{hours} h more asked. {has}; a run on {facts.class_name} may take {limit} h. Ask for 1 to {most} h."
+        text = f"{hours} h more requested. {has}. {facts.class_name} allows {limit} h. Request 1 to {most} h."
     return Refusal("exceeds_run_time", text, "hours")

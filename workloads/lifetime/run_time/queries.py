@@ -1,4 +1,4 @@
-"""How much time a run has, as its row says. Few queries, no words."""
+"""The time limit of a run, from its row. Few queries, no sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workloads.models import Run
 
 
 def total_minutes(run: Run) -> int | None:
-    """From its start; None: no end."""
+    """From its start; None: no time limit."""
     minutes = run.spec.get("run_minutes")
     return None if minutes is None else minutes + run.extended_minutes
 

@@ -1,4 +1,4 @@
-"""What the worker does about the time limit of a run: its deadline, the warnings before it, and its end."""
+"""The worker's part of the time limit of a run: the deadline, the warnings before it, and the stop."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from workloads.models import Run
 
 TIME_OVER_REASON = "run_time_over"
 
-RUN_TIME_RULE = system_actor("rule run time")
+RUN_TIME_RULE = system_actor("rule time limit")
 
 
 def sync_deadline(run: Run, seen: Observation) -> bool:
-    """When it will be over, from what was seen of its pod; whether that is another moment than before."""
+    """Set the deadline from what was observed of its pod; whether it has changed."""
     total = total_minutes(run)
     if total is None:
         return False
@@ -42,7 +42,7 @@ def sync_deadline(run: Run, seen: Observation) -> bool:
         ends_at = None
     if ends_at == run.ends_at:
         return False
-    # An extension meanwhile wakes the row: the next look counts it.
+    # A concurrent extension wakes the row: the next reconcile counts it.
     rows = Run.objects.filter(pk=run.pk, ended_at=None, extended_minutes=run.extended_minutes)
     if not rows.update(ends_at=ends_at):
         return False
@@ -53,12 +53,12 @@ def sync_deadline(run: Run, seen: Observation) -> bool:
 def _began(run: Run, seen: Observation) -> datetime | None:
     pod = seen.pod
     since = running_since(pod) if pod is not None and pod.deleting_since is None else None
-    # The cluster tells whole seconds: nothing happened before it was asked for.
+    # The cluster reports whole seconds: nothing happened before the request.
     return None if since is None else max(since, run.requested_at)
 
 
 def next_moment_of(run: Run) -> datetime | None:
-    """When the worker has to look again on its account."""
+    """When the worker has to reconcile next because of it."""
     total = total_minutes(run)
     if total is None or run.ends_at is None:
         return None
@@ -66,7 +66,7 @@ def next_moment_of(run: Run) -> datetime | None:
 
 
 def warn_if_due(run: Run) -> None:
-    """Each warning once, however often and by however many this is called. No query while none is near."""
+    """Each warning once, also with concurrent calls. No query while none is near."""
     total, now = total_minutes(run), timezone.now()
     if total is not None and run.ends_at is not None and run_time_policy.due_warning(total, run.ends_at, now):
         _warn(run.pk, now)
@@ -81,7 +81,7 @@ def _warn(run_id: int, now: datetime) -> None:
     lead = run_time_policy.due_warning(total, run.ends_at, now)
     if lead is None:
         return
-    # An extension makes another end, with warnings of its own; told of the last one, nobody needs the first.
+    # An extension sets another deadline, with its own warnings; after the last warning the first is not sent.
     after = {"run": run.number, "ends_at": run.ends_at.isoformat(), "lead_s": int(lead.total_seconds())}
     told = Event.objects.filter(row=row_label(run.workload), verb="run.reminded", after__run=run.number)
     if told.filter(after__ends_at=after["ends_at"], after__lead_s__lte=after["lead_s"]).exists():
@@ -91,10 +91,10 @@ def _warn(run_id: int, now: datetime) -> None:
     deliver(
         event,
         recipients_of(run),
-        subject=f"{workload.name} of {workload.tenant.name} ends at {date_and_time(run.ends_at)}",
+        subject=f"{workload.name} of {workload.tenant.name} reaches its time limit at {date_and_time(run.ends_at)}",
         body=(
-            f"The run time of {workload.name}, {duration_text(total)}, is over at "
-            f"{date_and_time(run.ends_at)}. It is stopped then and gives its units back. {file_loss_of(run)}\n\n"
+            f"{workload.name} reaches its time limit of {duration_text(total)} at {date_and_time(run.ends_at)}. "
+            f"It is stopped then and its units are released. {file_loss_of(run)}\n\n"
             f"Extend it, or stop it before: {page_url(workload)}"
         ),
     )
@@ -103,7 +103,7 @@ def _warn(run_id: int, now: datetime) -> None:
 
 @transaction.atomic
 def end_overdue(run: Run) -> bool:
-    """Ask it to stop because its time is over; False when that is not so any more."""
+    """Request its stop because the time limit is reached; False if that is no longer the case."""
     over = Q(pk=run.pk, ends_at__lte=Now())
     rows = locked_runs().filter(over, ended_at=None, stop_requested_at=None)
     locked = rows.select_related("workload__tenant", "workload__namespace").first()
@@ -117,10 +117,10 @@ def end_overdue(run: Run) -> bool:
     deliver(
         event,
         recipients_of(locked),
-        subject=f"{workload.name} of {workload.tenant.name} was stopped: its run time was over",
+        subject=f"{workload.name} of {workload.tenant.name} was stopped at its time limit",
         body=(
-            f"{message} {workload.name} was stopped and gives its units back. {file_loss_of(locked)}\n\n"
-            f"Start it again, with the same choices or with others: {page_url(workload)}"
+            f"{message} {workload.name} was stopped and its units are released. {file_loss_of(locked)}\n\n"
+            f"Start it again, or change it first: {page_url(workload)}"
         ),
     )
     return True

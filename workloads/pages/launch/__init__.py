@@ -1,1 +1,1 @@
-"""The pages that lead to a launch."""
+"""The launch pages: form, links, change."""

@@ -1,4 +1,4 @@
-"""Pages that lead to a launch: the form, links into it, and another size. Parse, call one action, render."""
+"""The launch pages: the form, links to it, and changes. Parse, call one action, render."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from workloads.storage.queries import VolumeRow, storage_facts
 
 @dataclass(frozen=True)
 class InitialValues:
-    """What the form starts with. `source`: "link" (of anybody's), "like", "last" or ""; `said`: what was left out."""
+    """Initial values of the form. `source`: "link" (untrusted), "like", "last" or ""; `said`: what was not used."""
 
     source: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -50,9 +50,9 @@ class InitialValues:
 @login_required
 @require_http_methods(["GET", "POST"])
 def launch(request: HttpRequest, tenant: str) -> HttpResponse:
-    """The hot path: a good form costs the action's few queries; what to choose from is read when the page is shown.
+    """The hot path: a valid form costs the action's few queries; choices are read when the page is shown.
 
-    `look` asks for the page again with what fits the choices so far; nothing is launched.
+    `look` renders the page again with the options for the choices so far; nothing is launched.
     """
     by = actor(request)
     is_look = "look" in request.POST
@@ -85,9 +85,9 @@ def launch(request: HttpRequest, tenant: str) -> HttpResponse:
 @login_required
 @require_GET
 def launch_link(request: HttpRequest) -> HttpResponse:
-    """A launch link that names no place: to the form of the team that it means, or the question which. Nothing starts.
+    """A launch link without a team: redirects to the form of the team, or asks to select one. Nothing starts.
 
-    Raises Refused (404) for a team that is not the person's.
+    Raises Refused (404) for a team that the user may not see.
     """
     by = actor(request)
     query = request.GET.copy()
@@ -106,8 +106,8 @@ def launch_link(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
-    """Another size, class or image for what is there: declared, and a new run as soon as the old one is over. What
-    still runs is stopped only when the person says so; `later` leaves it alone.
+    """Change size, class or image of a workload: declared, and a new run as soon as the old one has ended. A running
+    run is stopped only on request; `later` does not stop it.
     """
     by = actor(request)
     namespace, team = queries.team(by, tenant)
@@ -117,7 +117,7 @@ def change(request: HttpRequest, tenant: str, name: str) -> HttpResponse:
     facts = queries.run_facts(workload, run)
     now = prefill.prefill_unchanged(workload)
     is_look = "look" in request.POST
-    # An address may choose where it runs next and with how much, nothing else.
+    # An address may set only the class and the size of the next run.
     link = links.read_link(request.GET.dict()).values if request.method == "GET" else {}
     chosen = {key: link[key] for key in ("gpu_class", "units", "workers") if key in link}
     chosen |= links.size_values(request.GET.dict())
@@ -160,7 +160,7 @@ def _start(request: HttpRequest, by: Actor, namespace: Namespace) -> InitialValu
         return InitialValues("like", found.values, found.said, found.workload)
     link = links.read_link(query)
     if link.values.keys() - links.PLACES or "fresh" in query:
-        # Never together with what was typed last time: somebody else's repository must not meet one's own variables.
+        # Never together with the last launch: a repository of another user must not get the user's own variables.
         return InitialValues("link" if link.values.keys() - links.PLACES else "", link.values, link.said)
     last = prefill.prefill_from_last(by, namespace, link.values.get("kind", ""))
     taken = dict(last.values)
@@ -211,7 +211,7 @@ def _form_context(
 
 
 def _more_storage(namespace: Namespace, form: LaunchForm) -> str:
-    """Where the team asks for as much storage as the new volume needs; "" where the cluster offers none."""
+    """Address to request as much storage as the new volume needs; "" where the cluster offers none."""
     storage, size = storage_facts(namespace), form.data.get("volume_gib", "")
     if storage is None or not (size.isascii() and size.isdigit()):
         return ""
@@ -223,7 +223,7 @@ def _more_storage(namespace: Namespace, form: LaunchForm) -> str:
 def _plan(
     by: Actor, namespace: Namespace, team: core_policy.TeamFacts, form: LaunchForm, offer: LaunchChoices, number: int
 ) -> LaunchPreview | None:
-    """None while something is missing or has not the right shape."""
+    """None while a value is missing or malformed."""
     sent = form.as_typed()
     if not sent.is_valid():
         return None
@@ -234,7 +234,7 @@ def _plan(
 def _going(
     by: Actor, namespace: Namespace, team: core_policy.TeamFacts, start: InitialValues, offer: LaunchChoices
 ) -> VolumeRow | None:
-    """The volume that the form was to start with, where it waits for its deletion. No query where it can be had."""
+    """The volume of the initial values if it is marked for deletion. No query if it is available."""
     name = str(start.values.get("volume", ""))
     if not name or name in {one.name for one in offer.volumes}:
         return None
@@ -244,28 +244,28 @@ def _going(
 
 
 def _unavailable(start: InitialValues, offer: LaunchChoices, going: VolumeRow | None) -> list[str]:
-    """What the form was to start with, and the team cannot have: said, and never a bare error."""
+    """Sentences about initial values that are not available to the team, instead of form errors."""
     found = []
     asked = str(start.values.get("gpu_class", ""))
     if asked and asked != offer.chosen:
-        taken = f"{offer.gpu_class.label} is chosen instead." if offer.gpu_class else "There is none to choose instead."
-        text = f"There is no class '{asked[:60]}' that your team holds or may borrow for a {offer.kind}. {taken}"
+        taken = f"{offer.gpu_class.label} is selected instead." if offer.gpu_class else "No other class is available."
+        text = f"The class '{asked[:60]}' is not available to your team for a {offer.kind}. {taken}"
         found.append(text)
     image = str(start.values.get("image", ""))
     known = {one.name: one for one in offer.images if one.kind == offer.kind}
     if image and image not in known and not image_references.is_below(image, offer.prefixes):
-        found.append(f"There is no image '{image[:60]}' for a {offer.kind} in the catalog. Choose one of those below.")
+        found.append(f"The catalog has no image '{image[:60]}' for a {offer.kind}. Choose another image.")
     elif image in known and known[image].problem:
         found.append(f"{known[image].problem} Choose another image or class.")
     volume = str(start.values.get("volume", ""))
     if volume and going is None and volume not in {one.name for one in offer.volumes}:
-        found.append(f"There is no volume '{volume[:60]}' to attach; the launch would make a new one of this name.")
+        found.append(f"The volume '{volume[:60]}' does not exist. A launch creates a new volume with this name.")
     return found
 
 
 @dataclass(frozen=True)
 class ShareLink:
-    """The present choices as a link, and as a button for a page in Markdown."""
+    """The current choices as a link, and as a Markdown button."""
 
     link: str
     markdown: str
@@ -288,7 +288,7 @@ def _form_of(tenant: str, query: str) -> str:
 
 def _changed(name: str, *, is_over: bool, is_later: bool) -> str:
     if is_over:
-        return f"{name} starts with what you chose."
+        return f"The changes were saved. {name} was started again."
     if is_later:
-        return f"What you chose is for the next run of {name}; the present one goes on as it is."
-    return f"{name} is stopping. As soon as it has ended it starts with what you chose."
+        return f"The changes were saved for the next run of {name}. The current run is not changed."
+    return f"The changes were saved. {name} is stopping and starts again automatically with them."
