@@ -374,7 +374,7 @@ def test_the_figures_follow_the_units(
     for number in range(4):
         actions.launch("team-a", replace(job, name=f"w{number}", units=2 if number else 4), by=by_alice)
     Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now())
-    assert look(units=1).startswith("Your 6 granted cards are in use; waits behind 3 of yours until something of yours")
+    assert look(units=1).startswith("Your team's 6 GPUs are in use; waits behind 3 of your team until a workload of")
     # Notebooks go before jobs.
     assert "waits until a workload of your team ends" in look(units=1, kind="notebook", image="minimal")
 

@@ -61,7 +61,7 @@ def test_what_is_ahead_and_what_it_would_cost(gang: Workload, namespace_a: Names
     found = launch_queries.reachable_classes(namespace_a)
     told = forecast_queries.outlooks(namespace_a, found, LaunchSize(2, 1, workers=4))[a100.slug]
     assert told.sentence.startswith("uses 17 of 32 GPUs; ")
-    assert told.cost == "8 GPUs in 1 h: 8 GPU-hours, price 16.00"
+    assert told.cost == "8 GPUs for 1 h: 8 GPU-hours, price 16.00"
 
 
 def test_who_goes_first_is_ahead_of_whom(gang: Workload, namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
