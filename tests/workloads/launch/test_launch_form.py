@@ -360,8 +360,7 @@ def test_the_figures_follow_the_units(
         return card(text(her.post("/teams/team-a/launch", typed(a100, look="units", **more))), a100.slug)
 
     assert (
-        look(units=1)
-        == "Uses 1 of 6 GPUs; 4 free now on one node; starts now 1 GPU-hour per hour, price 1.50 per hour"
+        look(units=1) == "Uses 1 of 6 GPUs; 4 free now on one node; starts now 1 GPU-hour per hour, price 1.50 per hour"
     )
     assert look(units=3, run_hours=8) == (
         "Uses 3 of 6 GPUs; 4 free now on one node; starts now 3 GPUs for 8 h: 24 GPU-hours, price 36.00"
