@@ -27,11 +27,14 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
+    """`about`: name of another workload, where `message` was written for that one and applies here too."""
+
     type: str
     status: str
     reason: str
     message: str
     since: datetime | None
+    about: str = ""
 
     @property
     def is_true(self) -> bool:

@@ -1,1 +1,1 @@
-"""What would help a run that waits or is stuck: facts, suggested actions best first, and the same for pages and API."""
+"""Suggested actions for a queued or stuck run: their facts, the actions best first, and the same for pages and API."""

@@ -1,5 +1,5 @@
-"""What would help a run that waits or is stuck, best first, and whether waiting alone ever would. Pure: facts in, words
-and addresses out. A step is only there when the same facts say that it works.
+"""Suggested actions for a queued or stuck run, best first, and whether waiting is enough. Pure: facts in, words and
+addresses out. An action is only suggested if the same facts show that it works.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from workloads.forecast.availability import GOOD, AvailabilityFigures, availabil
 from workloads.status.types import Phase, Status
 
 NOT_YET, NEVER, STUCK, OVER = "not_yet", "never", "stuck", "over"
-# Of each kind of step; people read three lines, not twenty.
+# At most so many of each kind of step.
 CLASSES_SHOWN = 2
-# Sets of runs to stop are looked for among so many, and of so many at most.
+# Sets of runs to stop are searched among so many, and have at most so many.
 STOPPED_OF, STOPPED_TOGETHER = 8, 3
 
 
@@ -42,7 +42,7 @@ class PageLink:
 
 @dataclass(frozen=True)
 class NextStep:
-    """`verb` is a stable code; `way` None: there is nothing to follow."""
+    """`verb` is a stable code; `way` None: there is no page to open."""
 
     verb: str
     label: str
@@ -52,8 +52,8 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Advice:
-    """`verdict`: not_yet (it starts by itself), never (as it is asked for), stuck (waiting alone does not help) or
-    over; `said`: the same as a sentence. `findings`: what else is known around it.
+    """`verdict`: not_yet (it starts automatically), never (with this configuration), stuck (waiting is not enough) or
+    over; `said`: the same as a sentence. `findings`: what else is known about the class.
     """
 
     verdict: str
@@ -67,17 +67,17 @@ class Advice:
 
 
 def is_never(told: Status, facts: AdviceFacts) -> bool:
-    """As it is asked for now: by the cluster's own word, or because no node has so many units."""
+    """With its current configuration: by the cluster's own message, or because no node has so many units."""
     if told.explained is not None and told.explained.is_final:
         return True
     if told.phase not in (Phase.QUEUED, Phase.BLOCKED) or facts.own is None:
         return False
-    # No node at all says nothing of its size: one may come, or come back.
+    # No node at all means nothing about its size: one may be added, or come back.
     return 0 < facts.own.most_units < facts.each
 
 
 def advice(told: Status, facts: AdviceFacts) -> Advice | None:
-    """None: nothing stands in its way that anybody could do something about."""
+    """None: there is nothing that anybody could do."""
     parts = remedies_for(told)
     if not parts:
         return None
@@ -105,10 +105,10 @@ def _verdict(told: Status, steps: list[NextStep], *, never: bool) -> str:
 
 
 _SAID = {
-    NOT_YET: "Not yet: it starts by itself.",
-    NEVER: "Never as it is: waiting alone does not help.",
-    STUCK: "Stuck: waiting alone does not help.",
-    OVER: "Over: it does not start again by itself.",
+    NOT_YET: "Starts automatically; no action needed.",
+    NEVER: "Cannot start with this configuration.",
+    STUCK: "Does not start without an action.",
+    OVER: "Ended; does not restart automatically.",
 }
 
 
@@ -122,16 +122,11 @@ def _classes(_told: Status, facts: AdviceFacts) -> list[NextStep]:
     fitting = [one for one in facts.options if one.takes and facts.starts_on(one.figures)]
     found = []
     for one in sorted(fitting, key=lambda one: not one.is_smaller)[:CLASSES_SHOWN]:
-        verb, label = ("smaller_slice", _smaller(one)) if one.is_smaller else ("other_class", "Take another")
-        terms = " Its terms have to be accepted first." if one.asks_terms else ""
+        verb = "smaller_slice" if one.is_smaller else "other_class"
+        terms = " Its terms must be accepted first." if one.asks_terms else ""
         why = f"{_capital(_now(one.figures, facts.each, facts.workers))}.{terms}"
-        found.append(NextStep(verb, f"{label}: {one.name}", why, _changed(facts, one.slug, facts.each, "choices")))
+        found.append(NextStep(verb, f"Switch to {one.name}", why, _changed(facts, one.slug, facts.each, "choices")))
     return found
-
-
-def _smaller(one: ClassOption) -> str:
-    """Every share is of a card; a slice or a card may be smaller than another."""
-    return "Take a share" if one.figures.unit == "share" else f"Take a smaller {one.figures.unit}"
 
 
 def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
@@ -139,7 +134,7 @@ def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
         return []
     if told.reason != "topology_refused" and facts.starts_on(own.figures) and _limit(told) >= facts.units:
-        # What it asks for is free: it starts in a moment.
+        # What it requests is free: it starts in a moment.
         return []
     if facts.workers > 1:
         return _fewer_workers(facts, own, own.figures.workers_now(facts.each), "")
@@ -148,7 +143,7 @@ def _fewer_now(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _fewer_later(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Of what can never start: so many could, and do not now."""
+    """For a run that can never start: how many units or workers could start later."""
     own = facts.own
     if own is None or not own.takes_fewer or not facts.may_change or _is_of_size(told):
         return []
@@ -156,14 +151,14 @@ def _fewer_later(told: Status, facts: AdviceFacts) -> list[NextStep]:
         return []
     in_all, unit = own.figures.granted + own.figures.borrowing_limit, own.figures.unit
     if facts.workers > 1 and facts.each <= own.most_units:
-        return _fewer_workers(facts, own, in_all // facts.each, "It waits until so many are free.")
+        return _fewer_workers(facts, own, in_all // facts.each, "it starts when so many are free")
     possible = min(own.most_units, in_all // facts.workers, facts.each - 1, _limit(told))
-    why = f"{plural(possible, unit)} can start; it waits until so many are free."
+    why = f"{plural(possible, unit)} can start; it starts when so many are free."
     return [_fewer(facts, own, possible, why)] if possible >= 1 else []
 
 
 def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """As it is, on its class as that is now."""
+    """Unchanged, with the current definition of its class."""
     own = facts.own
     if own is None or not own.takes_fewer or not facts.may_change or facts.each > own.most_units:
         return []
@@ -174,12 +169,12 @@ def _again(told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _is_of_size(told: Status) -> bool:
-    """The quota that is too small is of cores or memory: how many units would do nobody says."""
+    """The quota that is too small is of cores or memory: how many units would fit is unknown."""
     return told.reason == "quota_too_small" and told.facts.get("resource") in ("cpu", "memory")
 
 
 def _limit(told: Status) -> int:
-    """What the namespace's quota allows at most, where it said that."""
+    """What the namespace's quota allows at most, if that is known."""
     limit, resource = told.facts.get("limit"), told.facts.get("resource")
     if told.reason != "quota_too_small" or resource in ("cpu", "memory") or not isinstance(limit, int):
         return 10_000
@@ -187,20 +182,19 @@ def _limit(told: Status) -> int:
 
 
 def _fewer_workers(facts: AdviceFacts, own: ClassOption, possible: int, why: str) -> list[NextStep]:
-    """As many as are possible, with units as they are. `why` "": they fit now."""
+    """As many as are possible, each with as many units as now. `why`: a clause; "": they fit now."""
     count = min(possible, facts.workers - 1)
     if count < 1:
         return []
-    asked = f"{plural(count, 'worker')} of {plural(facts.each, own.figures.unit)}"
-    said = why or _now(own.figures, facts.each, count)
-    label = f"Ask for {plural(count, 'worker')} instead of {facts.workers}"
+    size = f"{plural(count, 'worker')} of {plural(facts.each, own.figures.unit)}"
+    label = f"Request {plural(count, 'worker')} instead of {facts.workers}"
     way = _changed(facts, own.slug, facts.each, "id_workers", workers=count)
-    return [NextStep("fewer_workers", label, f"{asked}: {said[:1].lower()}{said[1:].removesuffix('.')}.", way)]
+    return [NextStep("fewer_workers", label, f"{size}: {why or _now(own.figures, facts.each, count)}.", way)]
 
 
 def _fewer(facts: AdviceFacts, own: ClassOption, units: int, why: str) -> NextStep:
     for_each = " for each worker" if facts.workers > 1 else ""
-    label = f"Ask for {plural(units, own.figures.unit)} instead of {facts.each}{for_each}"
+    label = f"Request {plural(units, own.figures.unit)} instead of {facts.each}{for_each}"
     return NextStep("fewer_units", label, why, _changed(facts, own.slug, units, "id_units"))
 
 
@@ -210,7 +204,7 @@ def _stop_idle(_told: Status, facts: AdviceFacts) -> list[NextStep]:
 
 
 def _stop_busy(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """The one that has done least so far; not where an idle one is enough."""
+    """The run that started last; not where an idle one is enough."""
     if _stop_idle(told, facts):
         return []
     return _stops(facts, sorted(facts.others, key=lambda one: (one.idle_since is None, -one.since.timestamp())))
@@ -229,7 +223,7 @@ def _stops(facts: AdviceFacts, candidates: list[OtherRun]) -> list[NextStep]:
 
 
 def _frees_enough(facts: AdviceFacts, own: ClassOption, stopped: tuple[OtherRun, ...]) -> bool:
-    """It keeps its place: only what goes before it takes of these units first."""
+    """It keeps its position: only runs ahead take these units first."""
     freed = dict(facts.free_on)
     for one in stopped:
         for node, units in one.on.items():
@@ -243,9 +237,10 @@ def _frees_enough(facts: AdviceFacts, own: ClassOption, stopped: tuple[OtherRun,
 def _stop(own: ClassOption, found: tuple[OtherRun, ...]) -> NextStep:
     first, *rest = found
     size = plural(first.units, own.figures.unit)
-    doing = f"not used since {date_and_time(first.idle_since)}" if first.idle_since else "in use"
+    doing = f"idle since {date_and_time(first.idle_since)}" if first.idle_since else "in use"
     more = f"; together with {' and '.join(one.name for one in rest)}" if rest else ""
-    why = f"{first.who}'s, {size}, {doing}, since {date_and_time(first.since)}{more}. It frees enough."
+    started = f"started by {first.who} on {date_and_time(first.since)}"
+    why = f"{_capital(size)}, {doing}, {started}{more}. Frees enough {plural_form(own.figures.unit)}."
     label = f"Stop {' and '.join(one.name for one in found)}"
     return NextStep("stop_other", label, why, PageLink("workload", first.name))
 
@@ -254,16 +249,15 @@ def _wait(told: Status, facts: AdviceFacts) -> list[NextStep]:
     own, why = facts.own, told.explained.remedy if told.explained else ""
     if _ending_is_enough(facts) and own is not None:
         held = plural(facts.ending, own.figures.unit)
-        why = f"{held} of {own.name} are still held by work that is ending; it starts when that is gone."
+        are = "is" if facts.ending == 1 else "are"
+        why = f"{held} of {own.name} {are} in use by terminating pods; it starts when these are gone."
     elif own is not None and facts.units > own.figures.granted and told.reason in ("waiting_for_quota", "preempted"):
-        lent = plural_form(own.figures.unit)
-        why = (
-            f"It waits for {lent} that other teams leave idle: its place in your team's queue says nothing about them."
-        )
+        idle = plural_form(own.figures.unit)
+        why = f"It waits for idle {idle} of other teams: the position in your team's queue does not matter for them."
     elif facts.ahead:
-        verb = "goes" if len(facts.ahead) == 1 else "go"
-        why = f"{len(facts.ahead)} of your team's {verb} first. {why}"
-    return [NextStep("wait", "Wait", why.strip() or "It starts by itself.")]
+        is_ahead = "workload of your team is" if len(facts.ahead) == 1 else "workloads of your team are"
+        why = f"{len(facts.ahead)} {is_ahead} ahead. {why}"
+    return [NextStep("wait", "Wait", why.strip() or "It starts automatically.")]
 
 
 def _ending_is_enough(facts: AdviceFacts) -> bool:
@@ -276,7 +270,7 @@ def _ending_is_enough(facts: AdviceFacts) -> bool:
 
 
 def _request(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """What is missing for it, where the class's nodes have so much."""
+    """The missing quota, where the class's nodes have so many units."""
     own = facts.own
     if own is None or not own.takes or facts.each > own.most_units or own.figures.leaving:
         return []
@@ -287,20 +281,21 @@ def _request(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if missing < 1 or own.allocatable is None or figures.granted + missing > own.allocatable:
         return []
     size = plural(missing, figures.unit)
-    why = f"It lacks {size} more than the {figures.granted} that your team holds; an approver decides."
+    why = f"It needs {size} more than your team's quota of {figures.granted}; an approver decides."
     if not facts.may_request:
-        return [NextStep("request_quota", f"Have {size} asked for", f"{why} An owner or manager of your team can ask.")]
+        who = "An owner or manager of your team can request it."
+        return [NextStep("request_quota", f"Ask an owner or manager to request {size}", f"{why} {who}")]
     kind = {f"kind-{own.slug}": "boost"} if figures.granted else {}
     way = PageLink("request-new", query={f"units-{own.slug}": str(missing), **kind}, place=f"units-{own.slug}")
-    what = f"a boost of {size}" if figures.granted else size
-    return [NextStep("request_quota", f"Ask for {what}", why, way)]
+    what = f"a temporary increase of {size}" if figures.granted else size
+    return [NextStep("request_quota", f"Request {what}", why, way)]
 
 
 def _change(place: str, label: str) -> Callable[[Status, AdviceFacts], list[NextStep]]:
     def step(told: Status, facts: AdviceFacts) -> list[NextStep]:
         why = told.explained.remedy if told.explained else ""
         if not facts.may_change:
-            who = "Who launched it, or an owner or manager of your team, can do that."
+            who = "The person who launched it, or an owner or manager of your team, can do that."
             return [NextStep("change", label, f"{why} {who}".strip())]
         return [NextStep("change", label, why, PageLink("workload-change", facts.name, place=f"id_{place}"))]
 
@@ -308,50 +303,50 @@ def _change(place: str, label: str) -> Callable[[Status, AdviceFacts], list[Next
 
 
 def _sizes(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """Within what its units come with; beyond that only more units have more."""
+    """Within the sizes of its units; beyond that only more units have more."""
     if told.reason == "quota_too_small" and not _is_of_size(told):
         return []
     if told.reason == "bus_error":
-        return _change("shared_memory_gib", "Ask for more shared memory")(told, facts)
+        return _change("shared_memory_gib", "Request more shared memory")(told, facts)
     what = "memory_gib" if told.facts.get("resource") == "memory" or "memory_gib" in told.facts else "cpu"
     now, own = told.facts.get("memory_gib"), facts.own
     if now is None:
         limit = told.facts.get("limit")
-        [found] = _change(what, "Change its cores or memory")(told, facts)
-        return [found if limit is None else replace(found, why=f"{limit} is the limit. {found.why}")]
+        [found] = _change(what, "Change cores or memory")(told, facts)
+        return [found if limit is None else replace(found, why=f"The limit is {limit}. {found.why}")]
     is_all = own is not None and own.memory_gib and now >= own.memory_gib * facts.each
     if is_all and (own is None or facts.each >= own.most_units):
         return []
-    place, label = ("units", "Ask for more units") if is_all else (what, "Ask for more memory")
+    place, label = ("units", "Request more units") if is_all else (what, "Request more memory")
     [found] = _change(place, label)(told, facts)
     return [replace(found, why=f"It had {now:g} GiB. {found.why}")]
 
 
 def _left_beside(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    """As much cpu or memory as one node has left beside free units."""
+    """As much cpu or memory as one node with free units has free."""
     resource, left, asked = (told.facts.get(name) for name in ("resource", "available", "asked"))
     if facts.own is None or not isinstance(left, int) or left < 1 or not facts.may_change:
         return []
     field, unit = ("cpu", "core") if resource == "cpu" else ("memory_gib", "GiB")
-    why = f"One node has {plural(left, unit)} left beside free {plural_form(facts.own.figures.unit)}."
+    why = f"One node with free {plural_form(facts.own.figures.unit)} has {plural(left, unit)} free."
     way = PageLink("workload-change", facts.name, {field: str(left)}, f"id_{field}")
-    return [NextStep("change", f"Ask for {plural(left, unit)} instead of {asked}", why, way)]
+    return [NextStep("change", f"Request {plural(left, unit)} instead of {asked}", why, way)]
 
 
 def _log(told: Status, facts: AdviceFacts) -> list[NextStep]:
     if "log" not in told.actions:
         return []
-    return [NextStep("read_log", "Read its log", "Its last lines say most.", PageLink("workload-log", facts.name))]
+    return [NextStep("read_log", "Read the log", "See its last lines.", PageLink("workload-log", facts.name))]
 
 
 def _secrets(told: Status, _facts: AdviceFacts) -> list[NextStep]:
     why = told.explained.remedy if told.explained else ""
-    return [NextStep("put_secrets", "Put the secrets again", why, PageLink("secrets"))]
+    return [NextStep("put_secrets", "Save the secrets again", why, PageLink("secrets"))]
 
 
 def _operators(told: Status, facts: AdviceFacts) -> list[NextStep]:
-    why = f"Name the workload {facts.name} and the reason {told.reason}: {with_full_stop(told.sentence)}"
-    return [NextStep("tell_operators", "Tell the operators", why)]
+    why = f"State the workload {facts.name} and the reason {told.reason}: {with_full_stop(told.sentence)}"
+    return [NextStep("tell_operators", "Contact an operator", why)]
 
 
 _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
@@ -362,10 +357,10 @@ _STEPS: Mapping[Remedy, Callable[[Status, AdviceFacts], list[NextStep]]] = {
     Remedy.STOP_BUSY: _stop_busy,
     Remedy.WAIT: _wait,
     Remedy.REQUEST: _request,
-    Remedy.IMAGE: _change("image", "Change its image"),
+    Remedy.IMAGE: _change("image", "Change the image"),
     Remedy.VOLUME: _change("volume", "Choose another volume"),
-    Remedy.COMMAND: _change("command", "Change its command"),
-    Remedy.REPOSITORY: _change("repository", "Change its repository"),
+    Remedy.COMMAND: _change("command", "Change the command"),
+    Remedy.REPOSITORY: _change("repository", "Change the repository"),
     Remedy.AGAIN: _again,
     Remedy.SIZES: _sizes,
     Remedy.LESS: _left_beside,
@@ -386,7 +381,7 @@ def _changed(facts: AdviceFacts, slug: str, units: int, place: str, workers: int
 def _now(figures: AvailabilityFigures, each: int, workers: int = 1) -> str:
     text, tone = availability_sentence(figures, None, each, workers)
     units = each * workers
-    return text if tone == GOOD else f"{plural(units, figures.unit)} of the {plural_form(figures.unit)} are free"
+    return text if tone == GOOD else f"{plural(units, figures.unit)} {'is' if units == 1 else 'are'} free"
 
 
 def _capital(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What is known about a wait beside the cluster's own words: the class's nodes, and who holds its units. Pure.
+"""What is known about a wait beside the cluster's own messages: the class's nodes, and what uses its units. Pure.
 
-Of other teams only sums are told, and small sums are not told as numbers.
+Of other teams only sums are shown, and small sums are not shown as numbers.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from portal.ui.text import plural, plural_form
 
-# Fewer than this could tell whose it is.
+# Fewer than this could identify a team.
 FEW = 3
 
 
 @dataclass(frozen=True)
 class ClassContext:
-    """Of one class, in units; None: nobody knows. `unhealthy`: that nodes have and do not offer; `cordoned`: on nodes
-    that take nothing new of it; `idle`: of notebooks of all teams without activity; `outside`: that work which was not
-    started here holds in the team's namespace.
+    """Of one class, in units; None: unknown. `unhealthy`: not allocatable; `cordoned`: on nodes that accept no new
+    pods of it; `idle`: of idle notebooks of all teams; `outside`: used in the team's namespace by pods that were not
+    started in the portal.
     """
 
     name: str
@@ -30,24 +30,24 @@ class ClassContext:
 
 
 def context_sentences(known: ClassContext) -> tuple[str, ...]:
-    """Sentences, what weighs most first."""
+    """Sentences, the most important first."""
     units, found = plural_form(known.unit), []
     if known.allocatable == 0:
-        found.append(f"No node offers any {units} of {known.name} at the moment.")
+        found.append(f"No node has allocatable {units} of {known.name}.")
     if known.unhealthy:
         have = (known.allocatable or 0) + known.unhealthy
         are = "is" if known.unhealthy == 1 else "are"
-        found.append(f"{known.unhealthy} of the {have} {units} of {known.name} {are} not healthy, and not offered.")
+        found.append(f"{known.unhealthy} of the {have} {units} of {known.name} {are} unhealthy and not allocatable.")
     if known.cordoned:
         are = "is" if known.cordoned == 1 else "are"
-        where = "on nodes that are closed for new work, or kept for other work"
+        where = "on nodes that are cordoned or reserved for other workloads"
         found.append(f"{plural(known.cordoned, known.unit)} of {known.name} {are} {where}.")
     if known.outside:
         are = "is" if known.outside == 1 else "are"
-        text = f"{plural(known.outside, known.unit)} of {known.name} {are} held by work of your team that was not "
-        found.append(f"{text}started here: it is not in your lists, and only who started it can end it.")
+        text = f"{plural(known.outside, known.unit)} of {known.name} {are} in use by pods of your team that were not "
+        found.append(f"{text}started in the portal. They are not in your lists; only who started them can stop them.")
     if known.idle:
         many = "A few" if known.idle < FEW else str(known.idle)
-        text = f"{many} {units} of {known.name} are held by notebooks without activity, of all teams together."
+        text = f"{many} {units} of {known.name} are in use by idle notebooks, in all teams together."
         found.append(text)
     return tuple(found)

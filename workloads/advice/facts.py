@@ -12,9 +12,9 @@ from workloads.forecast.availability import AvailabilityFigures
 
 @dataclass(frozen=True)
 class ClassOption:
-    """A class for this team now. `figures`: as a new run of it would meet them. `takes`: it takes this work, its image
-    and sizes included; `takes_fewer`: also with one unit. `most_units`: that one worker can ever have; `allocatable`:
-    that its nodes offer in all, None: unknown. `memory_gib`: of one unit.
+    """A class for this team now. `figures`: for a new run of it. `takes`: it accepts this workload, its image and sizes
+    included; `takes_fewer`: also with one unit. `most_units`: that one worker can ever have; `allocatable`: of all its
+    nodes, None: unknown. `memory_gib`: of one unit.
     """
 
     slug: str
@@ -47,10 +47,10 @@ class OtherRun:
 
 @dataclass(frozen=True)
 class AdviceFacts:
-    """Around one run of `workers` with `each` units. `own`: its class, None where the team has nothing to do with it
-    any more. `ahead`: units of each of the team's that goes before it. `free_on`: units of its class by node. `ending`:
-    the most units of its class that work which is ending still holds on one node. `may_change`, `may_request`: what
-    this person may.
+    """Around one run of `workers` with `each` units. `own`: its class, None where the team has no access to it any
+    more. `ahead`: units of each run of the team that is ahead. `free_on`: units of its class by node. `ending`: the
+    most units of its class that terminating pods still use on one node. `may_change`, `may_request`: what this person
+    may do.
     """
 
     name: str
@@ -72,14 +72,14 @@ class AdviceFacts:
         return self.each * self.workers
 
     def starts_on(self, figures: AvailabilityFigures) -> bool:
-        """Whether `outlook.sentence` says "starts at once" of all of it."""
+        """Whether `availability_sentence` is "starts now" for all of it."""
         if self.workers == 1:
             return units_that_fit_now(figures) >= self.each
         return figures.workers_now(self.each) >= self.workers
 
 
 def units_that_fit_now(figures: AvailabilityFigures) -> int:
-    """The most units for which `outlook.sentence` says "starts at once"."""
+    """The most units for which `availability_sentence` is "starts now"."""
     if figures.held or figures.leaving or figures.on_one_node is None:
         return 0
     taken = figures.taken_first

@@ -29,7 +29,7 @@ class Remedy(Enum):
 
 
 Remedies = tuple[Remedy, ...]
-# What is worked out from the class, the team's quota and the nodes; all else from the status alone.
+# Computed from the class, the team's quota and the nodes; all others from the status alone.
 _BY_CLASS = frozenset(
     {
         Remedy.OTHER_CLASS,
@@ -43,7 +43,7 @@ _BY_CLASS = frozenset(
     }
 )
 
-# What costs nobody anything goes first, what ends somebody's work last.
+# Actions without a cost first, actions that stop somebody's workload last.
 _QUOTA = (
     Remedy.OTHER_CLASS,
     Remedy.FEWER_NOW,
@@ -93,7 +93,7 @@ _PLANS: Mapping[str, Remedies] = {
     "namespace_missing": _WAIT_OR_TELL,
     "namespace_going": _WAIT_OR_TELL,
     "no_pod": _TELL,
-    # its pod is refused
+    # the pod is refused
     "quota_full": _WAIT,
     "quota_too_small": (Remedy.FEWER_NOW, Remedy.OTHER_CLASS, Remedy.FEWER_LATER, Remedy.SIZES, Remedy.OPERATORS),
     "quota_needs_sizes": _TELL,
@@ -143,7 +143,7 @@ _PLANS: Mapping[str, Remedies] = {
     "no_worker_key": _TELL,
     "sealed_for_another_key": (Remedy.SECRETS, Remedy.OPERATORS),
     "container_config": _TELL,
-    # taken off its node, or refused there: it comes back by itself, unless that was the end
+    # removed from its node, or rejected there: it restarts automatically, unless it has failed
     "device_unavailable": _WAIT_OR_TELL,
     "topology_refused": (Remedy.FEWER_NOW, Remedy.WAIT),
     "node_full": _WAIT_OR_TELL,
@@ -179,12 +179,12 @@ _PLANS: Mapping[str, Remedies] = {
 
 
 def remedies_for(told: Status) -> Remedies:
-    """() where nothing needs help. What failed does not come back by itself."""
+    """() where no action is needed. A failed run does not restart automatically."""
     found = _PLANS.get(told.reason, ())
     if told.phase is Phase.FAILED:
         return tuple(part for part in found if part is not Remedy.WAIT)
     if told.reason == "queued" and told.explained is not None and told.explained.raw:
-        # Kueue says something that nobody here knows.
+        # Kueue's message is not known here.
         return _TELL
     return found if told.phase not in (Phase.STOPPING, Phase.STOPPED, Phase.SUCCEEDED) else ()
 

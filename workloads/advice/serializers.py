@@ -14,17 +14,17 @@ from workloads.advice.shown import advice_view
 class NextStepSerializer(serializers.Serializer[Any]):
     verb = serializers.CharField(help_text="Stable code: smaller_slice, fewer_units, stop_other, wait, …")
     title = serializers.CharField()
-    why = serializers.CharField(help_text="Why it works, with numbers.")
-    url = serializers.CharField(allow_blank=True, help_text="The page, filled in; empty: nothing to follow.")
+    why = serializers.CharField(help_text="Why it helps, with numbers.")
+    url = serializers.CharField(allow_blank=True, help_text="The page, filled in; empty: no page to open.")
 
 
 class AdviceSerializer(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField(
         choices=["", NOT_YET, NEVER, STUCK, OVER],
-        help_text="Whether waiting alone ends it; empty: nothing is in its way.",
+        help_text="Whether waiting is enough; empty: no action is needed.",
     )
-    next_steps = NextStepSerializer(many=True, help_text="For the caller, best first; each works by the same facts.")
-    findings = serializers.ListField(child=serializers.CharField(), help_text="What else is known around it.")
+    next_steps = NextStepSerializer(many=True, help_text="Suggested actions for the caller, best first.")
+    findings = serializers.ListField(child=serializers.CharField(), help_text="What else is known about the class.")
 
 
 def advice_body(advice: Advice | None, tenant: str) -> dict[str, Any]:

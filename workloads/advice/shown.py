@@ -12,7 +12,7 @@ SHOWN_IN_LISTS = 2
 
 @dataclass(frozen=True)
 class StepLine:
-    """`href` is "" where there is nothing to follow."""
+    """`href` is "" where there is no page to open."""
 
     verb: str
     label: str
@@ -22,7 +22,7 @@ class StepLine:
 
 @dataclass(frozen=True)
 class AdviceView:
-    """What helps one workload."""
+    """Suggested actions for one workload."""
 
     name: str
     verdict: str

@@ -1,3 +1,3 @@
-"""What a launch would meet now on each class, and how well start estimates came true. The estimate of a
-single run is in `status`.
+"""The outlook for a launch on each class now, and the accuracy of start estimates. The estimate of a single run is in
+`status`.
 """

@@ -1,4 +1,4 @@
-"""What people were told of a start, kept beside what happened."""
+"""Start estimates that people were shown, kept to compare them with the actual starts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-# The `basis` of what nobody could tell; else workloads.status.estimates.estimate.Basis.
+# The `basis` where there was no estimate; else workloads.status.estimates.estimate.Basis.
 NO_BASIS = "none"
 
 
 class StartPrediction(models.Model):
-    """What was told of a run that waited, from `made_at` until at least `checked_at`. No range: nobody could tell."""
+    """The estimate of a queued run, from `made_at` until at least `checked_at`. No range: there was no estimate."""
 
     run = models.ForeignKey("workloads.Run", on_delete=models.CASCADE, related_name="predictions")
     made_at = models.DateTimeField(db_default=Now())

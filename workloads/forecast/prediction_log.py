@@ -1,7 +1,7 @@
-"""What is told of starts, kept beside what happened. A task calls it once a minute; no page writes anything.
+"""Records start estimates, to compare them with actual starts. A task calls it once a minute; no page writes anything.
 
-At most twenty rows a run, and a new one at most every ten minutes and only for what changed. Bookkeeping, as samples of
-use are: nobody decided anything, so that there is no event.
+At most twenty rows per run, and a new row at most every ten minutes and only for what changed. Like usage samples these
+are measurements: no decision was taken, so there is no event.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOu
 
 PREDICTION_INTERVAL = timedelta(minutes=10)
 PREDICTIONS_PER_RUN = 20
-# The queue says within moments what it waits for.
+# The queue reports within moments what a run waits for.
 SETTLES = timedelta(minutes=1)
 PREDICTION_RETENTION = timedelta(days=90)
-# Looked at in one pass.
+# Read in one pass.
 RUNS, OLD_ROWS = 200, 500
 
 
 def log_predictions() -> int:
-    """How many runs were looked at."""
+    """How many runs were read."""
     now = timezone.now()
     found: dict[int, list[int]] = {}
     due = _due(now).order_by(F("checked_at").asc(nulls_first=True), "pk")
     for run_id, namespace_id in due.values_list("pk", "workload__namespace_id")[:RUNS]:
         found.setdefault(namespace_id, []).append(run_id)
-    looked_at = sum(_predict(namespace_id, run_ids, now) for namespace_id, run_ids in found.items())
+    read = sum(_predict(namespace_id, run_ids, now) for namespace_id, run_ids in found.items())
     purge_predictions(before=now - PREDICTION_RETENTION)
-    return looked_at
+    return read
 
 
 def purge_predictions(*, before: datetime) -> int:
-    """How many went. They come in the order of their ids: what is old stands first."""
+    """How many were deleted. They are in the order of their ids: old rows are first."""
     first = StartPrediction.objects.order_by("pk").values_list("pk", "made_at")[:OLD_ROWS]
     old = [pk for pk, made_at in first if made_at < before]
     return StartPrediction.objects.filter(pk__in=old).delete()[0] if old else 0
 
 
 def _due(now: datetime) -> QuerySet[Run]:
-    """They wait for their first start, and were not looked at lately."""
+    """They wait for their first start, and were not read recently."""
     kept = StartPrediction.objects.filter(run=OuterRef("pk")).order_by()
     count = kept.values("run").annotate(count=Count("pk")).values("count")
     return (
@@ -69,7 +69,7 @@ def _due(now: datetime) -> QuerySet[Run]:
 
 @transaction.atomic
 def _predict(namespace_id: int, run_ids: list[int], now: datetime) -> int:
-    """Those that another worker is on are left to it."""
+    """Rows that another worker has locked are left to it."""
     free = _due(now).filter(pk__in=run_ids).select_for_update(of=("self",), no_key=True, skip_locked=True)
     runs = {run.workload_id: run for run in free}
     if not runs:
@@ -82,7 +82,7 @@ def _predict(namespace_id: int, run_ids: list[int], now: datetime) -> int:
     }
     workloads = Workload.objects.filter(pk__in=runs, namespace_id=namespace_id)
     for row in queries.workload_rows(workload_sql.with_related(workloads)):
-        # What was seen long ago is not told either without saying so.
+        # Pages show outdated estimates with their time only.
         if row.estimate is not None and row.as_of.is_current:
             _keep(runs[row.workload.pk], row.estimate, last.get(runs[row.workload.pk].pk), now)
     return len(runs)
@@ -101,7 +101,7 @@ def _columns(told: Estimate) -> tuple[datetime, datetime, str]:
 
 
 def _is_same(last: StartPrediction, told: EstimateOutcome) -> bool:
-    """An earliest of "now" moves on with the clock; that alone is nothing new."""
+    """An earliest of "now" moves with the clock; that alone is no change."""
     if isinstance(told, CannotTell):
         return last.basis == NO_BASIS
     if last.earliest is None or (last.latest, last.basis) != (told.latest, str(told.code)):

@@ -1,5 +1,5 @@
-"""What a launch of a given size would meet now on each class, with the figures behind the sentences; how well start
-estimates came true; and what a team and a cluster have running and waiting.
+"""The outlook for a launch of a given size on each class now, with the figures behind the sentences; the accuracy of
+start estimates; and what a team and a cluster have running and queued.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cluster.manifests.run_spec import DEFAULT_PRIORITY, JOB, PRIORITIES
 from cluster.models import Cluster, MirrorJob, MirrorNode, MirrorWorkload
 from cluster.reads import queries as mirror
 from cluster.reads import queries as read_queries
+from portal.ui.text import plural
 from tenants.grants.queries import units_in_force
 from tenants.models import Namespace
 from workloads.core import policy
@@ -47,8 +48,8 @@ SELECT run.spec ->> 'gpu_class', sum({TOTAL_UNITS})
 
 @dataclass(frozen=True)
 class LaunchSize:
-    """What is asked about: so many units of any class for each of so many workers, for so many hours (None: nobody
-    said), for this kind of work; `priority`: "" as the kind has it. `instead_of`: a workload's id, whose present run
+    """The requested size: so many units of any class for each of so many workers, for so many hours (None: not set),
+    for this kind of workload; `priority`: "" for the kind's default. `instead_of`: a workload's id, whose present run
     ends before.
     """
 
@@ -71,8 +72,8 @@ class LaunchSize:
 
 @dataclass(frozen=True)
 class ClassLoad:
-    """Of one class, in units: of runs that hold some, and of each that waits, in their order. `ahead`: how
-    many of the latter go before a new one.
+    """Of one class, in units: of runs that use some, and of each queued run, in their order. `ahead`: how many of the
+    latter are ahead of a new one.
     """
 
     used: int = 0
@@ -169,7 +170,7 @@ def _node_units(cluster_id: int, classes: Collection[GpuClass]) -> dict[int, int
 
 @dataclass(frozen=True)
 class EstimateAccuracy:
-    """Of runs that started lately and had been told a range: by the first one that was told of each."""
+    """Of recently started runs with an estimated range: by the first range of each."""
 
     starts: int
     inside: int
@@ -177,14 +178,14 @@ class EstimateAccuracy:
 
     @property
     def sentence(self) -> str:
-        """ "" while nothing that was told a range has started."""
+        """ "" while no run with an estimated range has started."""
         if not self.starts:
             return ""
         after = self.starts - self.inside - self.before
-        began = "start" if self.starts == 1 else "starts"
         return (
-            f"{self.inside} of {self.starts} {began} of the last {RECENT.days} days fell into the range that was told "
-            f"first; {self.before} came before it, {after} after it."
+            f"{self.inside} of {plural(self.starts, 'start')} in the last {RECENT.days} days "
+            f"{'was' if self.inside == 1 else 'were'} within the first estimated range; {self.before} earlier, "
+            f"{after} later."
         )
 
 
@@ -219,7 +220,7 @@ def unit_price(gpu_class: GpuClass) -> str:
 
 
 def run_units(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
-    """By class slug: units that runs hold, and those that others wait for. One query."""
+    """By class slug: units that runs use, and units that queued runs wait for. One query."""
     units = total_units()
     rows = (
         Run.objects.filter(workload__namespace=namespace, ended_at=None)
@@ -232,7 +233,7 @@ def run_units(namespace: Namespace) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def waiting_units(cluster: Cluster) -> dict[str, int] | None:
-    """Class slug → units of runs whose Kueue Workload has no quota yet. None: nobody knows. Two queries.
+    """Class slug → units of runs whose Kueue Workload has no quota yet. None: unknown. Two queries.
 
     Without Kueue nothing queues.
     """

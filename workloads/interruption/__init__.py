@@ -1,1 +1,1 @@
-"""How the queue may interrupt a run, how it did, and what is lost by it. Mails about it are sent in `runs`."""
+"""Whether the queue may preempt a run, how it did, and what is lost. Mails about it are sent in `runs`."""

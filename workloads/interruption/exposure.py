@@ -1,10 +1,10 @@
-"""Who may interrupt a run, and by which rule of the queue. Pure.
+"""What may preempt a run, and by which rule of the queue. Pure.
 
-The queues are set to two rules of Kueue (cluster/manifests/namespace.py). A team that needs units it was granted takes
-them back from whoever borrows them: of the borrower the least urgent work goes first, of equal work what was admitted
-last, until nothing is borrowed any more. And within a team, work of a higher priority takes the place of work of a
-lower one. What is said after an interruption is in workloads/interruption/preemption.py, by Kueue's own names for
-the rules; neither says whose work it was.
+The queues have two rules of Kueue (cluster/manifests/namespace.py). A team that needs its own quota reclaims it from
+the borrowers: the borrower's workloads with the lowest priority are preempted first, of equal priority the last
+admitted, until nothing is borrowed any more. And within a team, a workload with a higher priority preempts one with a
+lower priority. The text after an interruption is in workloads/interruption/preemption.py, by Kueue's own names for the
+rules; neither names the other team's workload.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class HeldUnits:
-    """Units of a class that something of the team holds; `rank`: of its priority, 0 is the highest."""
+    """Units of a class in use by one workload of the team; `rank`: of its priority, 0 is the highest."""
 
     key: str
     units: int
@@ -49,7 +49,7 @@ class QuotaPosition:
 
 @dataclass(frozen=True)
 class Threat:
-    """`priorities`: of the work of the own team that may do it."""
+    """`priorities`: of the workloads of the own team that may do it."""
 
     who: Preemptor
     rule: str
@@ -58,7 +58,7 @@ class Threat:
 
 @dataclass(frozen=True)
 class Exposure:
-    """How a run may be interrupted by the queue. `holds`: it has its units; else what is said is of when it starts."""
+    """How the queue may preempt a run. `holds`: it is admitted; else all of it is about when it starts."""
 
     place: QuotaPosition
     threats: tuple[Threat, ...]
@@ -71,7 +71,7 @@ class Exposure:
 
 
 def quota_positions(held: Iterable[HeldUnits], *, granted: int, keepable: int) -> dict[str, QuotaPosition]:
-    """By key, of all that holds units of one class. `keepable`: what may run on, units of grants in their grace too."""
+    """By key, of all that uses units of one class. `keepable`: what may keep running, on grants in their grace too."""
     found, units = {}, 0
     for one in sorted(held, key=lambda one: (one.rank, one.since)):
         units += one.units
@@ -85,16 +85,16 @@ def quota_positions(held: Iterable[HeldUnits], *, granted: int, keepable: int) -
 def position_of_new_run(
     held: Iterable[HeldUnits], new: HeldUnits, *, granted: int, keepable: int, borrowing_limit: int
 ) -> QuotaPosition:
-    """Of what holds nothing yet, if it started beside all this; without borrowing it waits for the team's own."""
+    """Of a queued run, if it started beside all these; without borrowing it waits for the team's own quota."""
     if not borrowing_limit:
         return QuotaPosition(Standing.OWN)
     found = quota_positions([*held, new], granted=granted, keepable=keepable)[new.key]
-    # Nothing starts on what is in its grace.
+    # Nothing starts on a grant in its grace period.
     return QuotaPosition(Standing.OWN) if found.standing is Standing.IN_GRACE else found
 
 
 def position_at_launch(units: int, *, own: int, borrowing_limit: int) -> QuotaPosition:
-    """Of so many units more. `own`: what is left of the team's own; without borrowing it waits for those."""
+    """Of so many units more. `own`: what is free of the team's own quota; without borrowing it waits for that."""
     if not borrowing_limit or units <= own:
         return QuotaPosition(Standing.OWN)
     return QuotaPosition(Standing.BORROWED, units - max(0, own))
@@ -111,29 +111,29 @@ def exposure(place: QuotaPosition, *, units: int, rank: int, unit: str, holds: b
 
 
 def _of_units(place: QuotaPosition, units: int, unit: str, holds: bool) -> str:
-    begins = "It runs" if holds else "It would run"
+    uses = "It uses" if holds else "It would use"
     if place.standing is Standing.NO_QUEUE:
-        return "No queue counts what it uses: nothing of it is taken back."
+        return "It is not managed by the queue and cannot be preempted."
     if place.standing is Standing.IN_GRACE:
-        return "It runs on units of a grant that has ended: no other team takes them before its grace ends."
+        return "It uses an expired grant: no other team can reclaim its units before the grace period ends."
     if place.standing is Standing.OWN:
-        return f"{begins} on what your team was granted: no other team takes it back."
+        return f"{uses} your team's quota: no other team can reclaim its units."
     them = "it" if place.borrowed == 1 else "them"
-    takes = f"a team that was granted {them} takes {them} back as soon as it needs {them}"
+    reclaims = f"the lending team reclaims {them} as soon as it needs {them}"
     if place.borrowed < units:
         be = "would be" if not holds else "is" if place.borrowed == 1 else "are"
-        goes = "loses" if holds else "would lose"
-        return f"{place.borrowed} of its {plural(units, unit)} {be} borrowed: {takes}, and it {goes} all {units} then."
+        loses = "loses" if holds else "would lose"
+        lent = f"{place.borrowed} of its {plural(units, unit)} {be} borrowed"
+        return f"{lent}: {reclaims}, and then the run {loses} all {units}."
     what = f"a borrowed {unit}" if units == 1 else f"{units} borrowed {plural_form(unit)}"
-    return f"{begins} on {what}: {takes}."
+    return f"{uses} {what}: {reclaims}."
 
 
 def _of_priority(place: QuotaPosition, rank: int) -> str:
     if place.standing is Standing.NO_QUEUE:
         return ""
     if not rank:
-        return "No work of your team takes its place." if place.standing is not Standing.BORROWED else ""
-    too = " too" if place.standing is Standing.BORROWED else ""
-    if rank == 1:
-        return f"{PRIORITIES[0].capitalize()} work of your team may take its place{too}."
-    return f"More urgent work of your team ({' or '.join(PRIORITIES[:rank])}) may take its place{too}."
+        return "No workload of your team can preempt it." if place.standing is not Standing.BORROWED else ""
+    also = "also " if place.standing is Standing.BORROWED else ""
+    higher = " or ".join(PRIORITIES[:rank])
+    return f"Workloads of your team with the priority {higher} can {also}preempt it."

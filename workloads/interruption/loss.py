@@ -1,4 +1,4 @@
-"""What is lost when a run is interrupted or ends: its work so far, and files that are on no volume. Pure."""
+"""What is lost when a run is interrupted or ends: memory, progress, and files that are on no volume. Pure."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def interruption_loss(kind: str, *, checkpoints: bool, claim: str, mount_path: s
 def work_loss(kind: str, *, checkpoints: bool) -> str:
     """The part of it that is not about files."""
     if kind != JOB:
-        return "It starts again by itself with an empty memory: kernels and what they hold are lost."
+        return "It restarts automatically; memory is lost, including kernels and their variables."
     if checkpoints:
-        return "It starts again by itself and goes on from the last checkpoint that it wrote; what came after is lost."
-    return "It starts again by itself from its beginning: nobody said that it writes checkpoints."
+        return "It restarts automatically and continues from its last checkpoint; later progress is lost."
+    return "It restarts automatically from the beginning: no checkpointing is declared."
 
 
 def file_loss(claim: str, mount_path: str) -> str:
     """What the end of a run does to its files; as true before as after it."""
     path = mount_path or HOME
     if not claim:
-        return "It has no volume: its files go with the run, as what is only in memory does."
+        return "It has no volume: files are deleted when it stops, and memory is lost."
     if path == HOME:
-        return f"Its files in {HOME} stay on the volume {claim}; what is only in memory is lost."
-    return f"Its files in {path} stay on the volume {claim}; files elsewhere and what is only in memory are lost."
+        return f"Files in {HOME} are kept on the volume {claim}; memory is lost."
+    return f"Files in {path} are kept on the volume {claim}; other files and memory are lost."
 
 
 def file_loss_of(run: Run) -> str:
-    """What its end does to them, in one sentence that is as true before as after it."""
+    """What its end does to its files, in one sentence that is as true before as after it."""
     return file_loss(run.spec["claim"], run.spec.get("mount_path", ""))

@@ -1,4 +1,4 @@
-"""The rules by which Kueue preempts, and the last interruption of a run in words. Pure."""
+"""The rules by which Kueue preempts, and the last interruption of a run as text. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECLAIM, IN_TEAM = "InCohortReclamation", "InClusterQueue"
 
 WHILE_BORROWING, FAIR_SHARING = "InCohortReclaimWhileBorrowing", "InCohortFairSharing"
 
-# What stays of the reason once the work was admitted again is Kueue's sentence.
+# Once the workload is admitted again, only Kueue's sentence remains of the reason.
 _TEXTS = (
     ("reclamation within the cohort", RECLAIM),
     ("prioritization in the ClusterQueue", IN_TEAM),
@@ -23,18 +23,18 @@ _TEXTS = (
 )
 
 _WHY = {
-    RECLAIM: "its units were borrowed, and the team that they belong to needed them",
-    WHILE_BORROWING: "its units were borrowed, and the team that they belong to needed them",
-    FAIR_SHARING: "its units were borrowed, and a team with a smaller share of them needed some",
-    IN_TEAM: "more important work of your team needed its units",
+    RECLAIM: "its borrowed units were reclaimed by the lending team",
+    WHILE_BORROWING: "its borrowed units were reclaimed by the lending team",
+    FAIR_SHARING: "its borrowed units were needed by a team that uses a smaller share",
+    IN_TEAM: "a workload of your team with a higher priority needed its units",
 }
 
-UNKNOWN_CAUSE = "its units were needed by work with a better claim to them"
+UNKNOWN_CAUSE = "its units were needed by a workload that takes precedence"
 
-# Reasons of workloads.status.outcome.
+# Reasons of workloads.status.outcome: what happened, and why.
 _CAUSES = {
-    "pod_removed": "its pod was taken off its node in the cluster",
-    "units_taken_back": "its units were taken back in the queue",
+    "pod_removed": ("Interrupted", "its pod was removed from its node in the cluster"),
+    "units_taken_back": ("Preempted", "its units were reclaimed by the queue"),
 }
 
 
@@ -45,9 +45,8 @@ class Preemptor(StrEnum):
 
 @dataclass(frozen=True)
 class Interruption:
-    """The last interruption of a run. `at` None: nobody saw it. `rule`: Kueue's name, "" unknown; `cause`: the reason
-    of an end that was not the queue's, "" where the queue did it. `times`: so far; `back_at`: since when it is at work
-    again.
+    """The last interruption of a run. `at` None: unknown. `rule`: Kueue's name, "" unknown; `cause`: the reason of the
+    run's end, "" where the same run continues after a preemption. `times`: so far; `back_at`: since when it runs again.
     """
 
     at: datetime | None
@@ -68,23 +67,30 @@ class Interruption:
 
     @property
     def brief(self) -> str:
-        """Beside a sentence that says why."""
+        """Beside a sentence with the cause."""
         when = f" at {date_and_time(self.at)}" if self.at else ""
         by = f" by Kueue's rule {self.rule}" if self.rule else ""
-        return f"Interrupted{when}{by}, for the {ordinal(self.times)} time."
+        return f"{self._event[0]}{when}{by}, for the {ordinal(self.times)} time."
 
     @property
     def sentence(self) -> str:
         """When, why, by which rule, and how often so far."""
         when = f" at {date_and_time(self.at)}" if self.at else ""
         by = f" (Kueue's rule {self.rule})" if self.rule else ""
-        why = _CAUSES.get(self.cause, UNKNOWN_CAUSE) if self.cause else preemption_cause(self.rule)
-        text = f"Interrupted{when}: {why}{by}."
+        event, why = self._event
+        text = f"{event}{when}: {why}{by}."
         if self.times > 1:
             text = f"{text} This was the {ordinal(self.times)} time."
         if self.back_at:
-            text = f"{text} It is at work again since {date_and_time(self.back_at)}."
+            text = f"{text} It has been running again since {date_and_time(self.back_at)}."
         return text
+
+    @property
+    def _event(self) -> tuple[str, str]:
+        """What happened, and why."""
+        if not self.cause:
+            return "Preempted", preemption_cause(self.rule)
+        return _CAUSES.get(self.cause, ("Interrupted", UNKNOWN_CAUSE))
 
 
 def preemption_rule(reason: str, message: str) -> str:
@@ -95,7 +101,7 @@ def preemption_rule(reason: str, message: str) -> str:
 
 
 def interruption_from_condition(condition: Condition, times: int) -> Interruption:
-    """From Kueue's condition Preempted. Once the work was admitted again, the condition's time is of that."""
+    """From Kueue's condition Preempted. Once the workload is admitted again, the condition's time is of that."""
     at = condition.since if condition.is_true else None
     return Interruption(at, preemption_rule(condition.reason, condition.message), times)
 
@@ -105,5 +111,5 @@ def preemption_cause(rule: str) -> str:
 
 
 def preemptor_of(rule: str) -> Preemptor | None:
-    """None: nobody knows."""
+    """None: unknown."""
     return None if rule not in _WHY else Preemptor.OWN_TEAM if rule == IN_TEAM else Preemptor.OTHER_TEAM

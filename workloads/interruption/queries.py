@@ -1,4 +1,4 @@
-"""How runs may be interrupted by the queue, and how they were: for all of a namespace's that are shown, at once."""
+"""How the queue may preempt runs, and how it did: for all shown runs of a namespace at once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ActiveRun:
 
 
 def exposures(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) -> dict[int, Exposure]:
-    """By run id. `own`: what the team is granted now."""
+    """By run id. `own`: the team's quota now."""
     places = _places(namespace, shown, own)
     return {
         one.run.pk: exposure.exposure(
@@ -70,7 +70,7 @@ def exposures(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) 
 
 
 def _places(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) -> dict[int, tuple[QuotaPosition, bool]]:
-    """By run id, and whether it has its units."""
+    """By run id, and whether it is admitted."""
     now = timezone.now()
     has_queue = namespace.cluster.queue_system == Cluster.QueueSystem.KUEUE
     counted = {one.gpu_class.pk: one.gpu_class for one in shown if has_queue and one.gpu_class.resource}
@@ -94,8 +94,8 @@ def _places(namespace: Namespace, shown: Collection[ActiveRun], own: Granted) ->
 
 
 def _held(gpu_class: GpuClass, mine: Collection[ActiveRun]) -> list[HeldUnits]:
-    """All that holds units of the class in the team's queue, shown or not, started here or not; and what is on a node,
-    where the queue's word has not been heard yet.
+    """All that uses units of the class in the team's queue, shown or not, started in the portal or not; and what is on
+    a node before the queue's status of it was read.
     """
     flavor = catalog.flavor_name(gpu_class)
     by_job = {one.seen.job.uid: one for one in mine if one.seen.job is not None}
@@ -113,7 +113,7 @@ def _held(gpu_class: GpuClass, mine: Collection[ActiveRun]) -> list[HeldUnits]:
 
 
 def _rank(queued: Queued) -> int:
-    """What has none of the portal's priorities goes first."""
+    """A workload with none of the portal's priorities is preempted first."""
     name = queued.priority_class
     return PRIORITIES.index(name) if name in PRIORITIES else len(PRIORITIES)
 
@@ -122,7 +122,7 @@ def _rank(queued: Queued) -> int:
 
 
 def interruptions(shown: Iterable[ActiveRun]) -> dict[int, Interruption]:
-    """The last one by run id. One query where one was told of, or may have been of what a run comes back from."""
+    """The last one by run id. One query where one was recorded, or may have been for the run before."""
     shown = list(shown)
     recorded = last_interruption_events([one.run for one in shown if one.run.preemptions or one.run.number > 1])
     found = {}
@@ -137,7 +137,7 @@ def interruptions(shown: Iterable[ActiveRun]) -> dict[int, Interruption]:
 
 
 def _seen_now(queued: Queued | None, earlier: int) -> Interruption | None:
-    """While it is out, the queue says it itself."""
+    """While it is preempted, the queue reports it itself."""
     if queued is None or not queued.is_true("Preempted"):
         return None
     condition = queued.condition("Preempted")
@@ -149,7 +149,7 @@ def _seen_now(queued: Queued | None, earlier: int) -> Interruption | None:
 
 
 def last_interruption_events(runs: Collection[Run]) -> dict[int, Event]:
-    """By run id: what was written last of its interruptions, if anything was. One query, none without runs."""
+    """By run id: the last event about its interruptions, if there is one. One query, none without runs."""
     if not runs:
         return {}
     rows = {f"{table_label(Workload)}.{run.workload_id}": run for run in runs}

@@ -15,29 +15,29 @@ WHO = [str(one) for one in Preemptor]
 class ThreatSerializer(serializers.Serializer[Any]):
     who = serializers.ChoiceField(choices=WHO)
     rule = serializers.CharField(help_text=RULE_HELP)
-    priorities = serializers.ListField(child=serializers.CharField(), help_text="Of its own team's work.")
+    priorities = serializers.ListField(child=serializers.CharField(), help_text="Of its own team's workloads.")
 
 
 class InterruptedSerializer(serializers.Serializer[Any]):
-    at = serializers.DateTimeField(allow_null=True, help_text="null: nobody saw it.")
+    at = serializers.DateTimeField(allow_null=True, help_text="null: not known.")
     rule = serializers.CharField(allow_blank=True, help_text=RULE_HELP)
     who = serializers.ChoiceField(choices=WHO, allow_null=True, help_text="null: not known, or not the queue.")
-    cause = serializers.CharField(allow_blank=True, help_text="Of an end that was not the queue's: pod_removed, …")
-    times = serializers.IntegerField(help_text="So far; the present try is the next one.")
-    back_at = serializers.DateTimeField(allow_null=True, help_text="When it was at work again; null: not yet.")
+    cause = serializers.CharField(allow_blank=True, help_text="Reason of the run's end: pod_removed, …")
+    times = serializers.IntegerField(help_text="Number of interruptions so far.")
+    back_at = serializers.DateTimeField(allow_null=True, help_text="When it ran again; null: not yet.")
     sentence = serializers.CharField()
 
 
 class InterruptionSerializer(serializers.Serializer[Any]):
-    """Before: `standing` to `loses`, null or empty while nobody knows. After: `last`."""
+    """Before: `standing` to `loses`, null or empty while unknown. After: `last`."""
 
     standing = serializers.CharField(
         allow_null=True, help_text="own, borrowed (one of its units at least), in_grace, no_queue."
     )
-    holds_units = serializers.BooleanField(allow_null=True, help_text="false: what is said is of when it starts.")
+    holds_units = serializers.BooleanField(allow_null=True, help_text="false: all of it is about when it starts.")
     borrowed_units = serializers.IntegerField(allow_null=True)
-    by = ThreatSerializer(many=True, help_text="Who may interrupt it, and by which rule.")
-    checkpoints = serializers.BooleanField(help_text="It was said that it goes on from its checkpoints.")
+    by = ThreatSerializer(many=True, help_text="What may preempt it, and by which rule.")
+    checkpoints = serializers.BooleanField(help_text="Checkpointing is declared: it continues from its checkpoints.")
     sentence = serializers.CharField(allow_blank=True)
-    loses = serializers.CharField(help_text="What an interruption costs.")
+    loses = serializers.CharField(help_text="What is lost by an interruption.")
     last = InterruptedSerializer(allow_null=True, help_text="The last one; null: none.")

@@ -47,7 +47,7 @@ LOCATION = OpenApiParameter(
 
 
 class RunFilter(FilterSet):
-    group = text_filter(GROUP_LIMIT, "As it was started with.")
+    group = text_filter(GROUP_LIMIT, "The group it was started with.")
     outcome = ChoiceFilter(choices=Run.Outcome.choices, help_text="How it ended.")
 
     class Meta:
@@ -79,7 +79,7 @@ class Runs(generics.GenericAPIView[Run]):
 
     @extend_schema(
         operation_id="workloads_start",
-        summary="Start another run; 202: it begins when the one before it, of the same group, has ended",
+        summary="Start another run; 202: it starts when the previous run of the same group has ended",
         parameters=[IDEMPOTENCY_KEY, LOCATION, ETAG],
         request=StartSerializer,
         responses={201: WorkloadSerializer, 202: WorkloadSerializer},
@@ -88,7 +88,7 @@ class Runs(generics.GenericAPIView[Run]):
     def post(self, request: Request, name: str) -> Response:
         by = actor(request)
         tenant = requested_tenant(request, by)
-        # To a stranger it is not there, whatever was sent along.
+        # Without access it is not found, whatever the body is.
         queries.team(by, tenant)
         asked = StartSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -107,7 +107,7 @@ class RunDetail(APIView):
 
     @extend_schema(
         operation_id="workload_runs_get",
-        summary="One run; with `wait`, when it is so far",
+        summary="One run; with `wait`, when it has reached that state",
         responses=OneRunSerializer,
     )
     def get(self, request: Request, name: str, number: int) -> Response:
@@ -123,7 +123,7 @@ class Stop(APIView):
 
     @extend_schema(
         operation_id="workloads_stop",
-        summary="Stop the run and give its units back; asking twice is asking once",
+        summary="Stop the run and release its units; a second call changes nothing",
         parameters=[ETAG],
         request=None,
         responses={202: WorkloadSerializer},
@@ -142,7 +142,7 @@ class Restart(APIView):
 
     @extend_schema(
         operation_id="workloads_restart",
-        summary="Stop the run; another one begins as declared when it has ended, at once where nothing runs",
+        summary="Stop the run and start another as declared when it has ended; at once if nothing runs",
         parameters=[ETAG],
         request=None,
         responses={202: WorkloadSerializer},

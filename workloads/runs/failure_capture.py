@@ -1,4 +1,4 @@
-"""Captures why a run failed and how far it came, while its pod is still there to be read."""
+"""Captures why a run failed and which steps it completed, while its pod still exists."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from workloads.status.outcome import RunOutcome
 
 
 def captured_failure(run: Run, seen: Observation | None, end: RunOutcome) -> dict[str, Any]:
-    """{} where nothing was explained. No query, but one of a run with secrets: their values are hidden by what they
-    are, however they look.
+    """{} where nothing was explained. No query, but one of a run with secrets: their values are hidden, whatever they
+    look like.
     """
     if seen is None or end.told is None:
         return {}

@@ -1,8 +1,8 @@
-"""Records each interruption of a run by the queue, and tells people of it once.
+"""Records each preemption of a run by the queue, and notifies people of it once.
 
-Of each there is one mail, with what is known of the way back: once the queue has said what the run waits for, or after
-a while without. A worker that was away tells it later, from what the queue's Workload has counted. That it is at work
-again is an event; a notebook's people get a mail then too, since it waits for them. A job needs nobody to go on.
+Of each there is one mail, with what is known of the restart: once the queue has reported what the run waits for, or
+after a while without. A worker that was down sends it later, from the count of the queue's Workload. That the run is
+running again is an event; the people of a notebook get a mail then too, since it waits for them. A job does not.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from workloads.status.types import QUEUED_PHASES
 from workloads.status.workload_row import WorkloadRow
 
 INTERRUPTION_RULE = system_actor("rule interruptions")
-# The queue says within moments what the run waits for now.
+# The queue reports within moments what the run waits for now.
 SETTLING_TIME = timedelta(seconds=30)
 
 
 def record_preemptions(run: Run, seen: Observation) -> bool:
-    """Whether something was written down that had not been. No query for a run that was never interrupted."""
+    """Whether something new was recorded. No query for a run that was never preempted."""
     is_moved = _put_back(run, seen)
     return _interrupted(run, seen) or bool(run.preemptions and record_resumption(run, seen)) or is_moved
 
 
 def _put_back(run: Run, seen: Observation) -> bool:
-    """Whether it holds its units has changed."""
+    """Whether its admission has changed."""
     admitted = seen.queue.condition("Admitted") if seen.queue is not None else None
     if admitted is None or run.admitted_at is None:
         return False
@@ -61,7 +61,7 @@ def _put_back(run: Run, seen: Observation) -> bool:
     return bool(Run.objects.filter(pk=run.pk, ended_at=None).update(put_back_at=at))
 
 
-# ---- it was interrupted ----------------------------------------------------------------------------------------------
+# ---- it was preempted ------------------------------------------------------------------------------------------------
 
 
 def _interrupted(run: Run, seen: Observation) -> bool:
@@ -69,7 +69,7 @@ def _interrupted(run: Run, seen: Observation) -> bool:
     if queue is None or queue.preemptions <= run.preemptions:
         return False
     if seen.job is not None and outcome.job_has_failed(seen.job):
-        # Another run takes its place, and who brings that back tells it.
+        # Another run replaces it, and the mail is sent where that one is created.
         return bool(_count(run, queue.preemptions))
     if _may_fail(seen) and not _has_settled(queue):
         return False
@@ -78,7 +78,7 @@ def _interrupted(run: Run, seen: Observation) -> bool:
 
 
 def settles_at(run: Run, seen: Observation) -> datetime | None:
-    """When the worker has to look again, of an interruption that was not told yet: nothing may happen until then."""
+    """When the worker has to check again, of a preemption without a mail yet: nothing may happen until then."""
     condition = seen.queue.condition("Preempted") if seen.queue is not None else None
     if seen.queue is None or seen.queue.preemptions <= run.preemptions or condition is None or condition.since is None:
         return None
@@ -91,7 +91,7 @@ def _has_settled(queue: Queued) -> bool:
 
 
 def _may_fail(seen: Observation) -> bool:
-    """Its pod left as a crash does: either the Job fails by it, or it is heard in a moment that it is suspended."""
+    """Its pod exited as in a crash: either the Job fails by it, or it is reported as suspended in a moment."""
     return seen.job is not None and seen.job.is_true("FailureTarget")
 
 
@@ -123,7 +123,7 @@ def _tell(run: Run, queue: Queued, row: WorkloadRow) -> bool:
         deliver(
             event,
             recipients_of(run),
-            subject=f"{workload.name} of {workload.tenant.name} was interrupted",
+            subject=f"{workload.name} of {workload.tenant.name} was preempted",
             body=(
                 f"{workload.name}: {found.sentence} {interruption_loss_of(run)}\n\n"
                 f"{resumption_outlook(row)}\n\n{page_url(workload)}"
@@ -141,35 +141,34 @@ def _count(run: Run, times: int) -> int:
 
 
 def resumption_outlook(row: WorkloadRow) -> str:
-    """Its place, and when it may start again."""
+    """Its position, and when it may start again."""
     if row.status.phase not in QUEUED_PHASES:
-        return "It has its units again already."
+        return "It is already admitted again."
     explained = row.status.explained
     parts = [explained.wait_sentence if explained and explained.wait_sentence else row.status.sentence]
     if position := row.status.facts.get("position"):
         parts.append(f"It is {text.ordinal(position)} in your team's queue.")
     told = row.estimate
     if isinstance(told, CannotTell):
-        parts.append(f"Nobody can tell when it starts again, because {told.because}.")
+        parts.append(f"No start estimate: {told.because}.")
     elif told is not None:
-        first = "at any moment" if told.is_open else f"at {date_and_time(told.earliest)} at the earliest"
-        latest = date_and_time(told.latest)
-        parts.append(f"It may start again {first}, and at {latest} at the latest ({told.basis}).")
+        first = "now" if told.is_open else date_and_time(told.earliest)
+        parts.append(f"Estimated restart: {first} to {date_and_time(told.latest)} ({told.basis}).")
     return " ".join(parts)
 
 
-# ---- it is at work again ---------------------------------------------------------------------------------------------
+# ---- it is running again ---------------------------------------------------------------------------------------------
 
 
 def record_resumption(run: Run, seen: Observation) -> bool:
-    """Of a run that was interrupted, or that came back from one that was. One query while it is at work."""
+    """Of a run that was interrupted, or that replaces one that was. One query while it is running."""
     if run.number == 1 and not run.preemptions:
         return False
     at = _at_work_since(run, seen)
     if at is None or run.stop_requested_at is not None or _untold(run, at) is None:
         return False
     with transaction.atomic():
-        # One worker alone, and not what another one has just told.
+        # One worker alone, and not again what another one has just recorded.
         Run.objects.select_for_update(no_key=True).get(pk=run.pk)
         told = _untold(run, at)
         if told is not None:
@@ -178,7 +177,7 @@ def record_resumption(run: Run, seen: Observation) -> bool:
 
 
 def _untold(run: Run, at: datetime) -> Event | None:
-    """What was told last, if that it is at work again since then was not."""
+    """The last recorded interruption, if it is not recorded yet that the run is running again since."""
     told = last_interruption_events([run]).get(run.pk)
     if told is None or told.verb == RESUMED:
         return None

@@ -1,4 +1,4 @@
-"""Runs of a workload by number: earlier runs, the last one, and the one that was asked to follow it."""
+"""Runs of a workload by number: earlier runs, the last one, and the requested next one."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ SELECT {columns(Run, "run")}, namespace.closes_at, namespace.cluster_id, class.n
  WHERE run.workload_id = %s AND run.ended_at IS NULL"""
 
 
-# More than PostgreSQL could compare is no number of a run.
+# PostgreSQL cannot compare larger numbers, and no run has one.
 NUMBER_LIMIT = 2_000_000_000
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """`of_last`: of the last run, its workload's row, with all that is seen of it now. `run` is not saved where it is
-    to come. `followed_by`: number of the run that the portal made in place of this one, which was interrupted.
+    """`of_last`: of the last run, its workload's row, with its present status. `run` is not saved where it has not been
+    created yet. `followed_by`: number of the run that the portal created in place of this one, which was interrupted.
     """
 
     workload: Workload
@@ -61,7 +61,7 @@ def runs_of(workload: Workload) -> QuerySet[Run]:
 
 
 def numbered(workload: Workload, number: int) -> RunRow:
-    """Of a workload `with_names`. An earlier run is what its row says; the last one takes as many queries more as
+    """Of a workload `with_names`. An earlier run is read from its row alone; the last one takes as many queries more as
     `workload_rows`. Raises Refused (404).
     """
     if number > NUMBER_LIMIT:
@@ -75,7 +75,7 @@ def numbered(workload: Workload, number: int) -> RunRow:
     if number + 1 in found:
         return RunRow(workload, run, _ended(workload, run), followed_by=number + 1 if was_requeued(run) else None)
     row = queries.workload_rows([workload])[0]
-    if row.run is None or row.run.number != number:  # another one began just now
+    if row.run is None or row.run.number != number:  # another one started just now
         return numbered(workload, number)
     return RunRow(workload, row.run, row.status, of_last=row)
 
@@ -85,7 +85,7 @@ def has_next_run(workload: Workload, last: Run) -> bool:
 
 
 def _ended(workload: Workload, run: Run) -> Status:
-    """Its own words; what could be done next is of the last run."""
+    """Its own sentence; next actions are of the last run alone."""
     wish = queries.desired_run(workload, run, workload.gpu_class, None, signs_in=False)
     assert wish is not None, "of a run"
     return replace(status_of(replace(wish, is_deleting=False), None, now=timezone.now()), actions=())
@@ -94,13 +94,13 @@ def _ended(workload: Workload, run: Run) -> Status:
 def _to_come(workload: Workload, before: Run) -> RunRow:
     run = Run(workload=workload, number=before.number + 1, group=before.group, spec={})
     run.requested_at = None  # type: ignore[assignment]  # a row has it from the database
-    told = f"It begins when run {before.number} has ended, as the workload is declared then."
+    told = f"It starts when run {before.number} has ended, with the workload's configuration at that time."
     return RunRow(workload, run, Status(Phase.QUEUED, "follows", told, None))
 
 
 def was_requeued(run: Run) -> bool:
-    """Of one that has ended: the portal made the next run in its place, and no person started it. One query, of a run
-    that was interrupted alone.
+    """Of one that has ended: the portal created the next run in its place, and no person started it. One query, of an
+    interrupted run alone.
     """
     if run.reason not in INTERRUPTED_ENDS:
         return False
@@ -116,8 +116,9 @@ def earlier_runs(row: WorkloadRow) -> list[Run]:
 
 
 def active_run(workload: Workload) -> Any:
-    """None: all have ended. `closes_at`: None while the team is not closed; `runs_until`: None while the class stays;
-    `may_launch`: who asked for it still may. One query, as text: somebody waits for the first look at a run.
+    """None: all have ended. `closes_at`: None while the team is not closed; `runs_until`: None while the class is not
+    retired; `may_launch`: the person who requested it still may. One query, as text: people wait for the first pass
+    over a run.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE_RUN, [workload.pk])
@@ -133,7 +134,7 @@ def active_run(workload: Workload) -> Any:
 
 def count_unfinished(gpu_class: GpuClass) -> int:
     """Runs on the class that have not ended, by their frozen specs: a workload may be declared with another class while
-    a run of it goes on with this one. One query.
+    a run of it continues with this one. One query.
     """
     of_class = Run.objects.filter(spec__gpu_class=gpu_class.slug, workload__namespace__cluster=gpu_class.cluster_id)
     return of_class.filter(ended_at=None).count()

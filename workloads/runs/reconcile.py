@@ -1,8 +1,8 @@
-"""Make the cluster match one workload: its current run has a Job, an ended one has none, and a Run says what happened.
+"""Make the cluster match one workload: its current run has a Job, an ended one has none, and a Run records the result.
 
 A Job is created once. The Job comes first and its Secret right after: the place in the queue is what people wait for,
-and a kubelet waits for a Secret by itself. Columns of a Run are filled from the mirror once each. Nothing is concluded
-from absence while the mirror is unknown.
+and a kubelet waits for a Secret. Columns of a Run are filled from the mirror once each. Nothing is concluded from
+absence while the mirror is unknown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ENDING_AGAIN_S = 1.5
 # The mirror follows the API server within a fraction of this.
 MIRROR_LAG = timedelta(seconds=1.5)
 REFUSED_AGAIN = timedelta(seconds=300)
-# A finished job's pod keeps its log readable for a while; it holds no units.
+# A finished job's pod keeps its log readable for a while; it uses no units.
 KEEP_FINISHED_JOB = timedelta(hours=1)
 
 
@@ -72,7 +72,7 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
     owner = owner_label(workload)
     run = active_run(workload)
     cluster_id = workload.namespace.cluster_id if run is None else run.cluster_id
-    # Somebody waits for the first look at a new workload, and nothing was sent before it.
+    # People wait for the first pass over a new workload, and nothing was sent before it.
     is_new = workload.observed_generation == 0 and workload.attempts <= 1
     rows = () if is_new else select(AppliedObject, "cluster_id = %s AND owner = %s", [cluster_id, owner])
     work = _Work(kube, deadline, workload, cluster_id, owner, {(row.kind, row.name): row for row in rows})
@@ -94,7 +94,7 @@ def reconcile(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
 
 
 def _has_come(end: datetime | None) -> bool:
-    """Its class was retired, or its team is closed, and what runs might go on until that moment."""
+    """Its class was retired, or its team is closed, and running workloads could continue until that moment."""
     return end is not None and end <= timezone.now()
 
 
@@ -104,7 +104,7 @@ def _has_come(end: datetime | None) -> bool:
 def _create(work: _Work, run: Run) -> Outcome:
     spec = RunSpec.from_json(run.spec)
     if spec.interface == "dra":
-        # Kueue reads the template when it sees the Job, and would put a Job without one aside.
+        # Kueue reads the template when it sees the Job, and would deactivate a Job without one.
         template = _send(work, manifests.claim_template(spec))
         if template.result != Result.APPLIED:
             raise TryLater("claim_template_refused", template.text)
@@ -116,7 +116,7 @@ def _create(work: _Work, run: Run) -> Outcome:
 
 
 def _complete(work: _Work, run: Run, spec: RunSpec, job: AppliedObject) -> None:
-    """What the Job's pods wait for by themselves."""
+    """What the Job's pods wait for."""
     known = work.sent.get(("Secret", job.name))
     if launch_spec.needs_secret(spec) and _is_to_send(known):
         secret = run_secret.run_secret_manifest(work.workload, run, spec, job_uid=job.uid)
@@ -139,7 +139,7 @@ def _is_to_send(known: AppliedObject | None) -> bool:
 
 
 def _ensure_claim(work: _Work, volume: Volume) -> None:
-    """A volume belongs to its namespace, not to the first workload that used it: its owner label names the volume."""
+    """A volume belongs to its namespace, not to the first workload that used it: its owner label is of the volume."""
     owner = f"workloads.volume.{volume.pk}"
     if AppliedObject.objects.filter(owner=owner, result=Result.APPLIED).exists():
         return
@@ -181,7 +181,7 @@ def _follow(work: _Work, run: Run) -> Outcome:
 
 
 def _try_again_later(work: _Work, run: Run, job: AppliedObject) -> Outcome:
-    """A refusal is not hammered: sent again when some time has passed, since quotas and policies change."""
+    """A refused Job is sent again only after some time, since quotas and policies change."""
     age = timezone.now() - job.sent_at
     if age < REFUSED_AGAIN:
         return Outcome(again_in_s=(REFUSED_AGAIN - age).total_seconds() + 1)
@@ -190,7 +190,7 @@ def _try_again_later(work: _Work, run: Run, job: AppliedObject) -> Outcome:
 
 
 def _is_gone(work: _Work, job: AppliedObject) -> bool:
-    """The mirror does not show it: is it really gone? Only the API server knows."""
+    """The mirror does not show it; only the API server knows whether it is really gone."""
     if timezone.now() - job.sent_at < MIRROR_LAG:
         return False
     try:
@@ -200,11 +200,11 @@ def _is_gone(work: _Work, job: AppliedObject) -> bool:
     return found.uid != job.uid
 
 
-# ---- a run that is to end --------------------------------------------------------------------------------------------
+# ---- a run that is to stop -------------------------------------------------------------------------------------------
 
 
 def _stop(work: _Work, run: Run) -> Outcome:
-    """Delete the Job, then wait until the mirror shows neither it nor a pod: until then units are held."""
+    """Delete the Job, then wait until the mirror shows neither it nor a pod: until then its units are in use."""
     orphans.record_orphans(RunSpec.from_json(run.spec), work.sent, cluster_id=work.cluster_id, kube=work.kube)
     seen = _look(work, run)
     if seen is not None:
@@ -228,7 +228,7 @@ def _stop(work: _Work, run: Run) -> Outcome:
 
 
 def _told_to_end(run: Any) -> datetime:
-    """What ends from then on was ended, whatever code its pod left with. In whole seconds, as the cluster's times."""
+    """What ends from then on was stopped, whatever its exit code. In whole seconds, as the cluster's times."""
     moments: tuple[datetime | None, ...] = (
         run.stop_requested_at,
         run.workload.delete_requested_at,
@@ -239,8 +239,8 @@ def _told_to_end(run: Any) -> datetime:
 
 
 def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.RunOutcome:
-    """A person's stop stays a person's, even when the team is closed or the class ends while it goes on; a rule's stop
-    keeps the rule's words.
+    """A person's stop remains a person's, even if the team is closed or the class is retired meanwhile; a rule's stop
+    keeps the rule's message.
     """
     if run.stop_reason:
         return status_outcome.RunOutcome(status_outcome.STOPPED, run.stop_reason, run.stop_message)
@@ -256,19 +256,19 @@ def _stopped(run: Any, otherwise: status_outcome.RunOutcome) -> status_outcome.R
 
 
 def _patience(since_: datetime) -> Outcome:
-    """The watcher wakes the row when something ends. What takes long, a pod on a dead node for one, is asked rarely."""
+    """The watcher wakes the row when something ends. A long wait, as for a dead node, is checked rarely."""
     waited_s = (timezone.now() - since_).total_seconds()
     return Outcome(again_in_s=min(max(ENDING_AGAIN_S, waited_s / 4), ALIVE_AGAIN_S))
 
 
 def _shows_what_came_after(work: _Work, at: datetime) -> bool:
-    """A watcher that is away leaves rows that look known: a pod that it never saw may hold units all the same."""
+    """A watcher that is down leaves rows that look known: a pod that it never saw may use units all the same."""
     as_of = mirror.as_of(work.cluster_id, *WORKLOAD_KINDS)
     return as_of.is_current and as_of.at is not None and as_of.at >= at
 
 
 def _delete_job(work: _Work, run: Run) -> bool:
-    """Ask for its deletion once; False when there never was one."""
+    """Request its deletion once; False when there never was one."""
     known = work.sent.get(("Job", names.run_name(work.workload.name, run.number)))
     if known is None or known.result in (Result.REFUSED, Result.FOREIGN):
         return False
@@ -288,7 +288,7 @@ def _delete_job(work: _Work, run: Run) -> bool:
 
 
 def _tidy(work: _Work) -> Outcome:
-    """No run is alive: its objects go; a finished job's after a while. A deleted workload goes when nothing is left."""
+    """Without an active run its objects are deleted, a finished job's later; a deleted workload when none is left."""
     kept = _finished_jobs(work) if work.workload.delete_requested_at is None else {}
     for (kind, name), row in list(work.sent.items()):
         if kind in RUN_KINDS and name not in kept:
@@ -310,7 +310,7 @@ def _tidy(work: _Work) -> Outcome:
 
 
 def _finished_jobs(work: _Work) -> dict[str, datetime]:
-    """Names of Jobs whose pod's log is still worth keeping → until when. Of a notebook, what made it fail."""
+    """Names of Jobs whose pod's log is kept → until when. Of a notebook, only if it failed."""
     if not work.sent:
         return {}
     worth = [Run.Outcome.FAILED, *([Run.Outcome.SUCCEEDED] if work.workload.kind == JOB else [])]
@@ -329,7 +329,7 @@ def _finished_jobs(work: _Work) -> dict[str, datetime]:
 
 
 def _look(work: _Work, run: Run) -> Observation | None:
-    """What the mirror shows of this run; None while it is unknown. Anybody may put our labels on a pod of theirs."""
+    """What the mirror shows of this run; None while it is unknown. Other people's pods may have our labels."""
     cluster_id, mine = work.cluster_id, {"owner": work.owner, "namespace": work.workload.namespace.name}
     if not mirror.is_known(cluster_id, *WORKLOAD_KINDS):
         return None
@@ -341,13 +341,13 @@ def _look(work: _Work, run: Run) -> Observation | None:
 
 
 def _record(run: Run, seen: Observation) -> None:
-    """Each column once, from the first time it was seen; an attempt that was preempted does not count again."""
+    """Each column once, from the first time it was seen; a restart after a preemption does not change it."""
     found = {
         "admitted_at": true_since(seen.queue, "Admitted"),
         "started_at": min((at for at in map(running_since, seen.pods) if at is not None), default=None),
         "ready_at": workers.all_ready_since(seen.pods, run.workers),
     }
-    # The cluster tells whole seconds: nothing happened before it was asked for.
+    # The cluster's times are whole seconds: nothing happened before the request.
     new = {
         column: max(at, run.requested_at)
         for column, at in found.items()
@@ -391,5 +391,5 @@ def _send(work: _Work, manifest: Manifest) -> AppliedObject:
     sent = apply_reconcile.create_once(kube=work.kube, cluster_id=work.cluster_id, owner=work.owner, manifest=manifest)
     if sent.code == "NotFound":
         sent.delete()
-        raise TryLater("namespace_missing", "The team's namespace is not in the cluster yet.")
+        raise TryLater("namespace_missing", "The team's namespace does not exist in the cluster yet.")
     return sent

@@ -1,11 +1,11 @@
-"""What was interrupted comes back: a notebook whose pod was taken off its node, a job whose units were taken back.
+"""Restarts interrupted runs: a notebook whose pod was removed from its node, a job that was preempted.
 
-JupyterLab ends with 0 when it is asked to go, so that its Job counts as complete; a job's process ends with another
-code, so that its Job may count as failed, though the queue would have started it again. Neither makes another pod: the
-portal makes another run of the same spec. A pod that is taken off again and again stays away: somebody has to look.
+JupyterLab exits with 0 on a signal, so that its Job counts as complete; a job's process exits with another code, so
+that its Job may count as failed, though the queue would have started it again. Neither creates another pod: the portal
+creates another run of the same spec. A pod that is removed again and again is not restarted: a person has to check it.
 
-The place in the queue goes with the failed Job: Kueue orders by when it first saw a Job and takes no other word for it,
-and a pod that is ended by a suspension carries no sign by which the Job's failure policy could spare it.
+The place in the queue is lost with the failed Job: Kueue orders by when it first saw a Job, and a pod that is ended by
+a suspension has no sign by which the Job's failure policy could ignore it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REQUEUE_RULE = system_actor("rule interrupted notebooks")
 
 
 def may_requeue(run: Run, reason: str) -> bool:
-    """Two queries at most, of a run that was interrupted alone. `reason`: of its end, which is not recorded yet."""
+    """Two queries at most, of an interrupted run alone. `reason`: of its end, which is not recorded yet."""
     workload = run.workload
     if reason == REMOVED:
         earlier = Run.objects.filter(workload=workload, number__lt=run.number).order_by("-number")[:REQUEUE_LIMIT]
@@ -48,9 +48,9 @@ def may_requeue(run: Run, reason: str) -> bool:
 
 
 def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
-    """In the transaction that records the end of `run`, as it was asked for: its whole run time is before it again.
+    """In the transaction that records the end of `run`, with the same spec and its full time limit.
 
-    An interruption that people were told of already, moments before its Job failed by it, is not told twice.
+    A preemption with a mail already, moments before its Job failed by it, gets no second mail.
     """
     workload = run.workload
     number = run.number + 1
@@ -67,9 +67,9 @@ def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
         deliver(
             event,
             recipients_of(again),
-            subject=f"{workload.name} of {team.name} was interrupted and starts again",
+            subject=f"{workload.name} of {team.name} was interrupted and restarts",
             body=(
-                f"{workload.name}: {found.sentence} {end.message} It waits like everything else if there is no room. "
+                f"{workload.name}: {found.sentence} {end.message} It is queued if there are no free units. "
                 f"{interruption_loss_of(run)}\n\n{page_url(workload)}"
             ),
         )
@@ -77,8 +77,8 @@ def requeue(run: Run, end: RunOutcome, seen: Observation | None = None) -> Run:
 
 
 def _interrupted(end: RunOutcome, seen: Observation | None, before: Event | None) -> tuple[Interruption, bool]:
-    """And whether it was told already. The Job's watch may be ahead of that of the queue's Workload, whose word is of
-    an earlier time then, or missing.
+    """And whether a mail about it was sent already. The Job's watch may be ahead of that of the queue's Workload, whose
+    status is older then, or missing.
     """
     queue = seen.queue if seen is not None and end.reason == TAKEN_BACK else None
     condition = queue.condition("Preempted") if queue is not None and queue.is_true("Preempted") else None

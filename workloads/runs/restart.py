@@ -1,6 +1,6 @@
-"""Restart: a run that is asked for while another one runs, and that the worker begins as soon as that one has ended.
+"""Restart: a run that is requested while another one runs, and that the worker starts as soon as that one has ended.
 
-The request is a column of the run that is to end, so that it survives the process that asked and the one that acts.
+The request is a column of the run that is to stop, so that it survives a crash of web and worker processes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ RESTART_RULE = "rule runs that follow"
 
 @transaction.atomic
 def restart(tenant: str, name: str, *, by: Actor) -> Run:
-    """Stop what runs; when it has ended, another run begins as the workload is declared. What ended already starts.
+    """Stop the run; when it has ended, another run starts as the workload is declared. At once if none is active.
 
-    Raises Refused as `start` and `stop` do, for what is known to be in its way already.
+    Raises Refused as `start` and `stop` do, for all that is known already.
     """
     namespace, team = queries.team(by, tenant)
     workload = queries.undeleted_workload(by, namespace, name)
@@ -47,9 +47,9 @@ def restart(tenant: str, name: str, *, by: Actor) -> Run:
 def request_restart(
     workload: Workload, run: Run, team: policy.TeamFacts, *, because: tuple[str, str] = ("", ""), by: Actor
 ) -> Run:
-    """`run`, which is locked and has not ended, is to end, and another one to begin then, of the same group.
+    """`run`, which is locked and has not ended, is to stop, and another run of the same group to start then.
 
-    `because`: reason and message of its end, where it was not asked to stop before. Raises Refused as `restart` does.
+    `because`: reason and message of its end, if no stop was requested before. Raises Refused as `restart` does.
     """
     namespace, name, tenant = workload.namespace, workload.name, workload.tenant.slug
     found = launch_queries.class_facts(namespace, workload.gpu_class, units=workload.units, by=by)
@@ -84,15 +84,15 @@ def request_restart(
 
 
 def reconcile_and_restart(workload: Workload, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Make the cluster match one workload; what was to follow a run that is over by then begins, and is due next."""
+    """Make the cluster match one workload; a requested next run of an ended run is started, and is due next."""
     outcome = one_pass(workload, deadline, kube=kube)
     start_pending(workload)
     return outcome
 
 
 def start_pending(workload: Workload) -> bool:
-    """Whether the last run of it, which has ended, is followed by one now. What is in the way by then is said on the
-    run that ended, and to people. One query where nobody asked.
+    """Whether the requested next run of its last run, which has ended, was started. A refusal is recorded on the ended
+    run and sent to people. One query where none was requested.
     """
     if workload.delete_requested_at is not None:
         return False
@@ -110,7 +110,7 @@ def start_pending(workload: Workload) -> bool:
 
 @transaction.atomic
 def _begin(last: Run, by: Actor) -> bool:
-    """False: the wish was taken back a moment ago."""
+    """False: the request was withdrawn a moment ago."""
     rows = Run.objects.select_for_update(no_key=True).filter(pk=last.pk, next_wanted_by=by.user)
     if rows.first() is None:
         return False
@@ -121,14 +121,14 @@ def _begin(last: Run, by: Actor) -> bool:
 @transaction.atomic
 def _give_up(run: Run, by: Actor, why: str) -> None:
     workload = run.workload
-    message = f"{run.message} It was not started again: {why}".strip()
+    message = f"{run.message} It was not restarted: {why}".strip()
     if not Run.objects.filter(pk=run.pk, next_wanted_by=by.user).update(next_wanted_by=None, message=message[:500]):
         return
     event = record(by, "workload.not_followed", workload, tenant=workload.tenant.slug, after={"run": run.number})
     deliver(
         event,
         recipients_of(run),
-        subject=f"{workload.name} of {workload.tenant.name} has stopped and was not started again",
-        body=f"{workload.name} was to start again when it had stopped. {why}\n\n{page_url(workload)}",
+        subject=f"{workload.name} of {workload.tenant.name} has stopped and was not restarted",
+        body=f"{workload.name} has stopped. The requested restart failed: {why}\n\n{page_url(workload)}",
     )
     page_hint(workload.namespace.name)

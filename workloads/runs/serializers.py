@@ -13,12 +13,12 @@ from workloads.runs.concurrency.policy import RunRequest
 
 class StartSerializer(StrictSerializer):
     group = serializers.CharField(
-        max_length=GROUP_LIMIT, required=False, help_text="What the run is for, a branch for example."
+        max_length=GROUP_LIMIT, required=False, help_text="Concurrency group of the run, for example a branch."
     )
     cancel_running = serializers.BooleanField(
         default=False,
-        help_text="Stop what else runs or waits of the group in the team; a run of this very workload is followed by "
-        "the new one.",
+        help_text="Stop the team's other queued and running runs of the group. A run of this workload is stopped too; "
+        "the new run starts when it has ended.",
     )
     accept_terms = serializers.IntegerField(min_value=0, max_value=TERMS_LIMIT, default=0, help_text=TERMS_HELP)
 
@@ -28,13 +28,13 @@ class StartSerializer(StrictSerializer):
 
 class OneRunSerializer(RunSerializer):
     requested_at = serializers.DateTimeField(
-        allow_null=True, help_text="null: it begins when the run before it has ended."
+        allow_null=True, help_text="null: it starts when the previous run has ended."
     )
     workload = serializers.CharField()
     tenant = serializers.CharField()
     namespace = serializers.CharField()
     url = serializers.URLField(help_text="The page of its workload.")
-    status = StatusSerializer(help_text="Of the last run as its workload's; of an earlier one as it ended.")
+    status = StatusSerializer(help_text="Of the last run, that of its workload; of an earlier run, its end.")
     followed_by = serializers.IntegerField(
-        allow_null=True, help_text="It was interrupted: number of the run that was begun in its place by itself."
+        allow_null=True, help_text="It was interrupted: number of the run that was started automatically in its place."
     )

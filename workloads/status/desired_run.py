@@ -1,4 +1,4 @@
-"""What rows say of a workload and its current run, as much as its status depends on. Pure."""
+"""What rows state about a workload and its current run, as much as its status depends on. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workloads.status.failure_record import FailureRecord
 
 @dataclass(frozen=True)
 class DesiredRun:
-    """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not tried yet), with
-    `sent_text`; `problem` is the code of why the worker could not do its part at its last try, with `problem_text`;
-    `hold` what is said of its class while that is held; `sealed`: what the worker cannot open of its secrets. `units`
-    are of each of the `workers`.
+    """The rows: a workload and its current run. `sent` is the result of creating the Job ("" = not sent yet), with
+    `sent_text`; `problem` is the code of the worker's last failure, with `problem_text`; `hold`: the sentence about its
+    class while scheduling of that is paused, "" otherwise; `sealed`: which of its secrets the worker cannot decrypt.
+    `units` are of each of the `workers`.
     """
 
     kind: str

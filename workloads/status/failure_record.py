@@ -1,6 +1,6 @@
-"""What a run that failed leaves behind: the text that its end was judged on, and how far it came. Pure.
+"""What is kept of a run that failed: the text that explains its end, and the steps it completed. Pure.
 
-Events are gone after an hour, its pod when its job is tidied away; the Run stays. Bounded in size, without secrets.
+Events are gone after an hour, its pod when its job is deleted; the Run stays. Bounded in size, without secrets.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from portal.ops.redaction import SecretRedactor
 from workloads.status.explain.types import Explanation
 
-# A kubelet hands on 2 KiB of a container's last lines, and as much of what it says itself.
+# A kubelet reports 2 KiB of a container's last lines, and as much of its own message.
 RAW_LIMIT = 6000
-CUT = "… (the beginning was cut off)\n"
+CUT = "… (beginning truncated)\n"
 NOTE_LIMIT = 300
 
 
@@ -35,7 +35,7 @@ class FailureRecord:
 
 
 def failure_record_json(kept: FailureRecord, *, secrets: tuple[str, ...] = ()) -> dict[str, Any]:
-    """`secrets`: values that were the run's own; they are hidden wherever they stand, as what looks like one is."""
+    """`secrets`: values of the run's own; they are hidden wherever they appear, as is what looks like a secret."""
     told, clean = kept.told, SecretRedactor(secrets).text
     return {
         "reason": told.reason,
@@ -54,7 +54,7 @@ def failure_record_json(kept: FailureRecord, *, secrets: tuple[str, ...] = ()) -
 
 
 def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
-    """None of a run that kept nothing: it did not fail, or nobody saw its pod."""
+    """None of a run that kept nothing: it did not fail, or its pod was not seen."""
     if not record:
         return None
     told = Explanation(
@@ -66,7 +66,7 @@ def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
         is_final=True,
         actions=tuple(record["actions"]),
         facts=record["facts"],
-        # Records of earlier versions do not say.
+        # Records of earlier versions do not have it.
         is_known=record.get("is_known", True),
     )
     return FailureRecord(
@@ -75,7 +75,7 @@ def failure_record_from_json(record: Mapping[str, Any]) -> FailureRecord | None:
 
 
 def _end_of(text: str) -> str:
-    """Its last lines: what happened last is mostly why it failed."""
+    """Its last lines: they mostly explain the failure."""
     return text if len(text) <= RAW_LIMIT else CUT + text[len(CUT) - RAW_LIMIT :]
 
 

@@ -1,7 +1,6 @@
-"""(what is wanted, what was seen) → Status. Nothing of it is stored: it is computed whenever somebody asks.
+"""(desired run, observation) → Status. Nothing of it is stored: it is computed on each read.
 
-One Status serves badge, page, stream, API and mail. The words are ui.md's fixed vocabulary, and Unknown: no mirror is
-never "stopped".
+One Status serves badge, page, stream, API and mail. Without a mirror the phase is Unknown, never "stopped".
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from workloads.status.desired_run import DesiredRun
 from workloads.status.explain import admission, container_start, nodes, queue_holds, scheduling, termination
 from workloads.status.explain import queue as explain_queue
 from workloads.status.explain.termination import AGAIN, PodTermination
-from workloads.status.explain.types import Explanation
+from workloads.status.explain.types import CONTACT_OPERATORS, Explanation
 from workloads.status.types import Phase, Status
 
-# Shorter than this, what is missing is most likely on its way.
+# Within this time, what is missing is most likely being created.
 PATIENCE = timedelta(seconds=15)
-# The Job controller makes a pod at once, unless something refuses it, of which it tells.
+# The Job controller creates a pod at once, unless something refuses it, which it reports.
 POD_PATIENCE = timedelta(minutes=3)
 # An event that was not repeated for longer is over.
 WARNING_LIFE = timedelta(minutes=3)
@@ -46,7 +45,7 @@ def status_of(
 ) -> Status:
     """`wish` is None for a workload that was declared and never started; `seen` is None while the mirror is unknown.
 
-    `as_of`: how current it is; None: as current as can be.
+    `as_of`: how current it is; None: current.
     """
     if wish is None and is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", None)
@@ -62,7 +61,7 @@ def status_of(
         return Status(
             Phase.UNKNOWN,
             "cluster_not_read",
-            "The portal has not read the cluster yet, so it cannot say how this is doing.",
+            "The portal has not read the cluster yet; the status is unknown.",
             None,
             actions=("stop",),
         )
@@ -70,7 +69,7 @@ def status_of(
         return _alive(wish, seen, now)
     if seen.job is None and wish.sent == "applied":
         return _not_heard(as_of.at, as_of.problem)
-    # What was missing when it was last heard of may be there since.
+    # What was missing at the last update may exist by now.
     return _alive(wish, seen, min(now, as_of.at))
 
 
@@ -80,7 +79,7 @@ def _not_heard(at: datetime, problem: str) -> Status:
 
 
 def _ended(wish: DesiredRun, seen: Observation | None) -> Status:
-    """The words are the Run's, and what it kept of the texts behind them, whether its pod is still there or not."""
+    """The sentence is the Run's, with the texts kept with it, whether its pod still exists or not."""
     if wish.is_deleting:
         return Status(Phase.STOPPING, "deleting", "Being deleted.", wish.ended_at)
     phase = {"succeeded": Phase.SUCCEEDED, "stopped": Phase.STOPPED}.get(wish.outcome, Phase.FAILED)
@@ -99,12 +98,12 @@ def _stopping(wish: DesiredRun, seen: Observation | None) -> Status:
     if seen is None:
         waits = "the cluster has not confirmed its end yet"
     elif seen.pods:
-        waits = "its units are given back when its pod has ended"
+        waits = "its units are released when its pod has ended"
     elif seen.queue is not None and seen.queue.is_true("Admitted"):
-        waits = "its units are given back when its job is gone"
+        waits = "its units are released when its job is deleted"
     else:
-        waits = "nothing of it holds units any more"
-    then = " Then it starts again, as it is declared now." if wish.is_followed and not wish.is_deleting else ""
+        waits = "it uses no units any more"
+    then = " Then it restarts with its current configuration." if wish.is_followed and not wish.is_deleting else ""
     return Status(Phase.STOPPING, "stopping", f"{word}; {waits}.{then}", wish.stop_requested_at)
 
 
@@ -129,12 +128,12 @@ def _alive(wish: DesiredRun, seen: Observation, now: datetime) -> Status:
 
 def _without_job(wish: DesiredRun, now: datetime) -> Status:
     if wish.sent == "applied" and wish.sent_at is not None and now - wish.sent_at > PATIENCE:
-        text = "Its job is no longer in the cluster; the portal records its end."
+        text = "Its job is no longer in the cluster; the portal is recording its end."
         return Status(Phase.UNKNOWN, "job_gone", text, wish.sent_at, actions=("stop",))
     if (found := admission.not_created(wish.problem, wish.problem_text, kind=wish.kind)) is not None:
         facts = dict(found.facts)
         return Status(Phase.QUEUED, found.reason, found.sentence, wish.requested_at, facts, found.actions, found)
-    text = "Asked just now; its job is being created."
+    text = "Requested just now; its job is being created."
     return Status(Phase.QUEUED, "requested", text, wish.requested_at, actions=("stop",))
 
 
@@ -144,19 +143,19 @@ def _without_queue(wish: DesiredRun, seen: Observation, now: datetime) -> Status
         text = "Its pod is being created."
         return Status(Phase.PREPARING, "creating_pod", text, seen.job.created_at, actions=("stop",))
     if now - seen.job.created_at > PATIENCE:
-        text = "The queue system has not noticed it. Tell the operators: their queue manager may be down."
+        text = "Kueue has not processed its job. Contact an operator: Kueue may be down."
         return Status(Phase.BLOCKED, "not_in_queue", text, seen.job.created_at, actions=("stop",))
-    return Status(Phase.QUEUED, "queued", "Handed to the queue.", wish.requested_at, actions=("stop",))
+    return Status(Phase.QUEUED, "queued", "Submitted to the queue.", wish.requested_at, actions=("stop",))
 
 
 def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: datetime) -> Status:
-    """Of what waits for others' units a place in the team's own queue says nothing."""
+    """For a workload that waits for other teams' units, a position in the team's own queue means nothing."""
     position = seen.position
     if seen.at is not None and seen.at.is_for_borrowed(wish.class_slug, wish.units * wish.workers):
         position = None
     facts: dict[str, Any] = {} if position is None else {"position": position + 1}
     pending = queue.condition("QuotaReserved")
-    message = pending.message if pending is not None and not pending.is_true else ""
+    message, about = (pending.message, pending.about) if pending is not None and not pending.is_true else ("", "")
     size = {"units": wish.units, "workers": wish.workers}
     found = explain_queue.pending(message, **size, class_name=wish.class_name, slug=wish.class_slug)
     found = admission.with_numbers(found, wish.asked, seen.at.limits if seen.at else {})
@@ -165,10 +164,11 @@ def _queued(wish: DesiredRun, seen: Observation, queue: KueueWorkload, now: date
     facts |= found.facts
     if wish.hold and not found.is_final and not queue.is_true("QuotaReserved"):
         found = explain_queue.class_held(wish.hold, message)
+    found = replace(found, raw_about=about)
     interrupted = queue.condition("Preempted")
     if interrupted is not None and interrupted.is_true and not found.is_final:
         again = explain_queue.preempted(interrupted.message, interrupted.reason)
-        raw = "\n".join(filter(None, (again.raw, found.raw)))
+        raw = again.raw if about else "\n".join(filter(None, (again.raw, found.raw)))
         sentence = f"{again.sentence} {found.sentence}"
         found = replace(again, sentence=sentence, wait_sentence=found.sentence, raw=raw)
     if not queue.active:
@@ -183,7 +183,7 @@ def _without_pod(seen: Observation, now: datetime) -> Status:
     if refused is not None and (admitted_at is None or refused.last_at >= admitted_at):
         found = admission.refused_pod(refused.message)
     elif admitted_at is None or now - admitted_at < POD_PATIENCE:
-        text = "Units are assigned; its pod is being created."
+        text = "Admitted; its pod is being created."
         return Status(Phase.PREPARING, "creating_pod", text, admitted_at, actions=("stop",))
     else:
         found = queue_holds.no_pod(admitted_at)
@@ -205,7 +205,7 @@ def _with_pod(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> S
     main = main_container(pod)
     ended_at = main.ended_at if main else None
     if pod.phase == "Succeeded":
-        return Status(Phase.SUCCEEDED, "completed", "It ended well; the portal records it.", ended_at)
+        return Status(Phase.SUCCEEDED, "completed", "Completed; the portal is recording its end.", ended_at)
     if pod.phase == "Failed":
         return _failed(wish, seen, pod)
     if pod.deleting_since is not None:
@@ -218,29 +218,29 @@ def _with_pod(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> S
         return _on_its_way(wish, seen, pod, now)
     facts = _facts(seen, pod)
     if wish.kind != "notebook":
-        text = f"Runs on {pod.node}. {workers.retry_note(seen.pods, wish.retries)}".rstrip()
+        text = f"Running on {pod.node}. {workers.retry_note(seen.pods, wish.retries)}".rstrip()
         return Status(Phase.RUNNING, "running", text, main.since, facts, ("stop",))
     if pod.is_ready and wish.ready_at is not None:
         return Status(Phase.READY, "ready", f"Ready on {pod.node}.", true_since(pod, "Ready"), facts, ("open", "stop"))
     if pod.is_ready:
-        # The gateway lets people in by the run's own record, which the worker writes in a moment.
-        text = "JupyterLab answers; it opens in a moment."
+        # The gateway grants access by the run's own record, which the worker writes in a moment.
+        text = "JupyterLab is responding; it opens in a moment."
     else:
-        text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab does not answer at the moment."
+        text = "JupyterLab is starting." if wish.ready_at is None else "JupyterLab is not responding."
     return Status(Phase.STARTING, "starting", text, main.since, facts, ("stop",))
 
 
 def _facts(seen: Observation, pod: Pod) -> dict[str, Any]:
-    """`attempts`: how many pods its Job has made, where that is more than one."""
+    """`attempts`: how many pods its Job has created, where that is more than one."""
     facts: dict[str, Any] = {"node": pod.node} if pod.node else {}
     return facts if len(seen.pods) < 2 else {**facts, "attempts": len(seen.pods)}
 
 
-# ---- a pod that ended, or is taken away ------------------------------------------------------------------------------
+# ---- a pod that ended, or is being removed ---------------------------------------------------------------------------
 
 
 def pod_termination(pod: Pod) -> PodTermination:
-    """What is said of its end, by whoever ended it."""
+    """What the cluster reports of its end."""
     last = _last_container(pod)
     target = pod.condition("DisruptionTarget")
     is_disrupted = target is not None and target.is_true
@@ -259,7 +259,7 @@ def pod_termination(pod: Pod) -> PodTermination:
 
 
 def _last_container(pod: Pod) -> Container | None:
-    """The one that ended the pod: a failed one before the working one, else that."""
+    """The container that ended the pod: a failed init container, else the main one."""
     failed = next((one for one in pod.init_containers if one.exit_code), None)
     return failed or main_container(pod)
 
@@ -269,15 +269,15 @@ def termination_explanation(pod: Pod) -> Explanation:
 
 
 def _failed(wish: DesiredRun, seen: Observation, pod: Pod) -> Status:
-    """A disruption, a refusal of the kubelet, or a crash of what may be tried again, until its Job has had enough."""
+    """A disruption, a rejection by the kubelet, or a crash that may be retried, until its Job has failed."""
     told = termination_explanation(pod)
     last = _last_container(pod)
     at = last.ended_at if last else None
     gave_up = seen.job is None or seen.job.is_true("Failed") or seen.job.is_true("FailureTarget")
-    tried = workers.retry_note(seen.pods, wish.retries)
-    if gave_up or not (pod_termination(pod).comes_back or tried):
+    retry = workers.retry_note(seen.pods, wish.retries)
+    if gave_up or not (pod_termination(pod).comes_back or retry):
         return Status(Phase.FAILED, told.reason, told.sentence, at, dict(told.facts), told.actions, told)
-    return _again(seen, pod, told, at, f"Next: {tried}" if tried else AGAIN)
+    return _again(seen, pod, told, at, retry or AGAIN)
 
 
 def _again(seen: Observation, pod: Pod, told: Explanation, at: datetime | None, then: str = AGAIN) -> Status:
@@ -287,33 +287,33 @@ def _again(seen: Observation, pod: Pod, told: Explanation, at: datetime | None, 
 
 
 def _replacing(seen: Observation, pod: Pod) -> Status:
-    """Admitted, but its pod is on its way out. On a node that is silent nobody confirms its end."""
+    """Admitted, but its pod is terminating. On a node that does not respond, nothing confirms its end."""
     told = termination_explanation(pod)
     if seen.lost is not None and seen.lost.is_silent:
         text = (
-            f"Kubernetes gave up its node {pod.node}, which is not heard of any more; another pod can only start when "
-            "the node answers again or is taken out of the cluster."
+            f"Kubernetes gave up on node {pod.node}, which does not respond any more; another pod can only start when "
+            "the node responds again or is removed from the cluster."
         )
-        lost = Explanation("node_given_up", text, "Tell the operators.", told.raw, told.raw_from)
+        lost = Explanation("node_given_up", text, "Contact an operator.", told.raw, told.raw_from)
         return Status(Phase.UNKNOWN, lost.reason, text, pod.deleting_since, _facts(seen, pod), lost.actions, lost)
     if pod_termination(pod).disruption:
         return _again(seen, pod, told, pod.deleting_since)
-    text = "Its pod is ending; another one takes its place when it is gone."
+    text = "Its pod is terminating; another pod replaces it when it is gone."
     return Status(Phase.PREPARING, "replacing_pod", text, pod.deleting_since, actions=("stop",))
 
 
 def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
     raw = f"{lost.reason}: {lost.message}" if lost.message else lost.reason
     if lost.is_silent:
-        text = f"Its node {pod.node} is not heard of any more; how it does there is not known."
+        text = f"Node {pod.node} does not respond any more; the state of the run is unknown."
         remedy = (
-            "After 5 minutes Kubernetes gives the node up. It goes on, or starts elsewhere, when the node answers again"
-            " or is taken out of the cluster. Tell the operators if it takes long."
+            "After 5 minutes Kubernetes gives up on the node. The run continues, or starts on another node, when this "
+            "node responds again or is removed from the cluster. Contact an operator if it takes long."
         )
         found = Explanation("node_lost", text, remedy, raw, "the node controller")
     else:
-        text = f"Its node {pod.node} is not ready{f': {lost.message}' if lost.message else ''}."
-        found = Explanation("node_not_ready", text, "Tell the operators if it stays.", raw, "the kubelet")
+        text = f"Node {pod.node} is not ready{f': {lost.message}' if lost.message else ''}."
+        found = Explanation("node_not_ready", text, CONTACT_OPERATORS, raw, "the kubelet")
     return Status(Phase.UNKNOWN, found.reason, text, lost.since, {"node": pod.node}, found.actions, found)
 
 
@@ -323,7 +323,9 @@ def _on_lost_node(lost: NodeTrouble, pod: Pod) -> Status:
 def _unbound(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) -> Status:
     scheduled = pod.condition("PodScheduled")
     if scheduled is None or scheduled.is_true or scheduled.reason != "Unschedulable":
-        return Status(Phase.PREPARING, "placing", "A node is being chosen.", pod.created_at, actions=("stop",))
+        return Status(
+            Phase.PREPARING, "placing", "The scheduler is choosing a node.", pod.created_at, actions=("stop",)
+        )
     found = scheduling.unschedulable(scheduled.message)
     found = nodes.waits_for_terminating_pod(seen.nodes, found, wish.class_name) or found
     phase = Phase.BLOCKED if now - pod.created_at > PATIENCE else Phase.PREPARING
@@ -339,13 +341,13 @@ def _on_its_way(wish: DesiredRun, seen: Observation, pod: Pod, now: datetime) ->
         return Status(Phase.BLOCKED, found.reason, found.sentence, bound_at, facts, found.actions, found)
     current = current_container(pod)
     if current is not None and current.state == "running":
-        text = f"On {pod.node}: cloning its repository."
+        text = f"On {pod.node}: cloning the repository."
         return Status(Phase.PREPARING, "cloning", text, current.since, facts, ("stop", "log"))
     is_there = true_since(pod, "PodReadyToStartContainers")
     has_image = any(one.exit_code == 0 for one in pod.init_containers)
     if is_there is not None and current is not None and not current.message and not has_image:
         return _pulling(pod, is_there, seen.image, facts, now)
-    text = f"On {pod.node}: fetching its image and setting it up."
+    text = f"On {pod.node}: pulling the image and preparing the container."
     if current is not None and current.message and current.reason != "CreateContainerConfigError":
         text = f"On {pod.node}. {current.message}"
     return Status(Phase.PREPARING, "preparing", text, bound_at, facts, ("stop",))
@@ -370,9 +372,9 @@ def _hindrance(wish: DesiredRun, seen: Observation, pod: Pod, age: timedelta, no
 
 
 def _pulling(pod: Pod, since_: datetime, image: ImagePresence | None, facts: dict[str, Any], now: datetime) -> Status:
-    """Volumes and network are there and no container is: a node is fetching the image then."""
+    """Volumes and network are ready and there is no container: the node is pulling the image."""
     if now - since_ <= SLOW_PULL:
-        text = f"On {pod.node}: fetching its image."
+        text = f"On {pod.node}: pulling the image."
         return Status(Phase.PREPARING, "pulling", text, since_, facts, ("stop",))
     found = container_start.slow_pull(pod.node, since_, SLOW_PULL, image)
     facts = {**facts, **found.facts}

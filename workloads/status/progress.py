@@ -18,10 +18,10 @@ from workloads.status.phase import termination_explanation
 from workloads.status.types import Phase, Status
 from workloads.status.workers import current_pods, slowest_pod
 
-# A kubelet says so when volumes and network are there.
+# A kubelet sets it when volumes and network are ready.
 READY_FOR_CONTAINERS = "PodReadyToStartContainers"
 DONE, BUSY, STUCK, NEXT = "done", "busy", "stuck", "next"
-# Where a problem stands whatever else has or has not happened; the volume is never later than where the run is.
+# The step of a problem, whatever else has or has not happened; the volume is never later than the current step.
 STORAGE_REASONS = frozenset(
     {
         "volume_unbound",
@@ -48,7 +48,7 @@ REPOSITORY_REASONS = frozenset(
 
 @dataclass(frozen=True)
 class ProgressStep:
-    """`at`: when it was done, or since when it is busy."""
+    """`at`: when it was done, or since when it is busy. `raw_from`: who wrote `raw`."""
 
     state: str
     title: str
@@ -99,7 +99,7 @@ def completed_steps(wish: DesiredRun, seen: Observation | None) -> tuple[Complet
 
 
 def _is_lost(status: Status) -> bool:
-    """Its node is in trouble: what ran may run on, but nobody knows."""
+    """Its node has a problem: the run may continue, but its state is unknown."""
     return status.phase is Phase.UNKNOWN and status.explained is not None
 
 
@@ -109,7 +109,7 @@ def _index(stages: list[_Stage], title: str) -> int:
 
 def _current(title: str, status: Status, known: str = "") -> ProgressStep:
     told = status.explained
-    raw, raw_from = (told.raw, told.raw_from) if told else ("", "")
+    raw, raw_from = (told.raw, told.raw_source) if told else ("", "")
     if status.phase in (Phase.BLOCKED, Phase.FAILED) or _is_lost(status):
         remedy = told.remedy if told else ""
         return ProgressStep(
@@ -135,7 +135,7 @@ def _stages(wish: DesiredRun, seen: Observation | None) -> list[_Stage]:
     pod = slowest_pod(seen.pods) if seen else None
     queue = seen.queue if seen else None
     before = _before(seen, pod)
-    # Of a pod that another one went before, its own times.
+    # Of a pod that replaced another one, its own times.
     ran = (None if before else wish.started_at) or running_since(pod)
     if wish.workers > 1 and wish.ended_at is None and seen is not None:
         # It is where the last of them is.
@@ -152,7 +152,7 @@ def _stages(wish: DesiredRun, seen: Observation | None) -> list[_Stage]:
         ready = true_since(pod, "Ready") or ready
     stages = [
         _Stage("Requested", True, wish.requested_at),
-        _Stage("Queued", admitted is not None, admitted, "units assigned" if admitted else ""),
+        _Stage("Queued", admitted is not None, admitted, "admitted" if admitted else ""),
         _Stage("Node assigned", bound is not None, bound, _node_note(seen, pod)),
     ]
     if wish.has_volume:
@@ -182,18 +182,18 @@ def _as_kept(reached: tuple[CompletedStep, ...], stages: list[_Stage]) -> list[_
 
 
 def _node_note(seen: Observation | None, pod: Pod | None) -> str:
-    """The node; of a pod that another one went before, why."""
+    """The node; of a pod that replaced another one, why."""
     if seen is None or pod is None:
         return ""
     before = _before(seen, pod)
     if not before:
         return ", ".join(sorted({one.node for one in current_pods(seen.pods).values() if one.node}))
     ended = termination_explanation(before[-1]).sentence
-    return f"{pod.node}{'. ' if pod.node else ''}{ordinal(len(seen.pods))} try; before: {ended}"
+    return f"{pod.node}{'. ' if pod.node else ''}Attempt {len(seen.pods)}; previous: {ended}"
 
 
 def _before(seen: Observation | None, pod: Pod | None) -> list[Pod]:
-    """Pods of this run that went before this one."""
+    """Earlier pods of this run."""
     return [one for one in seen.pods if one.phase == "Failed" and one is not pod] if seen and pod else []
 
 
@@ -202,7 +202,7 @@ def _has_storage(pod: Pod | None) -> bool:
 
 
 def _first_start(pod: Pod | None) -> datetime | None:
-    """When the first container of all started: what clones the repository has the same image."""
+    """When the first container of all started: the one that clones the repository has the same image."""
     return next((one.since for one in pod.init_containers if one.since), None) if pod else None
 
 
@@ -215,7 +215,7 @@ def _cloned_at(pod: Pod | None) -> datetime | None:
 
 
 def image_note(seen: Observation | None) -> str:
-    """Its size, and where it is already: what nodes say of their images, which need not be all of them."""
+    """Its size, and where it is already: what nodes report of their images, which need not be all of them."""
     image = seen.image if seen else None
     if image is None or not image.nodes:
         return ""

@@ -33,12 +33,12 @@ from workloads.status.observations.wait_conditions import has_reached as has_rea
 from workloads.status.phase import status_of
 from workloads.status.workload_row import WorkloadRow
 
-# What says whether work goes on; where it stands in the queue is in Kueue's own kind.
+# What shows whether a workload runs; its position in the queue is in Kueue's own kind.
 WORKLOAD_KINDS = ("Job", "Pod")
 
 
 def status_kinds(cluster: Cluster) -> tuple[str, ...]:
-    """What the state of work is told from. Without Kueue its kind is not followed."""
+    """What the state of a workload is derived from. Without Kueue its kind is not followed."""
     return (*WORKLOAD_KINDS, "Workload") if cluster.queue_system == Cluster.QueueSystem.KUEUE else WORKLOAD_KINDS
 
 
@@ -51,7 +51,7 @@ def workload_rows(
     """Status of each, all of one namespace, whatever their number, in eight queries: one more when a run has a class
     that no workload is declared with any more, when one is on a node, when one has a place in the queue, when one waits
     for its image or for a node, and when one was interrupted; one more when one waits for units, three when others that
-    are not among them do or hold some. They come `with_names`. `as_of`, `own`: how current the mirror was and what the
+    are not among them wait or use some. They come `with_names`. `as_of`, `own`: how current the mirror was and what the
     team is granted, where that was read already.
     """
     found = list(workloads)

@@ -1,4 +1,4 @@
-"""Phase and Status of a workload, the values that the other modules of this room make and read. Pure."""
+"""Phase and Status of a workload, the values that the other modules of this room create and read. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The workers of one run, by their pods: which pod is whose, how many are ready, and their combined status. Pure.
 
-A worker is the pod of one index of an Indexed Job, or the one pod of any other; it may be tried several times.
+A worker is the pod of one index of an Indexed Job, or the only pod of any other; it may be retried.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.manifests.workers import COMPLETION_INDEX
 from cluster.reads.observed import Pod
-from portal.ui.text import ordinal
 from workloads.core.observation import Observation, running_since, true_since
 
 if TYPE_CHECKING:
@@ -37,13 +36,13 @@ def by_worker(pods: Iterable[Pod]) -> dict[int, tuple[Pod, ...]]:
 
 
 def current_pods(pods: Iterable[Pod]) -> dict[int, Pod]:
-    """By index, the one that matters: the newest that is not on its way out, else the newest."""
+    """By index, the one that matters: the newest that is not terminating, else the newest."""
     parts = {index: Observation(pods=theirs).pod for index, theirs in by_worker(pods).items()}
     return {index: pod for index, pod in parts.items() if pod is not None}
 
 
 def observation_by_worker(seen: Observation) -> dict[int, Observation]:
-    """By index: what was seen of each worker alone. What is said of the Job is said of all."""
+    """By index: what was seen of each worker alone. What is reported of the Job applies to all."""
     return {
         index: replace(
             seen,
@@ -73,7 +72,7 @@ def _way(pod: Pod) -> int:
 
 
 def ready_count(pods: Iterable[Pod]) -> int:
-    """How many are ready now; what ended well was."""
+    """How many are ready now, or have succeeded."""
     return sum(pod.is_ready or pod.phase == "Succeeded" for pod in current_pods(pods).values())
 
 
@@ -85,12 +84,12 @@ def all_ready_since(pods: Iterable[Pod], workers: int) -> datetime | None:
 
 
 def crash_count(pods: Iterable[Pod]) -> int:
-    """Of one worker: pods that failed by themselves, or that a node refused. The cluster's own doing is not counted."""
+    """Of one worker: pods that failed by themselves, or that a node rejected. Disruptions are not counted."""
     return sum(pod.phase == "Failed" and not pod.is_true("DisruptionTarget") for pod in pods)
 
 
 def failed_pod(pods: Iterable[Pod]) -> Pod | None:
-    """By whose end the run failed. Workers that are taken down with it fail too, later and by order."""
+    """The pod that made the run fail. Workers that are stopped with it fail too, later."""
     worst: tuple[int, float, Pod] | None = None
     for theirs in by_worker(pods).values():
         failed = [pod for pod in theirs if pod.phase == "Failed"]
@@ -105,20 +104,20 @@ def failed_pod(pods: Iterable[Pod]) -> Pod | None:
 
 
 def retry_note(pods: Iterable[Pod], retries: int) -> str:
-    """Of one worker; "" for the first try, and where a crash would have been the end."""
+    """Of one worker; "" for the first attempt, and where the crash was final."""
     done = crash_count(pods)
-    return f"{ordinal(done + 1)} try of {retries + 1}." if retries and 0 < done <= retries else ""
+    return f"Retry {done} of {retries}." if retries and 0 < done <= retries else ""
 
 
 def default_log_worker(pods: Iterable[Pod]) -> int:
-    """Whose log is shown where nobody said whose."""
+    """Whose log is shown where none was selected."""
     pods = tuple(pods)
     found = failed_pod(pods) if len(by_worker(pods)) > 1 else next(iter(pods), None)
     return index_of(found) if found is not None else min(by_worker(pods), default=0)
 
 
 def combined_status(statuses: Mapping[int, Status], seen: Observation, retries: int) -> Status:
-    """Of all workers: how many are ready, and which one it hangs on."""
+    """Of all workers: how many are ready, and which one delays the run."""
     workers, count = len(statuses), ready_count(seen.pods)
     index, worst = min(statuses.items(), key=lambda one: (_WORST.index(str(one[1].phase)), one[0]))
     facts: dict[str, Any] = {"workers": workers, "ready": count}
@@ -127,11 +126,11 @@ def combined_status(statuses: Mapping[int, Status], seen: Observation, retries: 
         index, worst = index_of(guilty), statuses.get(index_of(guilty), worst)
     if str(worst.phase) in _AT_WORK:
         done = sum(str(one.phase) == "succeeded" for one in statuses.values())
-        text = f"{count} of {workers} ready." if not done else f"{done} of {workers} ended well, the others go on."
+        text = f"{count} of {workers} ready." if not done else f"{done} of {workers} completed, the others continue."
         if done == workers:
-            text = f"All {workers} workers ended well; the portal records it."
+            text = f"All {workers} workers completed; the portal is recording their end."
         again = {number: retry_note(pods, retries) for number, pods in by_worker(seen.pods).items()}
-        text = " ".join([text, *(f"Worker {number}: {tried}" for number, tried in again.items() if tried)])
+        text = " ".join([text, *(f"Worker {number}: {note}" for number, note in again.items() if note)])
         at = max((one.since for one in statuses.values() if one.since is not None), default=None)
         return replace(worst, sentence=text, since=at, facts=facts)
     more = sum(one.reason == worst.reason for one in statuses.values()) - 1

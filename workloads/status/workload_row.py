@@ -19,8 +19,8 @@ class WorkloadRow:
     """A workload with its current run's status: what list, page, stream and API show.
 
     `gpu_class`: of the run; the workload may have been declared with another one since. Without a run, the declared.
-    `as_of`: how current the mirror was when this was read. `estimate`: of what waits for a start. `exposure`: how what
-    is not over may be interrupted, None while nobody knows; `interrupted`: how it was last.
+    `as_of`: how current the mirror was when this was read. `estimate`: of a queued run. `exposure`: how an active run
+    may be preempted, None while that is unknown; `interrupted`: its last interruption.
     """
 
     workload: Workload
@@ -37,8 +37,8 @@ class WorkloadRow:
 
     @property
     def is_in_line(self) -> bool:
-        """It waits for a place. What is blocked on a node has its place; what was put back has none, though its pod may
-        still be on its way out.
+        """It waits for units. What is blocked on a node has its units; what was requeued has none, though its pod may
+        still be terminating.
         """
         pod = self.pod
         stays = pod is not None and pod.is_on_a_node and pod.deleting_since is None
@@ -46,6 +46,6 @@ class WorkloadRow:
 
     @property
     def units_on_nodes(self) -> int:
-        """Of its pods that are bound to a node and not over, those on their way out included."""
+        """Of its pods that are bound to a node and not over, terminating ones included."""
         bound = sum(pod.is_on_a_node for pod in self.pods)
         return bound * self.run.units_each if self.run else 0

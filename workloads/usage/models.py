@@ -12,7 +12,7 @@ from tenants.models import Namespace
 
 
 class UsageSample(models.Model):
-    """What a namespace used of a class in one hour, looked at once a minute (workloads/usage/samples.py).
+    """What a namespace used of a class in one hour, sampled once a minute (workloads/usage/samples.py).
 
     `units_max` and `units_sum` over the `samples` minutes in which it used any. Minutes without use write nothing:
     a mean divides by the minutes of `UsageHour`.

@@ -1,4 +1,4 @@
-"""GPU-hours of a month by member: whole cards apart from slices and shares, and what they cost at the frozen prices."""
+"""GPU-hours of a month by member: whole GPUs apart from slices and shares, and what they cost at the frozen prices."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class MonthFigures:
 
 
 def month_figures(namespace: Namespace, *, at: datetime) -> MonthFigures:
-    """By who asked for the run, from when it started to its end, or to now; what has not started counts nothing. The
-    time in which an interrupted run waits again is in it: nobody keeps it apart. One query.
+    """By the person who requested the run, from its start to its end, or to now; a queued run counts nothing. The time
+    in which a preempted run is queued again is included: it is not recorded separately. One query.
     """
     since = timezone.localtime(at).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     values: dict[str, Any] = {"namespace": namespace.pk, "cluster": namespace.cluster_id, "since": since, "at": at}

@@ -1,5 +1,5 @@
-"""How a team used its quota: units in use by the hour, and the waits and GPU-hours of its runs. None where nobody
-looked.
+"""How a team used its quota: units in use by the hour, and the waits and GPU-hours of its runs. None where nothing was
+sampled.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from workloads.core.unit_sql import TOTAL_UNITS
 from workloads.models import Run, Workload
 from workloads.usage.models import UsageHour, UsageSample
 
-# What is looked back on.
+# The reported period.
 PERIOD = timedelta(days=30)
-# Longer than this between asking and being given quota is waiting.
+# A longer time from request to admission counts as waiting.
 LONG_WAIT = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Units of one class. `peak` and `mean` None: nobody looked. `seen_share`: of the period's minutes, those in which
-    somebody did, 0 to 1; `seen_since`: the first of them, to the hour.
+    """Units of one class. `peak` and `mean` None: nothing was sampled. `seen_share`: the sampled share of the period's
+    minutes, 0 to 1; `seen_since`: the first sampled minute, to the hour.
     """
 
     peak: int | None
@@ -41,8 +41,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class WaitStatistics:
-    """Of the runs asked for in the period. `waited`: runs that were given no quota within a minute, those that wait
-    still or gave up included; `median_s` is of those that were given it. None: there are none to tell of.
+    """Of the runs requested in the period. `waited`: runs that were not admitted within a minute, queued and stopped
+    ones included; `median_s` is of the admitted ones. None: there are none.
     """
 
     runs: int
@@ -56,7 +56,7 @@ class WaitStatistics:
 
 @dataclass(frozen=True)
 class MemberHours:
-    """GPU equivalents × hours of runs that this person asked for."""
+    """GPU equivalents × hours of runs that this person requested."""
 
     user_id: int
     name: str
@@ -71,7 +71,7 @@ def usage_of(tenant: Tenant, classes: Collection[GpuClass], *, since: datetime, 
 def usage_of_teams(
     tenant_ids: Collection[int], classes: Collection[GpuClass], *, since: datetime, at: datetime
 ) -> dict[tuple[int, int], Usage]:
-    """By tenant and class id, of each of them; otherwise as `usage_of`. Two queries. Nobody samples storage."""
+    """By tenant and class id, of each of them; otherwise as `usage_of`. Two queries. Storage is not sampled."""
     start = since.replace(minute=0, second=0, microsecond=0)
     samples = UsageSample.objects.filter(namespace__tenant__in=tenant_ids, gpu_class__in=classes, hour__gte=start)
     used = {
@@ -118,14 +118,14 @@ def waits_of_teams(
 
 
 def hours_by_member(tenant: Tenant, *, since: datetime, at: datetime) -> list[MemberHours]:
-    """Of all classes, the most first; what has not started counts nothing. One query."""
+    """Of all classes, the most first; a queued run counts nothing. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_HOURS, {"tenant": tenant.pk, "since": since, "at": at})
         return [MemberHours(pk, name, _round(hours)) for pk, name, hours in cursor.fetchall()]
 
 
 def classes_used(tenant: Tenant, *, since: datetime, at: datetime) -> QuerySet[GpuClass]:
-    """Those that the team holds now, used in the period or has work of, by slug."""
+    """Those that the team has quota of now, used in the period or has workloads of, by slug."""
     holds = Q(grants__tenant=tenant, grants__period__contains=at)
     used = Q(pk__in=UsageSample.objects.filter(namespace__tenant=tenant, hour__gte=since).values("gpu_class"))
     works = Q(pk__in=Workload.objects.filter(tenant=tenant, deleted_at=None).values("gpu_class"))
@@ -136,7 +136,7 @@ def _round(hours: Decimal) -> float:
     return round(float(hours), 2)
 
 
-# Where nothing queues, a run is given its units when it starts.
+# Without a queue, a run is admitted when it starts.
 _WAITS = f"""
 WITH asked AS (
     SELECT workload.tenant_id, run.spec ->> 'gpu_class' AS slug, run.requested_at,

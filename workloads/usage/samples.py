@@ -1,8 +1,7 @@
 """Once a minute: how much every namespace uses of every class, kept as one row an hour.
 
-It is read from the mirror, and only while that is current: what it showed before its watcher stopped is not the use of
-now. The
-hour's count of minutes is the denominator of every mean, so that a time in which nobody looked is not taken for 0.
+It is read from the mirror, and only while that is current: an outdated mirror does not show the present use. The hour's
+count of minutes is the denominator of every mean, so that minutes without a sample do not count as 0.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def sample_cluster(cluster: Cluster, *, at: datetime) -> bool:
 
 
 def purge_samples(*, before: datetime) -> int:
-    """Delete at most a batch of samples older than that, and as many hours. How many went. Two queries."""
+    """Delete at most a batch of samples older than that, and as many hours. Returns how many. Two queries."""
     gone = 0
     with connection.cursor() as cursor:
         for model in (UsageSample, UsageHour):
@@ -67,14 +66,14 @@ def purge_samples(*, before: datetime) -> int:
     return gone
 
 
-# A clock that went back, or a beat that was kept waiting, counts no minute twice.
+# A clock that was set back, or a delayed beat, counts no minute twice.
 _COUNT_MINUTE = f"""
 INSERT INTO {UsageHour._meta.db_table} AS seen (cluster_id, hour, minutes, last_minute) VALUES (%s, %s, 1, %s)
     ON CONFLICT (cluster_id, hour) DO UPDATE SET minutes = seen.minutes + 1, last_minute = excluded.last_minute
  WHERE seen.last_minute < excluded.last_minute
 RETURNING minutes"""
 
-# Namespaces that are no team's fall out of the join.
+# Namespaces without a team are not in the join.
 _ADD = f"""
 INSERT INTO {UsageSample._meta.db_table} AS kept (namespace_id, gpu_class_id, hour, units_max, units_sum, samples)
 SELECT namespace.id, used.gpu_class_id, %s, used.units, used.units, 1

@@ -94,7 +94,7 @@ def test_it_waits_for_the_first_line_and_tells_why(gpu: Gpu, train: Workload) ->
     gpu.between.faults += [ask, log(b"one\n")]
     done = gpu("logs", "--follow", "train")
     assert (done.code, done.out) == (0, "one\n")
-    assert "running: " in done.err
+    assert "Running on a100-1." in done.err
     assert NOT_YET not in done.err
 
 

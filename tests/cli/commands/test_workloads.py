@@ -128,7 +128,7 @@ def test_what_can_never_start_is_not_waited_for(gpu: Gpu, what: tuple[str, ...])
     done = run_it(gpu, what, "--units", "2", "--stop", "--timeout", "10h")
     assert (done.code, len(gpu.slept)) == (2, 2)
     assert done.err.splitlines()[-2:] == [
-        "blocked: 2 units of A100 80GB whole card cannot start with what your team may use now: 1 at most.",
+        "blocked: 2 units of A100 80GB whole card requested, but your team may use at most 1 now.",
         "Cannot start with this configuration.",
     ]
     assert Run.objects.get().stop_requested_at is not None
@@ -222,7 +222,7 @@ def test_a_push_is_followed_to_the_run_that_takes_the_place_of_the_one_before(gp
     assert (done.code, done.json["number"], done.json["group"]) == (0, 2, "main"), done.err
     told = done.err.splitlines()
     assert told[0].startswith("train: run 2, ")
-    assert told[1].startswith("queued: It begins when run 1 has ended, ")
+    assert told[1].startswith("queued: It starts when run 1 has ended, ")
     assert told[-1] == "succeeded: It is done."
 
 
@@ -243,7 +243,7 @@ def test_a_run_that_does_not_begin_says_why(gpu: Gpu, what: tuple[str, ...]) -> 
     gpu.meanwhile = iter([is_in_the_way])
     done = gpu("run", "train", *PUSH, "--json")
     assert (done.code, done.json["code"]) == (2, "not_found")
-    assert "Run 2 did not start. Stopped. It was not started again: " in done.err
+    assert "Run 2 did not start. Stopped. It was not restarted: " in done.err
 
 
 def test_whoever_cancels_an_older_push_does_not_take_the_newer_one_back(
@@ -263,7 +263,7 @@ def test_a_push_takes_the_place_of_its_own_group_alone(gpu: Gpu, what: tuple[str
     refused = run_it(gpu, what, *PUSH)
     assert (refused.code, Run.objects.get().stop_requested_at) == (2, None)
     assert "of the group fix-7" in refused.err
-    assert "say which in group" in run_it(gpu, what, "--cancel-running").err
+    assert "Set group." in run_it(gpu, what, "--cancel-running").err
 
 
 # ---- wait and stop -------------------------------------------------------------------------------------------------

@@ -159,8 +159,8 @@ def test_the_examples_as_they_stand(
     assert "failed: " in told["fails"].err
     assert "5 of Own requested; your team can use at most 4" in told["refused"].err
     assert "Timed out after 4s while queued: " in told["waits"].err
-    assert "2 units of Own cannot start with what your team may use now: 1 at most." in told["never"].err
-    assert "Stopped: a newer push of the group pushed/main, pushed, takes its place." in told["push"].err
+    assert "2 units of Own requested, but your team may use at most 1 now." in told["never"].err
+    assert "Stopped: replaced by a newer run of the group pushed/main, pushed." in told["push"].err
     assert "pushed: run 2, " in told["newer"].err
     assert "github-fails: failed " in told["github"].out  # the step that tells why
     results = {name: json.loads((homes[name] / "run.json").read_text()) for name in ("gitlab", "gitlab-waits")}

@@ -73,7 +73,7 @@ def test_it_is_as_the_persons_last_launches_were(
     ]
     for _note, href in strip(her):
         page = html.unescape(her.get(href).content.decode())
-        assert "starts at once" in page
+        assert "starts now" in page
         assert 'value="minimal" selected' in page
 
 

@@ -129,7 +129,7 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
 
     # For whoever runs the cluster: the whole queue.
     olga = person("Olga")
-    until_shows(olga, "/queue", "your team's quota is in use and nothing more can be borrowed", times=4)
+    until_shows(olga, "/queue", "your team's quota is in use, and no more can be borrowed", times=4)
     expect(olga.get_by_role("region", name="Classes")).to_contain_text("4 runs, 4 cards")
     rows = olga.get_by_role("region", name="Waiting").get_by_role("listitem")
     expect(rows).to_have_count(4)
@@ -150,8 +150,8 @@ def test_four_of_36_cards_wait_until_work_moves_to_what_is_free(person: Callable
     bob.goto(f"/teams/lab/workloads/{FOUR[1]}")
     expect(bob.locator("#state_progress")).to_contain_text("2nd in your team's queue")
     helps = bob.locator("#next-steps")
-    expect(helps).to_contain_text("1 of your team's goes first")
-    expect(helps).to_contain_text("Uses 1 of 8 shares; 16 free now on one node; starts at once")
+    expect(helps).to_contain_text("1 workload of your team is ahead")
+    expect(helps).to_contain_text("Uses 1 of 8 shares; 16 free now on one node; starts now")
     helps.get_by_role("link", name="shared by 4 in turns").click()
     bob.wait_for_url(re.compile(r"/change\?"))
     expect(bob.locator("[name=gpu_class]:checked, select[name=gpu_class]").first).to_have_value(SHARE)

@@ -46,7 +46,7 @@ def test_a_job_with_several_workers(
     fill(page)
     page.get_by_label("Name").fill("train")
     if has_script:
-        expect(page.locator("#effect")).to_contain_text("4 cards in each hour: 4 GPU-hours")
+        expect(page.locator("#effect")).to_contain_text("4 GPU-hours per hour")
         expect(page.locator("#effect")).to_contain_text("Confirm that this job uses checkpointing")
     page.get_by_role("button", name="Launch").click()
     expect(page.locator("#id_checkpoints_error")).to_contain_text("can run on borrowed units")
@@ -74,7 +74,7 @@ def test_what_is_typed_while_the_choices_are_fetched_stays(
     page.unroute("**/teams/team-a/launch*")
     for route in held:
         route.continue_()
-    expect(page.locator("#effect")).to_contain_text("3 cards in each hour")
+    expect(page.locator("#effect")).to_contain_text("3 GPU-hours per hour")
     expect(page.get_by_label("Retries")).to_have_value("2")
     expect(page.get_by_label("Script")).to_have_value("torchrun train.py")
 

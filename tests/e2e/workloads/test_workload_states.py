@@ -92,7 +92,9 @@ def wait_in_the_queue(one: Workload) -> None:
 def test_while_it_waits(one: Workload, alice: User, open_page: Callable[..., Page]) -> None:
     wait_in_the_queue(one)
     page = open_page(PAGE, as_user=alice)
-    expect(page.get_by_text("1st in your team's queue. Waits for 1 unit of A100 80GB whole card")).to_be_visible()
+    expect(
+        page.get_by_text("1st in your team's queue. Waiting for quota: 1 unit of A100 80GB whole card")
+    ).to_be_visible()
     look_at(page)
 
 
@@ -123,7 +125,7 @@ def test_when_it_is_ready(one: Workload, alice: User, open_page: Callable[..., P
 def test_when_another_run_follows(one: Workload, alice: User, open_page: Callable[..., Page]) -> None:
     restart.restart("team-a", "one", by=Actor(alice, via="page"))
     page = open_page(PAGE, as_user=alice)
-    expect(page.get_by_text("Then it starts again, as it is declared now.").first).to_be_visible()
+    expect(page.get_by_text("Then it restarts with its current configuration.").first).to_be_visible()
     look_at(page)
     expect(page.get_by_text("This notebook is stopping.")).to_be_visible()
     expect(page.get_by_role("region", name="Limits")).to_have_count(0)

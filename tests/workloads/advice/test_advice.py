@@ -55,19 +55,13 @@ def test_what_can_never_start_is_never_told_to_wait_and_every_step_is_whole(case
         assert "  " not in step.why
 
 
-@pytest.mark.parametrize(
-    ("unit", "label"),
-    [
-        ("share", "Take a share: A100 3g slice"),
-        ("slice", "Take a smaller slice: A100 3g slice"),
-        ("card", "Take a smaller card: A100 3g slice"),
-    ],
-)
-def test_what_is_smaller_is_called_what_it_is(unit: str, label: str) -> None:
+@pytest.mark.parametrize("unit", ["share", "slice", "GPU"])
+def test_a_smaller_class_is_named(unit: str) -> None:
     smaller = replace(SLICE, figures=replace(SLICE.figures, unit=unit))
     found = advice(QUOTA, replace(FULL, options=(smaller,)))
     assert found is not None
-    assert found.steps[0].label == label
+    assert (found.steps[0].verb, found.steps[0].label) == ("smaller_slice", "Switch to A100 3g slice")
+    assert f"{unit}s" in found.steps[0].why
 
 
 def test_names_are_names() -> None:
@@ -109,7 +103,7 @@ def test_quota_is_asked_for_only_where_the_nodes_have_so_much() -> None:
 @pytest.mark.parametrize("held", ["", "A100 is held."])
 def test_what_fits_now_is_what_the_outlook_says_starts_at_once(waiting: tuple[int, ...], held: str) -> None:
     for granted, used, free, borrowing in product(range(6), range(6), (None, 0, 1, 2, 5), (0, 2)):
-        figures = AvailabilityFigures("card", granted, used, borrowing, free, held=held, waiting=waiting)
+        figures = AvailabilityFigures("GPU", granted, used, borrowing, free, held=held, waiting=waiting)
         starts = [units for units in range(1, 8) if availability_sentence(figures, None, units)[1] == GOOD]
         assert units_that_fit_now(figures) == max(starts, default=0), figures
         assert starts == list(range(1, len(starts) + 1))

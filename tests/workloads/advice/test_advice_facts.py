@@ -31,7 +31,7 @@ PAGE = "/teams/team-a/workloads/waits"
 
 @pytest.fixture
 def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
-    """Four cards granted."""
+    """Four GPUs granted."""
     mirrored.hardware_seen(cluster)
     make.grant(team_a, a100, units=4)
     Image.objects.create(name="minimal", reference=IMAGE, kind="notebook", vendor="nvidia")
@@ -60,7 +60,7 @@ def test_an_idle_notebook_of_ones_own_goes_before_waiting_and_busy_work_comes_la
     assert [step.verb for step in found.steps] == ["stop_other", "wait", "request_quota"]
     assert found.steps[0].label == "Stop idle"
     [finding] = found.findings
-    assert finding.startswith("A few cards of A100 80GB whole card are held by notebooks without activity, of all")
+    assert finding.startswith("A few GPUs of A100 80GB whole card are in use by idle notebooks, in all")
 
 
 def test_a_member_is_offered_what_is_theirs(
@@ -93,14 +93,14 @@ def test_another_class_is_offered_where_it_takes_the_image_and_is_free(
 def test_a_job_of_several_workers_is_offered_as_many_as_fit_on_the_nodes(
     house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, by_alice: Actor
 ) -> None:
-    """Four nodes of four, two cards of the first in use: room for three workers of three, on the others."""
+    """Four nodes of four, two GPUs of the first in use: room for three workers of three, on the others."""
     Grant.objects.update(units=16)
     runs(namespace_a, a100, alice, "busy")
     Image.objects.update(kind="job")
     waits(namespace_a, a100, alice, text=SPREAD, kind="job", units=3, options={"workers": 4})
     found = told(by_alice)["waits"]
-    assert found.verdict == "not_yet", "twelve cards are more than one node has, and no worker needs so many"
-    assert (found.steps[0].verb, found.steps[0].label) == ("fewer_workers", "Ask for 3 workers instead of 4")
+    assert found.verdict == "not_yet", "twelve GPUs are more than one node has, and no worker needs so many"
+    assert (found.steps[0].verb, found.steps[0].label) == ("fewer_workers", "Request 3 workers instead of 4")
     assert found.steps[0].way is not None
     where = found.steps[0].way.href("team-a")
     assert where == f"{PAGE}/change?class={a100.slug}&units=3&workers=3#id_workers"
@@ -109,7 +109,7 @@ def test_a_job_of_several_workers_is_offered_as_many_as_fit_on_the_nodes(
     assert re.search(r'<input type="number" name="workers" value="3"', client.get(where).content.decode())
 
     Grant.objects.update(units=8)
-    assert told(by_alice)["waits"].steps[0].label == "Ask for 2 workers instead of 4", "two cards are in use"
+    assert told(by_alice)["waits"].steps[0].label == "Request 2 workers instead of 4", "two GPUs are in use"
 
 
 def test_no_class_is_offered_whose_free_units_lie_beside_too_little_cpu_or_memory(
@@ -145,10 +145,10 @@ def test_units_of_work_that_is_ending_are_waited_for(
     assert "ending" not in told(by_alice)["waits"].steps[0].why
     MirrorPod.objects.filter(name="busy-2-x").update(deleting_since=timezone.now())
     found = told(by_alice)["waits"].steps[0]
-    assert (found.verb, found.why[:29]) == ("wait", "It starts when that is gone, ")
+    assert (found.verb, found.why[:31]) == ("wait", "It starts when that pod is gone")
     [row] = status_queries.workload_rows(workload_sql.with_related(Workload.objects.filter(name="waits")))
-    held = "4 units of A100 80GB whole card are held on the node a100-2 until it is gone."
-    assert row.status.sentence == f"The previous pod on these cards is still ending: {held}"
+    held = "4 units of A100 80GB whole card on node a100-2 are in use until it is gone."
+    assert row.status.sentence == f"The previous pod is still terminating: {held}"
 
 
 def test_pods_that_were_not_started_here_are_told_of(
@@ -159,7 +159,7 @@ def test_pods_that_were_not_started_here_are_told_of(
     Run.objects.filter(workload__name="kubectl").update(ended_at=timezone.now(), outcome="stopped")
     waits(namespace_a, a100, alice)
     [finding] = told(by_alice)["waits"].findings
-    assert finding.startswith("3 cards of A100 80GB whole card are held by work of your team that was not started here")
+    assert finding.startswith("3 GPUs of A100 80GB whole card are in use by pods of your team that were not started")
 
 
 def test_a_place_in_the_queue_counts_only_what_could_be_admitted(
@@ -210,8 +210,8 @@ def test_the_page_the_list_and_the_api_say_the_same(
     for path in (PAGE, f"{PAGE}/next-steps", "/teams/team-a/next-steps"):
         text = html.unescape(client.get(path).content.decode())
         assert f'href="{link}"' in text, path
-        assert "Ask for 1 card instead of 2" in text
-        assert "Not yet: it starts by itself." in text
+        assert "Request 1 GPU instead of 2" in text
+        assert "Starts automatically; no action needed." in text
     assert 'id="helps-waits"' in client.get("/teams/team-a").content.decode()
     _row, token = api_token_actions.create_token(
         name="ci", scopes=["read"], expires_in_days=1, by=Actor(user=alice, via="page")

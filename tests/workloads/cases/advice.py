@@ -19,8 +19,8 @@ from workloads.status.types import Status
 
 NOT_YET, NEVER, STUCK, OVER_ALREADY = "not_yet", "never", "stuck", "over"
 
-# Four cards granted and all in use, one node with eight of them, none free; nothing else that the team could use.
-FIGURES = AvailabilityFigures(unit="card", granted=4, used=4, borrowing_limit=0, on_one_node=0)
+# Four GPUs granted and all in use, one node with eight of them, none free; nothing else that the team could use.
+FIGURES = AvailabilityFigures(unit="GPU", granted=4, used=4, borrowing_limit=0, on_one_node=0)
 A100 = ClassOption("a100", "A100", FIGURES, most_units=8, allocatable=16)
 SLICE = ClassOption("a100-3g", "A100 3g slice", replace(FIGURES, unit="slice", used=0, on_one_node=4), is_smaller=True)
 H100 = ClassOption("h100", "H100", replace(FIGURES, granted=2, used=0, on_one_node=2))
@@ -53,7 +53,7 @@ IGNORED = status_of(WISH, Observation(replace(SUSPENDED, created_at=AGO)), now=N
 NO_MIRROR = status_of(WISH, None, now=NOW)
 GANG_QUEUED = in_queue('topology "gpu-portal" allows to fit only 2 out of 4 pod(s)')
 GANG = replace(FULL, kind="job", each=2, workers=4)
-POD_REFUSED = problem("no card free")
+POD_REFUSED = problem("no GPU free")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ CASES = [
     Case(
         "quota in use, a smaller slice is free", "quota in use, the slice's node is full", QUOTA,
         replace(FULL, options=(SLICE, H100)), NOT_YET,
-        "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", "4 free now on one node; starts at once",
+        "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", "4 free now on one node; starts now",
     ),
     Case(
         "quota in use, the slice's node is full", "quota in use, a smaller slice is free", QUOTA,
@@ -92,24 +92,24 @@ CASES = [
         "wait", "", "",
     ),
     Case(
-        "one of two cards is left", "one of two cards is left, and somebody before it takes that", QUOTA,
+        "one of two GPUs is left", "one of two GPUs is left, and somebody before it takes that", QUOTA,
         with_own(FULL, used=3, on_one_node=3), NOT_YET,
-        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "Uses 4 of 4 cards",
+        "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "Uses 4 of 4 GPUs",
     ),
     Case(
-        "one of two cards is left, and somebody before it takes that", "one of two cards is left", QUOTA,
+        "one of two GPUs is left, and somebody before it takes that", "one of two GPUs is left", QUOTA,
         replace(with_own(FULL, used=3, on_one_node=3, waiting=(1,), ahead=1), ahead=(1,)), NOT_YET,
-        "wait", "", "1 of your team's goes first",
+        "wait", "", "1 workload of your team is ahead",
     ),
     Case(
         "an idle notebook holds enough", "only busy work holds enough", QUOTA,
         replace(FULL, others=(BUSY, IDLE)), NOT_YET,
-        "stop_other", "/teams/team-a/workloads/notes", "Alice's, 2 cards, not used since",
+        "stop_other", "/teams/team-a/workloads/notes", "2 GPUs, idle since",
     ),
     Case(
         "only busy work holds enough", "an idle notebook holds enough", QUOTA,
         replace(FULL, others=(BUSY,)), NOT_YET,
-        "wait", "", "starts when running work of your team ends",
+        "wait", "", "starts when a running workload of your team ends",
     ),
     Case(
         "an idle notebook holds too little", "an idle notebook holds enough", QUOTA,
@@ -120,35 +120,35 @@ CASES = [
         replace(FULL, others=(replace(IDLE, may_stop=False),)), NOT_YET, "wait", "", "",
     ),
     Case(
-        "two idle notebooks of one card on one node", "two idle notebooks of one card on two nodes", QUOTA,
+        "two idle notebooks of one GPU on one node", "two idle notebooks of one GPU on two nodes", QUOTA,
         replace(FULL, others=(replace(IDLE, on={"n1": 1}), replace(IDLE, name="more", on={"n1": 1}))), NOT_YET,
         "stop_other", "/teams/team-a/workloads/notes", "together with more",
     ),
     Case(
-        "two idle notebooks of one card on two nodes", "two idle notebooks of one card on one node", QUOTA,
+        "two idle notebooks of one GPU on two nodes", "two idle notebooks of one GPU on one node", QUOTA,
         replace(FULL, others=(replace(IDLE, on={"n1": 1}), replace(IDLE, name="more", on={"n2": 1}))), NOT_YET,
         "wait", "", "",
     ),
     Case(
         "waits for what others leave idle", "quota in use, nothing else", QUOTA,
         with_own(replace(FULL, each=6, ahead=(1,)), borrowing_limit=4), NOT_YET,
-        "wait", "", "cards that other teams leave idle",
+        "wait", "", "idle GPUs of other teams",
     ),
     Case(
         "quota in use, nothing else", "waits for what others leave idle", QUOTA,
         with_own(replace(FULL, each=4, ahead=(1,)), borrowing_limit=4), NOT_YET,
-        "wait", "", "1 of your team's goes first",
+        "wait", "", "1 workload of your team is ahead",
     ),
     # ---- several workers ----
     Case(
-        "two of four workers fit, on two nodes", "two of four workers fit, and the team has cards for one", GANG_QUEUED,
+        "two of four workers fit, on two nodes", "two of four workers fit, and the team has GPUs for one", GANG_QUEUED,
         with_own(GANG, granted=8, used=4, on_one_node=3, free_on=(3, 2)), NOT_YET,
-        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=2#id_workers", "2 workers of 2 cards: uses 8 of 8 cards",
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=2#id_workers", "2 workers of 2 GPUs: uses 8 of 8 GPUs",
     ),
     Case(
-        "two of four workers fit, and the team has cards for one", "two of four workers fit, on two nodes", GANG_QUEUED,
+        "two of four workers fit, and the team has GPUs for one", "two of four workers fit, on two nodes", GANG_QUEUED,
         with_own(GANG, granted=8, used=6, on_one_node=3, free_on=(3, 2)), NOT_YET,
-        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=1#id_workers", "1 worker of 2 cards",
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=1#id_workers", "1 worker of 2 GPUs",
     ),
     Case(
         "no node has room for a worker", "two of four workers fit, on two nodes", GANG_QUEUED,
@@ -160,10 +160,10 @@ CASES = [
             with_own(GANG, granted=8, used=2, on_one_node=4, free_on=(4, 2, 0)), may_change=False,
             free_on={"n0": 4, "n2": 2, "n1": 0}, others=(IDLE,),
         ), NOT_YET,
-        "stop_other", "/teams/team-a/workloads/notes", "It frees enough",
+        "stop_other", "/teams/team-a/workloads/notes", "Frees enough GPUs",
     ),
     Case(
-        "two idle cards on two nodes are no place for a worker", "an idle notebook is where the last worker would be",
+        "two idle GPUs on two nodes are no place for a worker", "an idle notebook is where the last worker would be",
         GANG_QUEUED,
         replace(
             with_own(GANG, granted=8, used=2, on_one_node=4, free_on=(4, 2, 0)), may_change=False,
@@ -174,28 +174,29 @@ CASES = [
     Case(
         "more workers than the team may have", "two of four workers fit, on two nodes", MAXIMUM,
         replace(with_own(GANG, granted=6, used=6), may_request=False, workers=4), NEVER,
-        "request_quota", "", "2 cards more than the 6",
+        "request_quota", "", "2 GPUs more than your team's quota of 6",
     ),
     Case(
-        "more workers than the nodes have cards", "more workers than the team may have", MAXIMUM,
+        "more workers than the nodes have GPUs", "more workers than the team may have", MAXIMUM,
         replace(with_own(GANG, granted=6, used=6), workers=9), NEVER,
-        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=3#id_workers", "it waits until so many are free",
+        "fewer_workers", f"{CHANGE}?class=a100&units=2&workers=3#id_workers", "it starts when so many are free",
     ),
     Case(
-        "workers larger than any node", "more workers than the nodes have cards", MAXIMUM,
+        "workers larger than any node", "more workers than the nodes have GPUs", MAXIMUM,
         replace(with_own(GANG, granted=40, used=0), each=9), NEVER,
-        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 cards can start",
+        "fewer_units", f"{CHANGE}?class=a100&units=8#id_units", "8 GPUs can start",
     ),
     # ---- never ----
     Case(
         "more than the team may have, fewer fit now", "more than the team may have, nothing is free", MAXIMUM,
         with_own(replace(FULL, each=6), used=0, on_one_node=8), NEVER,
-        "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "starts at once",
+        "fewer_units", f"{CHANGE}?class=a100&units=4#id_units", "starts now",
     ),
     Case(
         "more than the team may have, nothing is free", "more than the team may have, fewer fit now", MAXIMUM,
         replace(FULL, each=6), NEVER,
-        "request_quota", f"{REQUEST}?units-a100=2&kind-a100=boost#units-a100", "2 cards more than the 4",
+        "request_quota", f"{REQUEST}?units-a100=2&kind-a100=boost#units-a100",
+        "2 GPUs more than your team's quota of 4",
     ),
     Case(
         "more than the team may have, for a member", "more than the team may have, nothing is free", MAXIMUM,
@@ -213,34 +214,34 @@ CASES = [
     ),
     # ---- the nodes ----
     Case(
-        "no node has two cards together", "no node has one card", SPREAD,
+        "no node has two GPUs together", "no node has one GPU", SPREAD,
         with_own(FULL, used=0, on_one_node=1), NOT_YET,
         "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "1 free now on one node",
     ),
     Case(
-        "no node has one card", "no node has two cards together", SPREAD,
+        "no node has one GPU", "no node has two GPUs together", SPREAD,
         with_own(FULL, used=0, on_one_node=0), NOT_YET, "wait", "", "one node has enough",
     ),
     Case(
-        "no node ever had so many", "no node has one card", SPREAD,
+        "no node ever had so many", "no node has one GPU", SPREAD,
         replace(with_own(FULL, used=0), own=replace(A100, figures=replace(FIGURES, used=0), most_units=1)), NEVER,
         "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "",
     ),
     Case(
-        "assigned, no card free", "assigned, the one before is still ending", POD_REFUSED,
+        "assigned, no GPU free", "assigned, the one before is still ending", POD_REFUSED,
         with_own(FULL, used=0, on_one_node=1), NOT_YET,
         "fewer_units", f"{CHANGE}?class=a100&units=1#id_units", "",
     ),
     Case(
-        "assigned, the one before is still ending", "assigned, no card free", POD_REFUSED,
+        "assigned, the one before is still ending", "assigned, no GPU free", POD_REFUSED,
         replace(with_own(FULL, used=0, on_one_node=1), ending=2), NOT_YET,
-        "wait", "", "2 cards of A100 are still held by work that is ending",
+        "wait", "", "2 GPUs of A100 are in use by terminating pods",
     ),
     Case(
         "nodes closed, a slice is open", "nodes closed", problem("nodes closed"),
         replace(FULL, options=(SLICE,)), NOT_YET, "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", "",
     ),
-    Case("nodes closed", "wrong selector", problem("nodes closed"), FULL, NOT_YET, "wait", "", "opened again"),
+    Case("nodes closed", "wrong selector", problem("nodes closed"), FULL, NOT_YET, "wait", "", "uncordoned"),
     Case("wrong selector", "nodes closed", problem("no node of its kind"), FULL, STUCK, TELL, "", "no_node_matches"),
     Case("cpu and memory short", "wrong selector", problem("no cpu and memory free"), FULL, NOT_YET, "wait", "", ""),
     Case("devices short", "wrong selector", problem("devices claimed"), with_own(FULL, used=0, on_one_node=1), NOT_YET,
@@ -251,33 +252,34 @@ CASES = [
     # ---- the queue itself ----
     Case("class held, a slice is open", "class held", HELD, replace(FULL, options=(SLICE,)), NOT_YET,
          "smaller_slice", f"{CHANGE}?class=a100-3g&units=2#choices", ""),
-    Case("class held", "queue inactive", HELD, with_own(FULL, held=HELD_UNTIL), NOT_YET, "wait", "", "released"),
+    Case("class held", "queue inactive", HELD, with_own(FULL, held=HELD_UNTIL), NOT_YET, "wait", "", "resumed"),
     Case("queue inactive", "class held", NOBODY, FULL, STUCK, TELL, "", "queue_held"),
-    Case("local queue missing", "queue inactive", NO_QUEUE, FULL, NOT_YET, "wait", "", "The portal makes it"),
+    Case("local queue missing", "queue inactive", NO_QUEUE, FULL, NOT_YET, "wait", "", "the portal creates it"),
     Case("suspended without a place in the queue", "local queue missing", IGNORED, FULL, STUCK, TELL, "",
          "not_in_queue"),
     Case("text that nobody knows", "local queue missing", UNHEARD, FULL, STUCK, TELL, "", "queued"),
     Case("taken back", "taken by the own team", problem("preempted in the queue"), FULL, NOT_YET, "wait", "",
-         "starts again by itself"),
+         "restarts automatically"),
     Case("taken by the own team", "taken back", problem("preempted by the team"), replace(FULL, others=(IDLE,)),
-         NOT_YET, "stop_other", "/teams/team-a/workloads/notes", "Alice's"),
+         NOT_YET, "stop_other", "/teams/team-a/workloads/notes", "started by Alice"),
     # ---- the API server refuses its pod ----
     Case("quota full", "quota can never take the pod", problem("quota full"), FULL, NOT_YET, "wait", "",
-         "ending has gone"),
+         "terminating pod is gone"),
     Case("limits", "Pod Security", problem("cpu over the limits"), FULL, NEVER, "change", f"{CHANGE}#id_cpu", "4"),
     Case("Pod Security", "limits", problem("Pod Security"), FULL, NEVER, TELL, "", "pod_security"),
-    Case("webhook down", "Pod Security", problem("webhook does not answer"), FULL, NOT_YET, "wait", "", "by itself"),
+    Case("webhook down", "Pod Security", problem("webhook does not answer"), FULL, NOT_YET, "wait", "",
+         "automatically"),
     Case("namespace goes", "webhook down", problem("namespace goes"), FULL, NEVER, TELL, "", "namespace_ending"),
     # ---- on the node ----
     Case("image not there", "registry silent", problem("image not found"), FULL, STUCK, "change",
          f"{CHANGE}#id_image", "name and tag"),
     Case("registry silent", "image not there", problem("registry does not answer"), FULL, NOT_YET, "wait", "", ""),
     Case("image not there, for a stranger to it", "image not there", problem("image not found"),
-         replace(FULL, may_change=False), STUCK, "change", "", "Who launched it"),
+         replace(FULL, may_change=False), STUCK, "change", "", "The person who launched it"),
     Case("sealed for another key", "configuration missing", problem("worker with another key"), FULL, STUCK,
          "put_secrets", "/teams/team-a/secrets", ""),
     Case("configuration missing", "sealed for another key", problem("key missing"), FULL, NOT_YET, "wait", "",
-         "The portal puts it back"),
+         "the portal restores it"),
     Case("container not set up", "configuration missing", problem("container not set up"), FULL, STUCK, TELL, "",
          "container_config"),
     Case("kubelet refuses", "topology of the node", problem("device gone"), FULL, NOT_YET, "wait", "", ""),

@@ -30,7 +30,7 @@ from workloads.core.observation import ImagePresence, NodeTrouble, Observation
 from workloads.status.explain.container_start import UnreadableSecrets
 
 STOP, CHANGE, LOG, START, DELETE = "stop", "change", "log", "start", "delete"
-TELL = "Tell the operators"
+TELL = "Contact an operator"
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ REFUSED_PODS = [
             "used: requests.nvidia.com/gpu=3, limited: requests.nvidia.com/gpu=4"
         ),
         "preparing", "quota_full",
-        "Its units are assigned, but the namespace's quota gpu-portal is full: nvidia.com/gpu: 2 asked, 3 of 4 used.",
-        "when a pod that is ending has gone",
+        "Admitted, but the namespace's ResourceQuota gpu-portal is full: nvidia.com/gpu: 2 requested, 3 of 4 used.",
+        "when a terminating pod is gone",
         facts={"quota": "gpu-portal", "resource": "nvidia.com/gpu", "asked": 2, "used": 3, "limit": 4},
     ),
     Problem(
@@ -89,9 +89,9 @@ REFUSED_PODS = [
             "used: requests.cpu=50,requests.memory=214748364800, limited: requests.cpu=64,requests.memory=256Gi"
         ),
         "preparing", "quota_full",
-        "Its units are assigned, but the namespace's quota gpu-portal is full: cpu: 16 cores asked, 50 of 64 used; "
-        "memory: 64 GiB asked, 200 of 256 used.",
-        "when a pod that is ending has gone",
+        "Admitted, but the namespace's ResourceQuota gpu-portal is full: cpu: 16 cores requested, 50 of 64 used; "
+        "memory: 64 GiB requested, 200 of 256 used.",
+        "when a terminating pod is gone",
         facts={"quota": "gpu-portal", "resource": "cpu", "asked": 16, "used": 50, "limit": 64},
     ),
     Problem(
@@ -101,58 +101,59 @@ REFUSED_PODS = [
             "used: requests.nvidia.com/gpu=0, limited: requests.nvidia.com/gpu=4"
         ),
         "blocked", "quota_too_small",
-        "The namespace's quota gpu-portal can never take it: nvidia.com/gpu: 8 asked, 4 at most.",
-        "Ask for less", (STOP, CHANGE),
+        "The request exceeds the namespace's ResourceQuota gpu-portal: nvidia.com/gpu: 8 requested, limit 4.",
+        "Request less", (STOP, CHANGE),
         {"quota": "gpu-portal", "resource": "nvidia.com/gpu", "asked": 8, "limit": 4},
     ),
     Problem(
         "quota wants sizes", "quota full",
         refused(f"{FORBIDDEN}failed quota: gpu-portal: must specify limits.cpu for: clone; requests.memory for: clone"),
         "blocked", "quota_needs_sizes",
-        "The namespace's quota gpu-portal wants sizes that its pod does not name: limits.cpu, requests.memory.",
+        "The namespace's ResourceQuota gpu-portal requires values that the pod does not set: limits.cpu, "
+        "requests.memory.",
         TELL,
     ),
     Problem(
         "quota not counted yet", "quota full",
         refused(f"{FORBIDDEN}status unknown for quota: gpu-portal, resources: requests.nvidia.com/gpu"),
         "preparing", "quota_starting",
-        "The namespace's quota gpu-portal is not counted yet.", "tried again by itself",
+        "The usage of the namespace's ResourceQuota gpu-portal is not known yet.", "retried automatically",
     ),
     Problem(
         "cpu over the limits", "quota too small", refused(FORBIDDEN + LIMITS),
         "blocked", "limit_range",
-        "The namespace's limits refuse its pod: cpu per container: 8 cores asked, 4 at most; memory per container: "
-        "16 GiB asked, 8 at most.",
-        "Ask for less cpu or memory", (STOP, CHANGE), {"resource": "cpu", "asked": 8, "limit": 4},
+        "The namespace's LimitRange refuses the pod: cpu per container: 8 cores requested, maximum 4; memory per "
+        "container: 16 GiB requested, maximum 8.",
+        "Request less cpu or memory", (STOP, CHANGE), {"resource": "cpu", "asked": 8, "limit": 4},
     ),
     Problem(
         "memory below the limits", "cpu over the limits",
         refused(f"{FORBIDDEN}minimum memory usage per Container is 1Gi, but request is 512Mi"),
         "blocked", "below_limit_range",
-        "The namespace's limits refuse its pod: memory per container: 0.5 GiB asked, 1 at least.",
-        "Ask for more", (STOP, CHANGE), {"resource": "memory", "asked": 0.5, "limit": 1},
+        "The namespace's LimitRange refuses the pod: memory per container: 0.5 GiB requested, minimum 1.",
+        "Request more", (STOP, CHANGE), {"resource": "memory", "asked": 0.5, "limit": 1},
     ),
     Problem(
         "Pod Security", "webhook says no", refused(FORBIDDEN + VIOLATES),
         "blocked", "pod_security",
-        "The cluster's Pod Security rules (restricted) refuse its pod: allowPrivilegeEscalation != false, unrestricted "
-        "capabilities, runAsNonRoot != true.",
-        f"{TELL}; nothing that you chose can change it.",
+        "The cluster's Pod Security rules (restricted) refuse the pod: allowPrivilegeEscalation != false, "
+        "unrestricted capabilities, runAsNonRoot != true.",
+        "Contact an operator. Your settings are not the cause.",
     ),
     Problem(
         "webhook says no", "webhook does not answer",
         refused('admission webhook "images.example.org" denied the request: the image is not signed'),
         "blocked", "admission_denied",
-        "The cluster's admission check images.example.org refuses its pod: the image is not signed.",
-        "Change what it objects to", (STOP, CHANGE),
+        "The cluster's admission webhook images.example.org denied the pod: the image is not signed.",
+        "Change the setting that is denied", (STOP, CHANGE),
     ),
     Problem(
         "policy says no", "webhook does not answer",
         refused(
             f"{FORBIDDEN}ValidatingAdmissionPolicy 'tenant-pods' with binding 'tenant-pods' denied request: no nodeName"
         ),
-        "blocked", "admission_denied", "The cluster's policy tenant-pods refuses its pod: no nodeName.",
-        "Change what it objects to", (STOP, CHANGE),
+        "blocked", "admission_denied", "The cluster's admission policy tenant-pods denied the pod: no nodeName.",
+        "Change the setting that is denied", (STOP, CHANGE),
     ),
     Problem(
         "webhook does not answer", "webhook says no",
@@ -161,21 +162,21 @@ REFUSED_PODS = [
             '"https://images.policy.svc:443/check?timeout=10s": dial tcp 10.0.3.1:443: connect: connection refused'
         ),
         "preparing", "admission_unavailable",
-        "The cluster's admission check images.example.org does not answer, and no pod is made without it.",
-        "tried again by itself",
+        "The cluster's admission webhook images.example.org does not respond, and no pod is created without it.",
+        "retried automatically",
     ),
     Problem(
         "no service account", "Pod Security",
         refused(
             f"{FORBIDDEN}error looking up service account team-a/gpu-portal: serviceaccount \"gpu-portal\" not found"
         ),
-        "preparing", "service_account", "The namespace lacks the service account gpu-portal for its pod.",
-        "The portal repairs it",
+        "preparing", "service_account", "The namespace has no service account gpu-portal for the pod.",
+        "the portal restores it",
     ),
     Problem(
         "namespace goes", "Pod Security",
         refused(f"{FORBIDDEN}unable to create new content in namespace team-a because it is being terminated"),
-        "blocked", "namespace_ending", "Its namespace is being removed from the cluster.", TELL,
+        "blocked", "namespace_ending", "The namespace is being deleted from the cluster.", TELL,
     ),
 ]  # fmt: skip
 
@@ -193,22 +194,21 @@ PREEMPTION = (
 
 UNSCHEDULABLE_PODS = [
     Problem(
-        "no card free", "no node of its kind",
+        "no GPU free", "no node of its kind",
         unplaced(
             "0/8 nodes are available: 3 Insufficient nvidia.com/gpu, 5 node(s) had untolerated taint(s)." + PREEMPTION
         ),
         "blocked", "no_node_fits",
-        "Units are assigned, but none of the 8 nodes takes it now: 3 have too little nvidia.com/gpu free, 5 are kept "
-        "for other work.",
-        "when something ends on a fitting node", (STOP, CHANGE), {"nodes": 8},
+        "Admitted, but none of the 8 nodes is available: 3 have too little nvidia.com/gpu free, 5 are reserved for "
+        "other workloads.",
+        "when a workload on a matching node ends", (STOP, CHANGE), {"nodes": 8},
     ),
     Problem(
-        "no cpu and memory free", "no card free",
+        "no cpu and memory free", "no GPU free",
         unplaced("0/2 nodes are available: 1 Insufficient cpu, 2 Insufficient memory."),
         "blocked", "no_cpu_or_memory",
-        "Units are assigned, but none of the 2 nodes takes it now: 2 have too little memory free, 1 has too little cpu "
-        "free.",
-        "ask for less cpu or memory", (STOP, CHANGE), {"nodes": 2},
+        "Admitted, but none of the 2 nodes is available: 2 have too little memory free, 1 has too little cpu free.",
+        "request less cpu or memory", (STOP, CHANGE), {"nodes": 2},
     ),
     Problem(
         "no node of its kind", "nodes closed",
@@ -217,7 +217,7 @@ UNSCHEDULABLE_PODS = [
             "5 node(s) had untolerated taint {nvidia.com/gpu: present}."
         ),
         "blocked", "no_node_matches",
-        "Units are assigned, but none of the 8 nodes is one for it: 5 are kept for other work, 3 are of another kind.",
+        "Admitted, but none of the 8 nodes matches: 5 are reserved for other workloads, 3 do not match the class.",
         TELL, (STOP,), {"nodes": 8},
     ),
     Problem(
@@ -227,8 +227,8 @@ UNSCHEDULABLE_PODS = [
             "affinity/selector."
         ),
         "blocked", "nodes_closed",
-        "Units are assigned, but none of the 8 nodes takes it now: 2 are closed for new work, 6 are of another kind.",
-        "when a node is opened again", (STOP,), {"nodes": 8},
+        "Admitted, but none of the 8 nodes is available: 2 are cordoned, 6 do not match the class.",
+        "when a node is uncordoned", (STOP,), {"nodes": 8},
     ),
     Problem(
         "volume tied to other nodes", "volume not bound",
@@ -237,43 +237,43 @@ UNSCHEDULABLE_PODS = [
             "Pod's node affinity/selector."
         ),
         "blocked", "volume_elsewhere",
-        "Units are assigned, but none of the 8 nodes is one for it: 2 cannot reach its volume, 6 are of another kind.",
+        "Admitted, but none of the 8 nodes matches: 2 cannot access the volume, 6 do not match the class.",
         "another volume", (STOP, CHANGE), {"nodes": 8}, has_volume=True,
     ),
     Problem(
         "volume not bound", "volume not there",
         unplaced("0/8 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
-        "blocked", "volume_unbound", "Waits for its volume: the storage has not provided it yet.", TELL,
+        "blocked", "volume_unbound", "Waiting for the volume: the storage system has not provisioned it yet.", TELL,
         has_volume=True,
     ),
     Problem(
         "volume not there", "volume not bound",
         unplaced('0/8 nodes are available: persistentvolumeclaim "data" not found.'),
-        "blocked", "volume_missing", "Its volume data is not in the cluster.", "Choose another volume", (STOP, CHANGE),
-        has_volume=True,
+        "blocked", "volume_missing", "The volume data does not exist in the cluster.", "Choose another volume",
+        (STOP, CHANGE), has_volume=True,
     ),
     Problem(
         "volume being deleted", "volume not bound",
         unplaced('0/8 nodes are available: persistentvolumeclaim "data" is being deleted. not found'),
-        "blocked", "volume_missing", "Its volume data is being deleted in the cluster.", "Choose another volume",
+        "blocked", "volume_missing", "The volume data is being deleted in the cluster.", "Choose another volume",
         (STOP, CHANGE), has_volume=True,
     ),
     Problem(
-        "port taken", "no card free",
+        "port taken", "no GPU free",
         unplaced("0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."),
         "blocked", "port_taken",
-        "Units are assigned, but none of the 2 nodes takes it now: 2 have its port in use.",
+        "Admitted, but none of the 2 nodes is available: 2 have the port in use.",
         "when the port is free", (STOP,), {"nodes": 2},
     ),
     Problem(
-        "devices claimed", "no card free",
+        "devices claimed", "no GPU free",
         unplaced("0/8 nodes are available: 8 cannot allocate all claims. still not schedulable, preemption: 0/8 ..."),
-        "blocked", "devices_unavailable", "None of the 8 nodes can give it the devices that it claims right now.",
+        "blocked", "devices_unavailable", "None of the 8 nodes has the requested devices free.",
         "when devices are free", (STOP, CHANGE), {"nodes": 8},
     ),
     Problem(
         "no node at all", "no node of its kind", unplaced("no nodes available to schedule pods"),
-        "blocked", "no_nodes", "The cluster has no node at the moment.", TELL,
+        "blocked", "no_nodes", "The cluster has no nodes.", TELL,
     ),
 ]  # fmt: skip
 
@@ -318,8 +318,8 @@ STARTING = [
         "image not found", "image not given out",
         pulled_in_vain(f"{RESOLVE}: docker.io/library/minimal:1: not found"),
         "blocked", "image_not_found",
-        "There is no image minimal:1 in its registry; the node a100-1 tries again.",
-        "Check its name and tag", (STOP, CHANGE), NODE,
+        "The image minimal:1 was not found in its registry; node a100-1 retries.",
+        "Check the image name and tag", (STOP, CHANGE), NODE,
     ),
     Problem(
         "image not given out", "image not found",
@@ -328,54 +328,55 @@ STARTING = [
             "insufficient_scope: authorization failed"
         ),
         "blocked", "image_not_allowed",
-        "The registry does not give out the image minimal:1: it wants a sign-in, or has no such repository.",
-        "Check its name", (STOP, CHANGE), NODE,
+        "The registry denied access to the image minimal:1: it requires authentication, or the repository does not "
+        "exist.",
+        "Check the image name", (STOP, CHANGE), NODE,
     ),
     Problem(
         "image not signed", "image not given out",
         at_node("SignatureValidationFailed", "Source image rejected: no matching signatures"),
         "blocked", "image_not_accepted",
-        "The node a100-1 does not accept the image minimal:1: its signature is missing or wrong.",
+        "Node a100-1 rejected the image minimal:1: its signature is missing or invalid.",
         TELL, (STOP, CHANGE), NODE,
     ),
     Problem(
         "registry does not answer", "image not found",
         pulled_in_vain(f"{RESOLVE}: Head \"https://registry-1.docker.io/v2\": dial tcp 1.2.3.4:443: i/o timeout"),
         "blocked", "registry_unavailable",
-        "The registry of the image minimal:1 does not answer the node a100-1, which tries again.",
-        "It starts by itself", (STOP,), NODE,
+        "The registry of the image minimal:1 does not respond to node a100-1, which retries.",
+        "It starts automatically", (STOP,), NODE,
     ),
     Problem(
         "registry's name unknown", "registry does not answer",
         pulled_in_vain(f"{RESOLVE}: dial tcp: lookup registry.exmaple.org: no such host"),
         "blocked", "registry_unknown",
-        "The node a100-1 knows no registry registry.exmaple.org for the image minimal:1.",
-        "Check its name", (STOP, CHANGE), NODE,
+        "Node a100-1 cannot find the registry registry.exmaple.org of the image minimal:1.",
+        "Check the image name", (STOP, CHANGE), NODE,
     ),
     Problem(
         "registry limits", "registry does not answer",
         pulled_in_vain(f"{RESOLVE}: unexpected status: 429 Too Many Requests - Server message: toomanyrequests"),
         "blocked", "registry_limit",
-        "The registry of the image minimal:1 takes no more requests from the cluster for now; the node tries again.",
-        "It starts by itself", (STOP,), NODE,
+        "The registry of the image minimal:1 limits requests from the cluster; node a100-1 retries.",
+        "It starts automatically", (STOP,), NODE,
     ),
     Problem(
         "node's disk full", "image not found",
         pulled_in_vain("write /var/lib/containerd/ingest: no space left on device"),
-        "blocked", "node_disk_full", "The node a100-1 has no room for the image minimal:1.", TELL, (STOP,), NODE,
+        "blocked", "node_disk_full", "Node a100-1 has no disk space for the image minimal:1.", TELL, (STOP,), NODE,
     ),
     Problem(
         "image for other processors", "image not found",
         pulled_in_vain("no match for platform in manifest: not found"),
         "blocked", "image_wrong_platform",
-        "The image minimal:1 is not made for the processor of the node a100-1.", "Choose another image",
+        "The image minimal:1 is not built for the CPU architecture of node a100-1.", "Choose another image",
         (STOP, CHANGE), NODE,
     ),
     Problem(
         "image's name is none", "image not found",
         at_node("InvalidImageName", 'Failed to apply default image tag "Minimal": invalid reference format'),
-        "blocked", "bad_image_name", "minimal:1 is not a valid name of an image.",
-        "Check its name", (STOP, CHANGE), NODE,
+        "blocked", "bad_image_name", "minimal:1 is not a valid image name.",
+        "Check the image name", (STOP, CHANGE), NODE,
     ),
     Problem(
         "image for long", "image for a while",
@@ -384,8 +385,8 @@ STARTING = [
             (pod(BOUND, IN_CLUSTER_SANDBOX, state="waiting", reason="ContainerCreating", node="a100-1"),),
         ),
         "preparing", "image_slow",
-        "On a100-1: fetching its image since 21 Nov 2026, 11:53, for more than 5 minutes now.",
-        "a large image takes long", (STOP,), NODE,
+        "On a100-1: pulling the image since 21 Nov 2026, 11:53, for more than 5 minutes.",
+        "a large image on a node takes long", (STOP,), NODE,
     ),
     Problem(
         "image for long that others have", "image for a while",
@@ -395,24 +396,24 @@ STARTING = [
             image=ImagePresence(4300, frozenset({"a100-2", "a100-3", "a100-4"})),
         ),
         "preparing", "image_slow",
-        "On a100-1: fetching its image (4.2 GiB) since 21 Nov 2026, 11:53, for more than 5 minutes now; 3 other nodes "
-        "have it already.",
-        "a large image takes long", (STOP,), {**NODE, "image_mib": 4300, "nodes_with_image": 3},
+        "On a100-1: pulling the image (4.2 GiB) since 21 Nov 2026, 11:53, for more than 5 minutes; 3 other nodes "
+        "already have it.",
+        "a large image on a node takes long", (STOP,), {**NODE, "image_mib": 4300, "nodes_with_image": 3},
     ),
     Problem(
         "image for a while", "image for long",
         Observation(
             job(), ADMITTED, (pod(BOUND, SANDBOX_NOW, state="waiting", reason="ContainerCreating", node="a100-1"),)
         ),
-        "preparing", "pulling", "On a100-1: fetching its image.", "", (STOP,), NODE,
+        "preparing", "pulling", "On a100-1: pulling the image.", "", (STOP,), NODE,
     ),
     Problem(
         "volume on another node", "volume not mounted",
         told_of(
             "FailedAttachVolume", 'Multi-Attach error for volume "pvc-8f21" Volume is already used by pod(s) two-1-b'
         ),
-        "blocked", "volume_in_use", "Its volume is still in use on another node, by two-1-b.",
-        "Stop what uses it", (STOP,), NODE, has_volume=True,
+        "blocked", "volume_in_use", "The volume is still in use on another node, by two-1-b.",
+        "Stop the workload that uses it", (STOP,), NODE, has_volume=True,
     ),
     Problem(
         "volume attached to another node", "volume not attached",
@@ -421,8 +422,8 @@ STARTING = [
             'Multi-Attach error for volume "pvc-8f21" Volume is already exclusively attached to one node and can\'t be '
             "attached to another",
         ),
-        "blocked", "volume_in_use", "Its volume is still attached to another node.",
-        "let go", (STOP,), NODE, has_volume=True,
+        "blocked", "volume_in_use", "The volume is still attached to another node.",
+        "has detached the volume", (STOP,), NODE, has_volume=True,
     ),
     Problem(
         "volume not attached", "volume not mounted",
@@ -430,7 +431,7 @@ STARTING = [
             "FailedAttachVolume",
             'AttachVolume.Attach failed for volume "pvc-8f21" : rpc error: code = DeadlineExceeded desc = timed out',
         ),
-        "blocked", "volume_not_attached", "The storage cannot attach its volume to the node a100-1.", TELL,
+        "blocked", "volume_not_attached", "The storage system cannot attach the volume to node a100-1.", TELL,
         (STOP,), NODE, has_volume=True,
     ),
     Problem(
@@ -438,13 +439,13 @@ STARTING = [
         told_of(
             "FailedMount", 'MountVolume.MountDevice failed for volume "pvc-8f21" : rpc error: code = Internal'
         ),
-        "blocked", "volume_not_mounted", "The node a100-1 cannot mount its volume.", TELL, (STOP,), NODE,
+        "blocked", "volume_not_mounted", "Node a100-1 cannot mount the volume.", TELL, (STOP,), NODE,
         has_volume=True,
     ),
     Problem(
         "no network", "volume not mounted",
         told_of("FailedCreatePodSandBox", 'Failed to create pod sandbox: plugin type="cni" failed (add): no addresses'),
-        "blocked", "pod_not_set_up", "The node a100-1 cannot set up its network.", TELL, (STOP,), NODE,
+        "blocked", "pod_not_set_up", "Node a100-1 cannot set up the pod's network.", TELL, (STOP,), NODE,
     ),
     Problem(
         "runs as root", "secret missing",
@@ -452,50 +453,50 @@ STARTING = [
             "CreateContainerConfigError",
             'container has runAsNonRoot and image will run as root (pod: "one-1-x_team-a(1)", container: notebook)',
         ),
-        "blocked", "image_runs_as_root", "The image minimal:1 wants to run as root, which this cluster never allows.",
+        "blocked", "image_runs_as_root", "The image minimal:1 runs as root, which this cluster does not allow.",
         "Choose another image", (STOP, CHANGE), NODE,
     ),
     Problem(
         "secret missing", "key missing", at_node("CreateContainerConfigError", NO_SECRET),
-        "blocked", "secret_missing", "The secret one-1 that its container needs is not in the cluster.",
-        "The portal makes it", (STOP,), NODE,
+        "blocked", "secret_missing", "The secret one-1 that the container needs does not exist in the cluster.",
+        "the portal creates it", (STOP,), NODE,
     ),
     Problem(
         "worker without a key", "worker with another key", at_node("CreateContainerConfigError", NO_SECRET),
         "blocked", "no_worker_key",
-        "The portal cannot open all of the 2 secrets that it was launched with: its worker has no key.",
-        "Tell the operators; nothing that you chose is wrong. It starts by itself when the worker has its key.",
+        "The portal cannot decrypt one or more of the 2 secrets of this run: its worker has no key.",
+        "Contact an operator. Your settings are not the cause. It starts automatically when the worker has its key.",
         facts={**NODE, "secrets": 2}, raw="The worker has no SECRETS_PRIVATE_KEY.",
         sealed=UnreadableSecrets("no_worker_key", "The worker has no SECRETS_PRIVATE_KEY.", 2),
     ),
     Problem(
         "worker with another key", "secret missing", at_node("CreateContainerConfigError", NO_SECRET),
         "blocked", "sealed_for_another_key",
-        "The portal cannot open the secret that it was launched with: its worker has another key than sealed it.",
-        "Put it again on your team's page Secrets, or tell the operators. Then it starts by itself.",
+        "The portal cannot decrypt the secret of this run: its worker has a different key.",
+        "Save it again on your team's page Secrets, or contact an operator. Then it starts automatically.",
         facts={**NODE, "secrets": 1}, raw="It does not open MINE.",
         sealed=UnreadableSecrets("sealed_for_another_key", "It does not open MINE.", 1),
     ),
     Problem(
         "key missing", "secret missing",
         at_node("CreateContainerConfigError", "couldn't find key token in Secret team-a/one-1"),
-        "blocked", "secret_incomplete", "The secret one-1 that its container needs lacks the key token.",
-        "The portal puts it back", (STOP,), NODE,
+        "blocked", "secret_incomplete", "The secret one-1 that the container needs has no key token.",
+        "the portal restores it", (STOP,), NODE,
     ),
     Problem(
         "container not set up", "key missing", at_node("CreateContainerConfigError", "cannot make subPath"),
-        "blocked", "container_config", "The node a100-1 cannot set its container up: cannot make subPath.", TELL,
+        "blocked", "container_config", "Node a100-1 cannot create the container: cannot make subPath.", TELL,
         (STOP,), NODE,
     ),
     Problem(
         "cloning", "clone failed", Observation(job(), ADMITTED, (cloning("running"),)),
-        "preparing", "cloning", "On a100-1: cloning its repository.", "", (STOP, LOG), NODE,
+        "preparing", "cloning", "On a100-1: cloning the repository.", "", (STOP, LOG), NODE,
     ),
     Problem(
         "image of the clone not found", "clone failed",
         Observation(job(), ADMITTED, (cloning("waiting", reason="ErrImagePull", message="x: not found"),)),
-        "blocked", "image_not_found", "There is no image minimal:1 in its registry; the node a100-1 tries again.",
-        "Check its name and tag", (STOP, CHANGE), NODE,
+        "blocked", "image_not_found", "The image minimal:1 was not found in its registry; node a100-1 retries.",
+        "Check the image name and tag", (STOP, CHANGE), NODE,
     ),
 ]  # fmt: skip
 
@@ -530,7 +531,7 @@ def failed_clone(exit_code: int, message: str = "") -> Observation:
     return Observation(job(), ADMITTED, (over,))
 
 
-AGAIN = "Kubernetes starts it again by itself."
+AGAIN = "Kubernetes restarts it automatically."
 ALLOCATE = (
     "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
     "Requested: 2, Available: 1, which is unexpected"
@@ -543,33 +544,33 @@ ENDED = (STOP, LOG, CHANGE)
 
 ENDINGS = [
     Problem(
-        "crash", "host memory", ended(3), "failed", "crashed", "It ended with exit code 3.", "Its log says more",
+        "crash", "host memory", ended(3), "failed", "crashed", "It ended with exit code 3.", "See the log",
         ENDED, {"exit_code": 3},
     ),
     Problem(
-        "exit code 1", "GPU memory", ended(1), "failed", "crashed", "It ended with exit code 1.", "Its log says more",
+        "exit code 1", "GPU memory", ended(1), "failed", "crashed", "It ended with exit code 1.", "See the log",
         ENDED, {"exit_code": 1},
     ),
     Problem(
         "GPU memory", "host memory",
         ended(1, message="…\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 …"),
         "failed", "out_of_gpu_memory",
-        "Its last lines say that the GPU's memory was full: CUDA out of memory. Tried to allocate 20.00 GiB.",
+        "Its last log lines report that GPU memory was full: CUDA out of memory. Tried to allocate 20.00 GiB.",
         "smaller batches", ENDED, {"exit_code": 1},
     ),
     Problem(
         "host memory", "killed", ended(137, "OOMKilled"), "failed", "out_of_memory",
-        "It used more than its 16 GiB of host memory and was ended; this is not the GPU's memory.",
-        "take more memory", (STOP, CHANGE, LOG), {"exit_code": 137, "memory_gib": 16},
+        "It exceeded its host memory limit of 16 GiB and was killed (OOMKilled). This is not GPU memory.",
+        "request more memory", (STOP, CHANGE, LOG), {"exit_code": 137, "memory_gib": 16},
     ),
     Problem(
         "killed", "host memory", ended(137), "failed", "killed",
-        "It was killed (signal 9, exit code 137); by whom the cluster does not say.", "Its log", ENDED,
+        "It was killed (signal 9, exit code 137); the cluster reports no cause.", "See the log", ENDED,
         {"exit_code": 137},
     ),
     Problem(
         "segmentation fault", "killed", ended(139), "failed", "crashed",
-        "It crashed with a segmentation fault (signal 11, exit code 139).", "Its log", ENDED, {"exit_code": 139},
+        "It crashed with a segmentation fault (signal 11, exit code 139).", "See the log", ENDED, {"exit_code": 139},
     ),
     Problem(
         "bus error", "segmentation fault", ended(135), "failed", "bus_error",
@@ -577,11 +578,11 @@ ENDINGS = [
     ),
     Problem(
         "asked to end", "killed", ended(143), "failed", "terminated",
-        "It was asked to end (signal 15, exit code 143) and did.", "Its log", ENDED, {"exit_code": 143},
+        "It was terminated (signal 15, exit code 143).", "See the log", ENDED, {"exit_code": 143},
     ),
     Problem(
         "command not found", "command not executable", ended(127), "failed", "command_not_found",
-        "Its command was not found in the image (exit code 127).", "Check the command", (STOP, CHANGE, LOG),
+        "The command was not found in the image (exit code 127).", "Check the command", (STOP, CHANGE, LOG),
         {"exit_code": 127},
     ),
     Problem(
@@ -591,24 +592,24 @@ ENDINGS = [
             "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
             'failed: unable to start container process: exec: "trian.py": executable file not found in $PATH: unknown',
         ),
-        "failed", "command_not_found", "Its command trian.py was not found in the image.", "Check the command",
+        "failed", "command_not_found", "The command trian.py was not found in the image.", "Check the command",
         (STOP, CHANGE), {"exit_code": 128},
     ),
     Problem(
         "command not executable", "command not found", ended(126), "failed", "command_not_executable",
-        "Its command is not a program that may be run (exit code 126).", "Check the command", (STOP, CHANGE, LOG),
+        "The command is not executable (exit code 126).", "Check the command", (STOP, CHANGE, LOG),
         {"exit_code": 126},
     ),
     Problem(
         "device gone", "topology", rejected("UnexpectedAdmissionError", ALLOCATE), "preparing", "device_unavailable",
-        f"The node a100-1 refused it: nvidia.com/gpu: 2 asked, 1 there. {AGAIN}", "operators", (STOP,),
-        {**NODE, "resource": "nvidia.com/gpu", "asked": 2, "available": 1},
+        f"Node a100-1 rejected the pod: nvidia.com/gpu: 2 requested, 1 available. {AGAIN}", "contact an operator",
+        (STOP,), {**NODE, "resource": "nvidia.com/gpu", "asked": 2, "available": 1},
     ),
     Problem(
         "topology", "device gone",
         rejected("TopologyAffinityError", "Pod was rejected: Resources cannot be allocated with Topology locality"),
         "preparing", "topology_refused",
-        f"The node a100-1 refused it: it cannot give its cards and cores close to each other. {AGAIN}", "Fewer",
+        f"Node a100-1 rejected the pod: its GPUs and cores are not available on the same NUMA node. {AGAIN}", "Fewer",
         (STOP, CHANGE), NODE,
     ),
     Problem(
@@ -617,29 +618,29 @@ ENDINGS = [
             "OutOfcpu",
             "Pod was rejected: Node didn't have enough resource: cpu, requested: 8000, used: 62000, capacity: 64000",
         ),
-        "preparing", "node_full", f"The node a100-1 refused it: cpu: 8 cores asked, 62 of 64 used. {AGAIN}",
-        "operators", (STOP,), {**NODE, "resource": "cpu", "asked": 8, "used": 62, "limit": 64},
+        "preparing", "node_full", f"Node a100-1 rejected the pod: cpu: 8 cores requested, 62 of 64 used. {AGAIN}",
+        "contact an operator", (STOP,), {**NODE, "resource": "cpu", "asked": 8, "used": 62, "limit": 64},
     ),
     Problem(
-        "no card at the node", "device gone",
+        "no GPU at the node", "device gone",
         rejected(
             "OutOfnvidia.com/gpu",
             "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 2, used: 7, capacity: 8",
         ),
-        "preparing", "node_full", f"The node a100-1 refused it: nvidia.com/gpu: 2 asked, 7 of 8 used. {AGAIN}",
-        "operators", (STOP,), {**NODE, "resource": "nvidia.com/gpu", "asked": 2, "used": 7, "limit": 8},
+        "preparing", "node_full", f"Node a100-1 rejected the pod: nvidia.com/gpu: 2 requested, 7 of 8 used. {AGAIN}",
+        "contact an operator", (STOP,), {**NODE, "resource": "nvidia.com/gpu", "asked": 2, "used": 7, "limit": 8},
     ),
     Problem(
         "node changed its labels", "node shuts down",
         rejected("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node"),
-        "preparing", "node_changed", f"The node a100-1 refused it: its labels have changed. {AGAIN}", "operators",
-        (STOP,), NODE,
+        "preparing", "node_changed", f"Node a100-1 rejected the pod: the labels of the node have changed. {AGAIN}",
+        "contact an operator", (STOP,), NODE,
     ),
     Problem(
         "node low on memory", "host memory", disrupted("TerminationByKubelet", LOW, pod_reason="Evicted"),
         "preparing", "evicted",
-        "The node a100-1 ran low on memory (52 MiB left) and ended it: it used 12 GiB, 8 GiB were promised. "
-        + AGAIN, "not saved", (STOP,), NODE,
+        f"Node a100-1 ran low on memory (52 MiB left) and evicted it: it used 12 GiB, 8 GiB were requested. {AGAIN}",
+        "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "node low on disk", "own files too large",
@@ -648,8 +649,8 @@ ENDINGS = [
             "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi. ",
             pod_reason="Evicted",
         ),
-        "preparing", "evicted", f"The node a100-1 ran low on disk space (9 GiB left) and ended it. {AGAIN}",
-        "not saved", (STOP,), NODE,
+        "preparing", "evicted", f"Node a100-1 ran low on disk space (9 GiB left) and evicted it. {AGAIN}",
+        "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "own files too large", "node low on disk",
@@ -658,7 +659,7 @@ ENDINGS = [
             pod_reason="Evicted",
         ),
         "preparing", "too_many_files",
-        f"It wrote more to /dev/shm than its 2 GiB, and the node a100-1 ended it. {AGAIN}", "Write less",
+        f"It wrote more than 2 GiB to /dev/shm, and node a100-1 evicted it. {AGAIN}", "Write less",
         (STOP, CHANGE), NODE,
     ),
     Problem(
@@ -666,60 +667,62 @@ ENDINGS = [
         disrupted(
             "TerminationByKubelet", "Pod was terminated in response to imminent node shutdown.", pod_reason="Terminated"
         ),
-        "preparing", "node_shutdown", f"The node a100-1 was shut down. {AGAIN}", "not saved", (STOP,), NODE,
+        "preparing", "node_shutdown", f"Node a100-1 was shut down. {AGAIN}", "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "node gone", "node shuts down",
         disrupted("DeletionByPodGC", "PodGC: node no longer exists"), "preparing", "node_lost",
-        f"The node a100-1 is no longer in the cluster. {AGAIN}", "not saved", (STOP,), NODE,
+        f"Node a100-1 is no longer in the cluster. {AGAIN}", "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "node emptied", "node gone",
         disrupted("EvictionByEvictionAPI", "Eviction API: evicting"), "preparing", "drained",
-        f"The node a100-1 is being emptied. {AGAIN}", "not saved", (STOP,), NODE,
+        f"Node a100-1 is being drained. {AGAIN}", "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "pushed off its node", "preempted in the queue",
         disrupted(
             "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod"
         ),
-        "preparing", "preempted_on_node", f"More important work took its place on the node a100-1. {AGAIN}",
-        "not saved", (STOP,), NODE,
+        "preparing", "preempted_on_node", f"A pod with a higher priority preempted it on node a100-1. {AGAIN}",
+        "Unsaved work is lost", (STOP,), NODE,
     ),
     Problem(
         "clone failed", "crash", failed_clone(128), "failed", "clone_failed",
-        "Its repository could not be cloned (git's exit code 128).", "log of the clone", (STOP, LOG, CHANGE),
+        "The repository could not be cloned (git exit code 128).", "log of the clone", (STOP, LOG, CHANGE),
         {"exit_code": 128, "container": "clone"},
     ),
     Problem(
         "no such repository", "private repository",
         failed_clone(128, "Cloning into './.a.part'...\nfatal: repository 'https://git.example.org/a.git/' not found"),
-        "failed", "repository_not_found", "There is no repository https://git.example.org/a.git.", "Check its address",
+        "failed", "repository_not_found", "The repository https://git.example.org/a.git does not exist.", "Check the "
+        "address of the repository",
         (STOP, CHANGE, LOG), {"exit_code": 128, "container": "clone"},
     ),
     Problem(
         "private repository", "no such repository",
         failed_clone(128, "fatal: could not read Username for 'https://git.example.org': terminal prompts disabled"),
         "failed", "repository_private",
-        "Its repository wants a sign-in at https://git.example.org, or does not exist there.", "public",
+        "The repository requires authentication at https://git.example.org, or does not exist there.", "public",
         (STOP, CHANGE, LOG), {"exit_code": 128, "container": "clone"},
     ),
     Problem(
         "git host unknown", "no such repository",
         failed_clone(128, "fatal: unable to access 'https://git.exmaple.org/a/': Could not resolve host: exmaple.org"),
-        "failed", "repository_unreachable", "Its repository cannot be reached: Could not resolve host: exmaple.org.",
+        "failed", "repository_unreachable", "The repository is not reachable: Could not resolve host: exmaple.org.",
         "Check its address", (STOP, CHANGE, LOG), {"exit_code": 128, "container": "clone"},
     ),
     Problem(
         "no such branch", "no such repository",
         failed_clone(128, "warning: Could not find remote branch v9 to clone.\nfatal: Remote branch v9 not found in "
         "upstream origin"),
-        "failed", "reference_not_found", "Its repository has no branch or tag v9.", "Check its name",
+        "failed", "reference_not_found", "The repository has no branch or tag v9.", "Check the name of the branch "
+        "or tag",
         (STOP, CHANGE, LOG), {"exit_code": 128, "container": "clone"},
     ),
     Problem(
         "no git in the image", "clone failed", failed_clone(127, "sh: 1: git: not found"), "failed", "no_git",
-        "Its image has no git to clone its repository with.", "Choose another image", (STOP, CHANGE, LOG),
+        "The image has no git to clone the repository.", "Choose another image", (STOP, CHANGE, LOG),
         {"exit_code": 127, "container": "clone"},
     ),
     Problem(
@@ -729,8 +732,8 @@ ENDINGS = [
             (replace(cloning("terminated", reason="OOMKilled", exit_code=137), phase="Failed", requests=MEMORY),),
         ),
         "failed", "clone_out_of_memory",
-        "Cloning its repository used more host memory than its 16 GiB and was ended.", "take more memory",
-        (STOP, CHANGE, LOG), {"exit_code": 137, "container": "clone", "memory_gib": 16},
+        "Cloning the repository exceeded its host memory limit of 16 GiB and was killed (OOMKilled).",
+        "request more memory", (STOP, CHANGE, LOG), {"exit_code": 137, "container": "clone", "memory_gib": 16},
     ),
 ]  # fmt: skip
 
@@ -757,15 +760,14 @@ OTHERS = [
     Problem(
         "preempted in the queue", "preempted by the team", preempted("reclamation within the cohort"),
         "queued", "preempted",
-        "Interrupted: its units were borrowed, and the team that they belong to needed them. Waits in your team's "
-        "queue.",
-        "It starts again by itself", raw="Preempted to accommodate a workload due to reclamation within the cohort",
+        "Preempted: its borrowed units were reclaimed by the lending team. Waiting in your team's queue.",
+        "It restarts automatically", raw="Preempted to accommodate a workload due to reclamation within the cohort",
     ),
     Problem(
         "preempted by the team", "preempted in the queue", preempted("prioritization in the ClusterQueue"),
         "queued", "preempted_in_team",
-        "Interrupted: more important work of your team needed its units. Waits in your team's queue.",
-        "It starts again by itself",
+        "Preempted: a workload of your team with a higher priority needed its units. Waiting in your team's queue.",
+        "It restarts automatically",
     ),
     Problem(
         "limits seen by Kueue", "preempted in the queue",
@@ -777,8 +779,8 @@ OTHERS = [
             ),
         ),
         "blocked", "limit_range",
-        "The namespace's limits refuse its pod: more cpu and memory asked than one container may have.",
-        "Ask for less", (STOP, CHANGE),
+        "The namespace's LimitRange refuses the pod: cpu and memory requested above the maximum for one container.",
+        "Request less", (STOP, CHANGE),
     ),
     Problem(
         "node silent", "node not ready",
@@ -786,8 +788,8 @@ OTHERS = [
             job(), ADMITTED, (RUNNING_POD,), lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped")
         ),
         "unknown", "node_lost",
-        "Its node a100-1 is not heard of any more; how it does there is not known.",
-        "answers again or is taken out of the cluster", (STOP,), NODE, raw="NodeStatusUnknown: Kubelet stopped",
+        "Node a100-1 does not respond any more; the state of the run is unknown.",
+        "responds again or is removed from the cluster", (STOP,), NODE, raw="NodeStatusUnknown: Kubelet stopped",
     ),
     Problem(
         "node not ready", "node silent",
@@ -796,8 +798,8 @@ OTHERS = [
             lost=NodeTrouble("a100-1", AGO, "KubeletNotReady", "container runtime is down"),
         ),
         "unknown", "node_not_ready",
-        "Its node a100-1 is not ready: container runtime is down.",
-        "Tell the operators", (STOP,), NODE, raw="KubeletNotReady: container runtime is down",
+        "Node a100-1 is not ready: container runtime is down.",
+        "Contact an operator", (STOP,), NODE, raw="KubeletNotReady: container runtime is down",
     ),
     Problem(
         "node given up", "node silent",
@@ -818,8 +820,8 @@ OTHERS = [
             lost=NodeTrouble("a100-1", AGO, "NodeStatusUnknown", "Kubelet stopped"),
         ),
         "unknown", "node_given_up",
-        "Kubernetes gave up its node a100-1, which is not heard of any more; another pod can only start when the node "
-        "answers again or is taken out of the cluster.",
+        "Kubernetes gave up on node a100-1, which does not respond any more; another pod can only start when the "
+        "node responds again or is removed from the cluster.",
         TELL, (STOP,), NODE,
     ),
 ]  # fmt: skip

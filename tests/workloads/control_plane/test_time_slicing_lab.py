@@ -1,4 +1,4 @@
-"""The lab that the platform teaches with: 4 cards in turns of 4 are 16 units, and the seventeenth workload waits."""
+"""The lab that the platform teaches with: 4 GPUs in turns of 4 are 16 units, and the seventeenth workload waits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def node(admin: Api, unique: str) -> Iterator[str]:
-    """As the device plugin and its labeller leave it: the cards are renamed, and counted four times."""
+    """As the device plugin and its labeller leave it: the GPUs are renamed, and counted four times."""
     name = f"lab-{unique}"
     labels = {
         LAB: unique,
@@ -95,10 +95,7 @@ def test_sixteen_run_and_the_seventeenth_waits_for_the_resource_by_name(
     worker(lambda: RESOURCE in shown("lab-17").status.sentence, within_s=60)
     waiting = shown("lab-17").status
     assert (waiting.phase, waiting.reason) == (Phase.QUEUED, "no_node_fits")
-    assert (
-        waiting.sentence
-        == f"No single node has 1 unit of Lab card in turns free right now: nothing of {RESOURCE} is left."
-    )
+    assert waiting.sentence == f"No single node has 1 unit of Lab card in turns free: no {RESOURCE} is free."
 
     actions.stop("team-a", "lab-01", by=by_alice)
     # The freed unit may be bound anew a moment before the end of the stopped run is recorded.

@@ -62,13 +62,13 @@ def work(kube: Kube) -> Workload:
     [
         (
             "", "no_worker_key",
-            "The portal cannot open the secret that it was launched with: its worker has no key.",
-            "The worker has no SECRETS_PRIVATE_KEY and cannot open MINE",
+            "The portal cannot decrypt the secret of this run: its worker has no key.",
+            "The worker has no SECRETS_PRIVATE_KEY and cannot decrypt MINE",
         ),
         (
             PrivateKey.generate().encode(Base64Encoder).decode(), "sealed_for_another_key",
-            "The portal cannot open the secret that it was launched with: its worker has another key than sealed it.",
-            "SECRETS_PRIVATE_KEY does not open MINE",
+            "The portal cannot decrypt the secret of this run: its worker has a different key.",
+            "SECRETS_PRIVATE_KEY cannot decrypt MINE",
         ),
     ],
     ids=["no key", "another key"],
@@ -89,7 +89,7 @@ def test_page_api_and_health_say_that_the_worker_cannot_open_it(
     assert body["status"]["message"] == sentence
     assert body["status"]["facts"] == {"node": "a100-1", "secrets": 1}
     (stuck,) = [step for step in body["steps"] if step["state"] == "stuck"]
-    assert "the operators" in stuck["remedy"]
+    assert "contact an operator" in stuck["remedy"].lower()
     assert told in stuck["raw"]
     assert stuck["raw_from"] == "the portal's worker"
     client.force_login(olga)

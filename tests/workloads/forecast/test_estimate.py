@@ -35,12 +35,12 @@ def minutes(*values: int) -> tuple[timedelta, ...]:
     return tuple(timedelta(minutes=value) for value in values)
 
 
-# Four cards granted and in use, by two runs that end at 10:54 and 11:25.
+# Four GPUs granted and in use, by two runs that end at 10:54 and 11:25.
 FULL = EstimateFacts(
     wait=WaitReason.UNITS,
     units=1,
     since=ASKED,
-    unit="card",
+    unit="GPU",
     position=1,
     granted=4,
     running=(RunningUnits(2, at("10:54")), RunningUnits(2, at("11:25"))),
@@ -59,21 +59,21 @@ class Case:
 
 
 CASES = [
-    Case("one card, by the first end", FULL, "10:54 to 10:59", "1st in your team's queue; from the known ends"),
-    Case("three cards need both ends", replace(FULL, units=3), "11:25 to 11:30"),
-    Case("more than is granted", replace(FULL, units=5), "it asks for 5 cards, and your team may use 4 cards at most"),
+    Case("one GPU, by the first end", FULL, "10:54 to 10:59", "1st in your team's queue; based on the known end times"),
+    Case("three GPUs need both ends", replace(FULL, units=3), "11:25 to 11:30"),
+    Case("more than is granted", replace(FULL, units=5), "it requests 5 GPUs, and your team may use at most 4 GPUs"),
     Case("what may be borrowed may come at once", replace(FULL, borrowing=1), "10:00 to 10:59"),
     Case(
-        "only others' idle cards would do",
+        "only others' idle GPUs would do",
         replace(FULL, units=5, borrowing=1),
-        "it waits for cards that other teams leave idle, and when they do nobody knows; no start of the last 30 days "
-        "waited as long as this one, 5 are needed",
+        "it waits for idle GPUs of other teams, and it is unknown when there are enough; too little history (0 of 5 "
+        "starts)",
     ),
     Case(
-        "others' idle cards, with recent starts, and no place in the queue",
+        "others' idle GPUs, with recent starts, and no place in the queue",
         replace(FULL, units=5, borrowing=5, starts=FIVE),
         "10:00 to 11:40",
-        "from 5 starts of the last 30 days that waited as long",
+        "based on 5 starts of the last 30 days that waited as long",
     ),
     Case("a grant begins", replace(FULL, units=5, changes=((at("10:30"), 4),)), "10:54 to 10:59"),
     Case("a grant ends before", replace(FULL, changes=((at("10:30"), -2),)), "11:25 to 11:30"),
@@ -89,8 +89,7 @@ CASES = [
     Case(
         "no known end",
         replace(FULL, running=(RunningUnits(2), RunningUnits(2))),
-        "2 runs of your team before it have no known end; no start of the last 30 days waited as long as this one, "
-        "5 are needed",
+        "2 workloads ahead have no time limit; too little history (0 of 5 starts)",
     ),
     Case(
         "one known end is enough",
@@ -100,49 +99,46 @@ CASES = [
     Case(
         "no known end, and four recent starts",
         replace(FULL, running=(RunningUnits(4),), starts=FIVE[:4]),
-        "1 run of your team before it has no known end; only 4 starts of the last 30 days waited as long as this one, "
-        "5 are needed",
+        "1 workload ahead has no time limit; too little history (4 of 5 starts)",
     ),
     Case(
         "no known end, and five",
         replace(FULL, running=(RunningUnits(4),), starts=FIVE),
         "10:00 to 11:40",
-        "from 5 starts",
+        "based on 5 starts",
     ),
     Case(
         "shorter waits than its own say nothing",
         replace(FULL, running=(RunningUnits(4),), starts=(*FIVE[1:], *minutes(1, 5, 20))),
-        "1 run of your team before it has no known end; only 4 starts of the last 30 days waited as long as this one, "
-        "5 are needed",
+        "1 workload ahead has no time limit; too little history (4 of 5 starts)",
     ),
     Case(
         "known ends and recent starts",
         replace(FULL, starts=minutes(30, 300, 300, 300, 300)),
         "10:10 to 10:59",
-        "from the known ends of what your team runs and 5 starts",
+        "based on the known end times of your team's runs and 5 starts",
     ),
     Case(
         "too far back for run times",
         replace(FULL, ahead=(UnitsAhead(1, 10),) * (FOLLOWED + 1)),
-        "21 of your team are ahead of it; no start of the last 30 days waited as long as this one, 5 are needed",
+        "21 workloads of your team are ahead; too little history (0 of 5 starts)",
     ),
     Case(
         "no node, whatever the team's own ends",
         replace(FULL, wait=WaitReason.NODE, units=4),
-        "no single node has 4 cards free, and when others' work ends nobody knows; no start of the last 30 days "
-        "waited as long as this one, 5 are needed",
+        "no single node has 4 GPUs free, and it is unknown when one will; too little history (0 of 5 starts)",
     ),
     Case("no node, with recent starts", replace(FULL, wait=WaitReason.NODE, units=4, starts=FIVE), "10:00 to 11:40"),
     Case(
         "held, nobody says until when",
         replace(FULL, wait=WaitReason.HELD),
-        "its class is held, and nobody has said until when",
+        "scheduling of its class is paused without an end time",
     ),
     Case(
         "held until the ends are over",
         replace(FULL, wait=WaitReason.HELD, held_until=at("12:00")),
         "12:00 to 12:05",
-        "when its class opens as expected",
+        "if scheduling resumes as expected",
     ),
     Case(
         "held until before the first end", replace(FULL, wait=WaitReason.HELD, held_until=at("10:10")), "10:54 to 10:59"
@@ -151,26 +147,28 @@ CASES = [
         "held, nothing runs",
         replace(FULL, wait=WaitReason.HELD, held_until=at("12:00"), running=()),
         "12:00 to 12:05",
-        "nobody",
+        "unused quota",
     ),
     Case(
         "held longer than was said",
         replace(FULL, wait=WaitReason.HELD, held_until=at("09:00"), starts=FIVE),
-        "its class is still held, later than was expected",
+        "scheduling of its class is still paused, longer than expected",
     ),
+    Case("never", replace(FULL, wait=WaitReason.NEVER, starts=FIVE), "it cannot start with its current configuration"),
     Case(
-        "never", replace(FULL, wait=WaitReason.NEVER, starts=FIVE), "it does not start as it is, however long it waits"
+        "no queue",
+        replace(FULL, wait=WaitReason.QUEUE, starts=FIVE),
+        "your team's queue does not admit workloads at present",
     ),
-    Case("no queue", replace(FULL, wait=WaitReason.QUEUE, starts=FIVE), "your team's queue admits nothing at present"),
     Case(
         "no node of its kind",
         replace(FULL, wait=WaitReason.NODES, starts=FIVE),
-        "it does not fit on the nodes as they are, and when it will nobody knows",
+        "it does not fit on the nodes now, and it is unknown when it will",
     ),
     Case(
         "not looked at",
         replace(FULL, wait=WaitReason.UNSEEN, starts=FIVE),
-        "the queue has not said yet what it waits for",
+        "the queue has not reported yet what it waits for",
     ),
 ]
 
@@ -211,7 +209,7 @@ FACTS = st.builds(
     wait=st.sampled_from([WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD]),
     units=SIZES,
     since=st.integers(0, 300).map(lambda value: NOW - timedelta(minutes=value)),
-    unit=st.just("card"),
+    unit=st.just("GPU"),
     position=st.just(1),
     granted=st.integers(0, 8),
     borrowing=st.integers(0, 4),

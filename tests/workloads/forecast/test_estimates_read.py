@@ -25,7 +25,7 @@ from workloads.forecast import prediction_log
 from workloads.forecast.queries import EstimateAccuracy, estimate_accuracy
 from workloads.models import NotebookWatch, Run, StartPrediction, Workload
 from workloads.status import queries
-from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOutcome
+from workloads.status.estimates.estimate import CannotTell, Estimate, EstimateOutcome, Unknown
 
 pytestmark = pytest.mark.django_db
 TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
@@ -33,7 +33,7 @@ TOPOLOGY = 'topology "gpu-portal" allows to fit only 1 out of 2 pod(s)'
 
 @pytest.fixture
 def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
-    """Four cards granted."""
+    """Four GPUs granted."""
     mirrored.hardware_seen(cluster)
     make.grant(team_a, a100, units=4)
     return team_a
@@ -121,15 +121,12 @@ def test_without_an_end_nobody_can_tell_and_five_starts_can(
     started(namespace_a, a100, alice, 30, 40, 50, 60)
     found = told()
     assert isinstance(found, CannotTell)
-    assert found.because == (
-        "1 run of your team before it has no known end; only 4 starts of the last 30 days waited as long as this one, "
-        "5 are needed"
-    )
+    assert found.because == ("1 workload ahead has no time limit; too little history (4 of 5 starts)")
     other = make.tenant(namespace_a.cluster, slug="team-b").namespaces.get()
     started(other, a100, alice, 90)
     found = told()
     assert isinstance(found, Estimate)
-    assert found.basis == "1st in your team's queue; from 5 starts of the last 30 days that waited as long"
+    assert found.basis == "1st in your team's queue; based on 5 starts of the last 30 days that waited as long"
     assert minutes_until(found)[1] in (90, 91)
 
 
@@ -142,7 +139,7 @@ def test_the_line_is_kueues_own_and_of_the_class(
     waits(namespace_a, a100, alice)
     found = told()
     assert isinstance(found, CannotTell)
-    assert "1 run of your team before it has no known end" in found.because
+    assert "1 workload ahead has no time limit" in found.because
     Run.objects.filter(pk=first.pk).update(spec={**first.spec, "run_minutes": 30})
     found = told()
     assert isinstance(found, Estimate)
@@ -157,7 +154,7 @@ def test_a_grant_that_begins_later_lets_start_what_is_too_large_now_behind_those
     waits(namespace_a, a100, alice, "first")
     most = "insufficient quota for nvidia.com/gpu in flavor a100-1, previously considered podsets requests (0) + current podset request (6) > maximum capacity (4)"  # noqa: E501
     waits(namespace_a, a100, alice, text=most, units=6)
-    assert told() == CannotTell("it asks for 6 cards, and your team may use 4 cards at most")
+    assert told() == CannotTell(Unknown.TOO_LARGE, "it requests 6 GPUs, and your team may use at most 4 GPUs")
     begins = timezone.now() + timedelta(minutes=30)
     boost = make.grant(house, a100, units=6, kind=Grant.Kind.BOOST, since=begins)
     assert minutes_until(told())[1] in (605, 606)
@@ -181,7 +178,7 @@ def test_work_that_was_not_started_here_holds_units_without_an_end(
     )  # fmt: skip
     found = told()
     assert isinstance(found, CannotTell)
-    assert "1 run of your team before it has no known end" in found.because
+    assert "1 workload ahead has no time limit" in found.because
 
 
 def test_a_node_that_fits_and_what_the_queue_has_not_looked_at(
@@ -191,15 +188,15 @@ def test_a_node_that_fits_and_what_the_queue_has_not_looked_at(
     waits(namespace_a, a100, alice, "new", text="")
     found, new = told(), told("new")
     assert isinstance(found, CannotTell)
-    assert found.because.startswith("no single node has 2 cards free, and when others' work ends nobody knows")
-    assert new == CannotTell("the queue has not said yet what it waits for")
+    assert found.because.startswith("no single node has 2 GPUs free, and it is unknown when one will")
+    assert new == CannotTell(Unknown.UNSEEN, "the queue has not reported yet what it waits for")
 
 
 def test_a_held_class_opens_when_it_is_said(house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> None:
     waits(namespace_a, a100, alice)
     now = timezone.now()
     GpuClass.objects.filter(pk=a100.pk).update(held_since=now, held_reason="new cooling")
-    assert told() == CannotTell("its class is held, and nobody has said until when")
+    assert told() == CannotTell(Unknown.HELD, "scheduling of its class is paused without an end time")
     GpuClass.objects.filter(pk=a100.pk).update(held_until=now + timedelta(minutes=90))
     first, last = minutes_until(told())
     assert first in (89, 90)
@@ -234,13 +231,13 @@ def test_page_list_and_api_say_it(
     for place in places:
         text = html.unescape(client.get(place).content.decode())
         assert re.search(r'<time [^>]*data-when="minute">[^<]+</time> to <time [^>]*data-when="minute">', text), place
-        assert "1st in your team's queue; from the known ends of what your team runs" in text
+        assert "1st in your team's queue; based on the known end times of your team's runs" in text
     body = client.get("/api/v1/workloads/waits?tenant=team-a").json()
     assert set(body["estimate"]) == {"earliest", "latest", "basis"}
     assert client.get("/api/v1/workloads/holds?tenant=team-a").json()["estimate"] is None
     Run.objects.update(ends_at=None)
     for place in places:
-        assert "Cannot tell" in client.get(place).content.decode()
+        assert "No start estimate" in client.get(place).content.decode()
     body = client.get("/api/v1/workloads/waits?tenant=team-a").json()
     assert set(body["estimate"]) == {"cannot_tell"}
 
@@ -332,7 +329,7 @@ def test_a_start_is_compared_with_the_first_range_that_was_told(
     tell(untold, None, None)
     assert estimate_accuracy(a100) == EstimateAccuracy(starts=3, inside=1, before=1)
     assert estimate_accuracy(a100).sentence == (
-        "1 of 3 starts of the last 30 days fell into the range that was told first; 1 came before it, 1 after it."
+        "1 of 3 starts in the last 30 days was within the first estimated range; 1 earlier, 1 later."
     )
     Run.objects.update(started_at=at - timedelta(days=31))
     assert estimate_accuracy(a100).starts == 0
@@ -343,7 +340,7 @@ def test_operators_see_it_on_the_class(waiting: Run, a100: GpuClass, alice: User
     StartPrediction.objects.create(run=waiting, made_at=at, earliest=at, latest=at + timedelta(hours=1), basis="ends")
     Run.objects.filter(pk=waiting.pk).update(started_at=at + timedelta(minutes=1))
     page = f"/catalog/{a100.slug}"
-    said = "1 of 1 start of the last 30 days fell into the range"
+    said = "1 of 1 start in the last 30 days was within the first estimated range"
     client.force_login(alice)
     assert "Start estimates" not in client.get(page).content.decode()
     assert client.get(page).status_code == 200

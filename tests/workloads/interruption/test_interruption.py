@@ -105,45 +105,47 @@ BY_OTHERS = Threat(Preemptor.OTHER_TEAM, "InCohortReclamation")
     ("place", "units", "rank", "threats", "sentence"),
     [
         (OWN, 2, PRODUCTION, (),
-         "It runs on what your team was granted: no other team takes it back. No work of your team takes its place."),
+         "It uses your team's quota: no other team can reclaim its units. No workload of your team can preempt it."),
         (OWN, 2, INTERACTIVE, (Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production",)),),
-         "It runs on what your team was granted: no other team takes it back. Production work of your team may take "
-         "its place."),
+         "It uses your team's quota: no other team can reclaim its units. Workloads of your team with the priority "
+         "production can preempt it."),
         (borrowed(1), 1, PRODUCTION, (BY_OTHERS,),
-         "It runs on a borrowed card: a team that was granted it takes it back as soon as it needs it."),
+         "It uses a borrowed GPU: the lending team reclaims it as soon as it needs it."),
         (borrowed(2), 2, BATCH,
          (BY_OTHERS, Threat(Preemptor.OWN_TEAM, "InClusterQueue", ("production", "interactive"))),
-         "It runs on 2 borrowed cards: a team that was granted them takes them back as soon as it needs them. "
-         "More urgent work of your team (production or interactive) may take its place too."),
+         "It uses 2 borrowed GPUs: the lending team reclaims them as soon as it needs them. Workloads of your team "
+         "with the priority production or interactive can also preempt it."),
         (borrowed(1), 2, PRODUCTION, (BY_OTHERS,),
-         "1 of its 2 cards is borrowed: a team that was granted it takes it back as soon as it needs it, and it loses "
-         "all 2 then."),
+         "1 of its 2 GPUs is borrowed: the lending team reclaims it as soon as it needs it, and then the run "
+         "loses all 2."),
         (GRACE, 2, PRODUCTION, (),
-         "It runs on units of a grant that has ended: no other team takes them before its grace ends. No work of your "
-         "team takes its place."),
-        (QuotaPosition(Standing.NO_QUEUE), 2, BATCH, (), "No queue counts what it uses: nothing of it is taken back."),
+         "It uses an expired grant: no other team can reclaim its units before the grace period ends. No workload of "
+         "your team can preempt it."),
+        (QuotaPosition(Standing.NO_QUEUE), 2, BATCH, (),
+         "It is not managed by the queue and cannot be preempted."),
     ],
 )  # fmt: skip
 def test_who_may_interrupt_it_and_by_which_rule(
     place: QuotaPosition, units: int, rank: int, threats: tuple[Threat, ...], sentence: str
 ) -> None:
-    found = exposure(place, units=units, rank=rank, unit="card")
+    found = exposure(place, units=units, rank=rank, unit="GPU")
     assert (found.threats, found.sentence) == (threats, sentence)
 
 
 def test_before_it_has_its_units_it_is_told_as_what_would_be() -> None:
-    found = exposure(borrowed(3), units=4, rank=BATCH, unit="card", holds=False)
-    assert found.sentence.startswith("3 of its 4 cards would be borrowed:")
-    assert "it would lose all 4 then" in found.sentence
-    assert exposure(OWN, units=1, rank=PRODUCTION, unit="card", holds=False).sentence.startswith("It would run on what")
+    found = exposure(borrowed(3), units=4, rank=BATCH, unit="GPU", holds=False)
+    assert found.sentence.startswith("3 of its 4 GPUs would be borrowed:")
+    assert "then the run would lose all 4" in found.sentence
+    own = exposure(OWN, units=1, rank=PRODUCTION, unit="GPU", holds=False)
+    assert own.sentence.startswith("It would use your team's quota")
 
 
 @pytest.mark.parametrize(
     ("kind", "checkpoints", "claim", "path", "words"),
     [
-        ("job", True, "", "", ("from the last checkpoint", "It has no volume")),
-        ("job", False, "data", "", ("from its beginning", "/home/work stay on the volume data")),
-        ("notebook", False, "data", "/home/work/in", ("empty memory", "Its files in /home/work/in stay")),
+        ("job", True, "", "", ("from its last checkpoint", "It has no volume")),
+        ("job", False, "data", "", ("from the beginning", "/home/work are kept on the volume data")),
+        ("notebook", False, "data", "/home/work/in", ("memory is lost", "Files in /home/work/in are kept")),
     ],
 )
 def test_what_is_lost(kind: str, checkpoints: bool, claim: str, path: str, words: tuple[str, str]) -> None:
@@ -173,7 +175,7 @@ def test_the_rule_is_kueues_own_name_for_it(reason: str, message: str, rule: str
 def test_what_is_not_known_is_not_told_as_known() -> None:
     assert preemption_cause("") == UNKNOWN_CAUSE
     text = Interruption(None, "", 1).sentence
-    assert text == f"Interrupted: {UNKNOWN_CAUSE}."
+    assert text == f"Preempted: {UNKNOWN_CAUSE}."
 
 
 def preempted(status: str) -> Condition:
@@ -187,10 +189,13 @@ def test_the_time_of_a_condition_that_is_over_is_of_what_ended_it() -> None:
 
 def test_an_interruption_says_when_why_by_which_rule_and_how_often() -> None:
     found = Interruption(NOW, RECLAIM, 2, back_at=NOW + timedelta(minutes=3))
-    assert "the team that they belong to needed them (Kueue's rule InCohortReclamation)." in found.sentence
+    assert found.sentence.startswith("Preempted at ")
+    assert "reclaimed by the lending team (Kueue's rule InCohortReclamation)." in found.sentence
     assert "07:12" in found.sentence
-    assert "This was the 2nd time. It is at work again since" in found.sentence
+    assert "This was the 2nd time. It has been running again since" in found.sentence
     assert found.brief.endswith("by Kueue's rule InCohortReclamation, for the 2nd time.")
     assert found.count.startswith("interrupted 2 times, last at")
     removed = Interruption(None, "", 1, cause="pod_removed")
-    assert removed.sentence == "Interrupted: its pod was taken off its node in the cluster."
+    assert removed.sentence == "Interrupted: its pod was removed from its node in the cluster."
+    requeued = Interruption(None, "", 1, cause="units_taken_back")
+    assert requeued.sentence == "Preempted: its units were reclaimed by the queue."

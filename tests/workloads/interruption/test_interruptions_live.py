@@ -41,7 +41,7 @@ PAGE = "/teams/team-a/workloads/borrows"
 
 @pytest.fixture
 def four(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
-    """One node with four cards that nobody else asks for."""
+    """One node with four GPUs that nobody else asks for."""
     product = f"LENT-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     labels = {"nvidia.com/gpu": {"product": product, "present": True}}
@@ -54,7 +54,7 @@ def four(admin: Api, cluster: Cluster, unique: str) -> Iterator[GpuClass]:
 
 @pytest.fixture
 def team_b(cluster: Cluster, four: GpuClass, unique: str, charlie: User) -> Tenant:
-    """Charlie's; three of the four cards are theirs."""
+    """Charlie's; three of the four GPUs are theirs."""
     found = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
     make.member(found, charlie, Membership.Role.OWNER)
     make.grant(found, four, units=3)
@@ -89,15 +89,15 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
                 {"who": "own_team", "rule": "InClusterQueue", "priorities": ["production", "interactive"]},
             ],
             "checkpoints": True,
-            "sentence": "3 of its 4 cards are borrowed: a team that was granted them takes them back as soon as it "
-            "needs them, and it loses all 4 then. More urgent work of your team (production or interactive) may take "
-            "its place too.",
-            "loses": "It starts again by itself and goes on from the last checkpoint that it wrote; what came after is "
-            "lost. It has no volume: its files go with the run, as what is only in memory does.",
+            "sentence": "3 of its 4 GPUs are borrowed: the lending team reclaims them as soon as it needs them, and "
+            "then the run loses all 4. Workloads of your team with the priority production or interactive can also "
+            "preempt it.",
+            "loses": "It restarts automatically and continues from its last checkpoint; later progress is lost. It has "
+            "no volume: files are deleted when it stops, and memory is lost.",
             "last": None,
         }
         shown = text_of(client, PAGE)
-        assert f"Interruptions: {before['sentence']} It starts again by itself and goes on from the last" in shown
+        assert f"Interruptions: {before['sentence']} It restarts automatically and continues from its last" in shown
         assert "on borrowed units, preemptible" in text_of(client, "/teams/team-a/workloads")
         assert "yes, when its owner wants it back" in text_of(client, "/teams/team-a")
         assert Delivery.objects.count() == 0
@@ -118,17 +118,15 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         assert after["estimate"] is not None
         shown = text_of(client, PAGE)
         assert "by Kueue's rule InCohortReclamation, for the 1st time." in shown
-        assert "Starts: Cannot tell because it waits for cards that other teams leave idle" in shown
+        assert "Starts: No start estimate It waits for idle GPUs of other teams" in shown
         (event,) = Event.objects.filter(verb="workload.interrupted")
         assert event.after == {"run": 1, "rule": "InCohortReclamation", "times": 1, "earlier": 0, "at": last["at"]}
         (mail,) = Delivery.objects.all()
         assert mail.user == alice
-        assert mail.subject == "borrows of Team A was interrupted"
+        assert mail.subject == "borrows of Team A was preempted"
         assert last["sentence"] in mail.body
-        assert "goes on from the last checkpoint" in mail.body
-        assert (
-            "Nobody can tell when it starts again, because it waits for cards that other teams leave idle" in mail.body
-        )
+        assert "continues from its last checkpoint" in mail.body
+        assert "No start estimate: it waits for idle GPUs of other teams" in mail.body
         assert PAGE in mail.body
         for word in ("unheard-of", "team-b", "Team B", "Charlie", "UID"):
             assert word not in f"{mail.subject} {mail.body} {event.after} {after} {shown}", "never another team's"
@@ -139,7 +137,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         ends_at = Run.objects.get(workload__name="unheard-of").ends_at
         assert ends_at is not None
         told = estimate_of(client, charlie, "next")
-        assert told["basis"].startswith("1st in your team's queue; from the known ends of what your team runs")
+        assert told["basis"].startswith("1st in your team's queue; based on the known end times of your team's runs")
         earliest, latest = (datetime.fromisoformat(told[name]) for name in ("earliest", "latest"))
         # Others may leave some idle at any moment; its own are free when that ends, and a while to hand them over.
         assert earliest <= timezone.now()
@@ -156,9 +154,8 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         play(kubelet, worker, namespace_b.name, "next")
         worker(lambda: Run.objects.get(workload__name="next").started_at)
         client.force_login(olga)
-        assert (
-            "1 of 1 start of the last 30 days fell into the range that was told first; 0 came before it, 0 after it."
-            in text_of(client, f"/catalog/{four.slug}")
+        assert "1 of 1 start in the last 30 days was within the first estimated range; 0 earlier, 0 later." in text_of(
+            client, f"/catalog/{four.slug}"
         )
         actions.stop("team-b", "next", by=by_charlie)
         client.force_login(alice)
@@ -167,7 +164,7 @@ def test_who_lends_takes_back_and_the_borrower_reads_it_before_and_after(
         last = client.get(API).json()["interruption"]["last"]
         assert (last["rule"], last["times"]) == ("InCohortReclamation", 1)
         assert last["back_at"] is not None
-        assert "It is at work again since" in text_of(client, PAGE)
+        assert "It has been running again since" in text_of(client, PAGE)
         assert Delivery.objects.count() == 1, "a job goes on by itself"
 
 

@@ -255,17 +255,17 @@ DENIED = "failed to resolve reference: pull access denied, repository does not e
             RegistryAccess("registry.example.org", False),
             DENIED,
             "no_credentials",
-            "the team keeps no credentials for it",
+            "the team has no credentials for it",
         ),
         (
             RegistryAccess("registry.example.org", True),
             DENIED,
             "credentials_refused",
-            "to the team's credentials for it",
+            "with the team's credentials",
         ),
-        (None, DENIED, "image_not_allowed", "it wants a sign-in"),
-        (RegistryAccess("registry.example.org", False), "manifest unknown", "image_not_found", "There is no image"),
-        (RegistryAccess("registry.example.org", True), "i/o timeout", "registry_unavailable", "does not answer"),
+        (None, DENIED, "image_not_allowed", "it requires authentication"),
+        (RegistryAccess("registry.example.org", False), "manifest unknown", "image_not_found", "was not found"),
+        (RegistryAccess("registry.example.org", True), "i/o timeout", "registry_unavailable", "does not respond"),
     ],
 )
 def test_a_refused_pull_says_whether_the_team_signs_in(

@@ -170,7 +170,7 @@ def test_fields_of_jobs_are_shown_for_jobs_without_script(her: Client, a100: Gpu
 
 def test_the_plan_counts_and_shows_the_service(her: Client, a100: GpuClass) -> None:
     page = text(her.post(LAUNCH, typed(a100, workers=4, units=1, look="units")))
-    assert "4 cards in each hour: 4 GPU-hours" in page
+    assert "4 GPU-hours per hour" in page
     assert "<b>Service</b> <code>train-1</code>" in page
     assert "then runs 4 pods, all or none" in page
     assert '"workers": 4' in page

@@ -215,8 +215,8 @@ def test_what_is_held_queues_and_what_is_leaving_is_only_shown(
     client.force_login(alice)
     page = client.get("/teams/team-a/launch?kind=job").content.decode()
     assert "for a driver update; expected to open at" in page
-    assert "What you launch waits until it opens." in page
-    assert "Its successor is MI300X. Nothing new starts on it." in page
+    assert "New workloads wait until scheduling resumes." in page
+    assert "Its successor is MI300X. New workloads cannot start on it." in page
     assert f'name="gpu_class" value="{a100.slug}"' not in page
 
     actions.launch("team-a", replace(job, gpu_class=mi300x.slug), by=by_alice)
@@ -364,29 +364,22 @@ def test_the_figures_follow_the_units(
         return card(text(her.post("/teams/team-a/launch", typed(a100, look="units", **more))), a100.slug)
 
     assert (
-        look(units=1)
-        == "Uses 1 of 6 cards; 4 free now on one node; starts at once 1 card in each hour: 1 GPU-hour, price 1.50"
+        look(units=1) == "Uses 1 of 6 GPUs; 4 free now on one node; starts now 1 GPU-hour per hour, price 1.50 per hour"
     )
     assert look(units=3, run_hours=8) == (
-        "Uses 3 of 6 cards; 4 free now on one node; starts at once 3 cards in 8 h: 24 GPU-hours, price 36.00"
+        "Uses 3 of 6 GPUs; 4 free now on one node; starts now 3 GPUs for 8 h: 24 GPU-hours, price 36.00"
     )
-    assert look(units=5).startswith(
-        "Can never start here, because: 5 of A100 80GB whole card requested, but no node has more"
-    )
-    assert look(units=9).startswith(
-        "Can never start here, because: 9 units of A100 80GB whole card requested; the limit is 8"
-    )
+    assert look(units=5).startswith("Not possible: 5 of A100 80GB whole card requested, but no node has more")
+    assert look(units=9).startswith("Not possible: 9 units of A100 80GB whole card requested; the limit is 8")
     page = text(her.post("/teams/team-a/launch", typed(a100, look="units", units=2)))
-    assert card(page, mi300x.slug).startswith(
-        "Can never start here, because: 2 of MI300X requested; your team can use at most 1"
-    )
+    assert card(page, mi300x.slug).startswith("Not possible: 2 of MI300X requested; your team can use at most 1")
 
     for number in range(4):
         actions.launch("team-a", replace(job, name=f"w{number}", units=2 if number else 4), by=by_alice)
     Run.objects.filter(workload__name="w0").update(admitted_at=timezone.now())
-    assert look(units=1).startswith("Your 6 granted cards are in use; waits behind 3 of yours until something of yours")
+    assert look(units=1).startswith("Your team's 6 GPUs are in use; waits behind 3 of your team until a workload of")
     # Notebooks go before jobs.
-    assert "waits until something of yours ends" in look(units=1, kind="notebook", image="minimal")
+    assert "waits until a workload of your team ends" in look(units=1, kind="notebook", image="minimal")
 
 
 def test_a_class_without_a_price_says_nothing_of_one(her: Client, a100: GpuClass) -> None:
@@ -398,11 +391,11 @@ def test_a_class_without_a_price_says_nothing_of_one(her: Client, a100: GpuClass
 
 def test_a_slice_is_no_card_and_counts_as_its_part_of_one(her: Client, a100: GpuClass) -> None:
     said = card(text(her.get("/teams/team-a/launch")), a100.slug)
-    assert "1 card in each hour: 1 GPU-hour" in said
+    assert "1 GPU-hour per hour" in said
     GpuClass.objects.filter(pk=a100.pk).update(partition="1g.10gb", weight="0.1429")
     said = card(text(her.get("/teams/team-a/launch?run_hours=7")), a100.slug)
     assert said.startswith("Uses 1 of 2 slices;")
-    assert said.endswith("1 slice in each hour: 0.14 GPU-hours (a slice counts as 1/7 GPU)")
+    assert said.endswith("0.14 GPU-hours per hour (a slice counts as 1/7 GPU)")
 
 
 def test_storage_is_nothing_to_run_on(her: Client, cluster: Cluster, team_a: Tenant) -> None:

@@ -118,7 +118,7 @@ def test_people_are_told_once_and_then_it_is_stopped_with_its_evidence(watched: 
     assert run.stop_message.startswith("Stopped because it was idle for 1 h: last activity ")
     assert "; 2 kernels idle; checked at " in run.stop_message
     [over] = Delivery.objects.filter(event__verb="notebook.idle_stopped")
-    assert "It has no volume: its files go with the run" in over.body
+    assert "It has no volume: files are deleted when it stops" in over.body
     assert "Start it again" in over.body
     [event] = Event.objects.filter(verb="notebook.idle_stopped")
     assert (event.actor, event.after["evidence"]) == (

@@ -192,7 +192,7 @@ def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kub
     [mail] = Delivery.objects.filter(event__verb="run.time_over")
     assert (mail.user, mail.subject) == (alice, "one of Team A was stopped at its time limit")
     assert mail.body.startswith("It reached its time limit of 8 h at ")
-    assert "It has no volume: its files go with the run" in mail.body
+    assert "It has no volume: files are deleted when it stops" in mail.body
     assert "Start it again" in mail.body
     assert mail.body.endswith("/teams/team-a/workloads/one")
 
@@ -200,12 +200,11 @@ def test_it_is_stopped_when_its_time_is_over(started: Workload, kube_worker: Kub
 @pytest.mark.parametrize(
     ("claim", "path", "words"),
     [
-        ("", "", "It has no volume: its files go with the run, as what is only in memory does."),
-        ("data", "/home/work", "Its files in /home/work stay on the volume data; what is only in memory is lost."),
+        ("", "", "It has no volume: files are deleted when it stops, and memory is lost."),
+        ("data", "/home/work", "Files in /home/work are kept on the volume data; memory is lost."),
         (
             "data", "/home/work/data",
-            "Its files in /home/work/data stay on the volume data; files elsewhere and what is only in memory are "
-            "lost.",
+            "Files in /home/work/data are kept on the volume data; other files and memory are lost.",
         ),
     ],
 )  # fmt: skip

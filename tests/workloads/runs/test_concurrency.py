@@ -91,7 +91,7 @@ def test_a_push_stops_what_runs_or_waits_of_its_group_and_nothing_else(
     )
     assert stopping() == {"old": True, "older": True, "other": False, "plain": False, "new": False}
     assert verbs()[len(before) :] == [("superseded", "old"), ("superseded", "older"), ("started", "new")]
-    because = "Stopped: a newer push of the group main, new, takes its place."
+    because = "Stopped: replaced by a newer run of the group main, new."
     assert (run_of("old").stop_reason, run_of("old").stop_message) == ("superseded", because)
     event = Event.objects.filter(verb="workload.superseded").earliest("pk")
     assert event.after == {"run": 1, "group": "main", "because": because}
@@ -138,7 +138,7 @@ def test_what_one_may_not_stop_refuses_the_push_as_a_whole(
     pushed("hers")
     declared("new", by=bob)
     by_bob = Actor(bob, via="page")
-    with pytest.raises(Refused, match="'hers' runs or waits in the group main") as refused:
+    with pytest.raises(Refused, match="'hers' is queued or running in the group main") as refused:
         concurrency_actions.start_in_group("team-a", "new", MAIN, by=by_bob)
     assert (refused.value.code, refused.value.refusal.status) == ("not_allowed", 403)
     assert stopping() == {"bobs": False, "hers": False}
@@ -241,9 +241,9 @@ def test_a_run_of_the_same_workload_is_followed_by_the_new_one(pushed: Make, by_
 
 
 def test_a_run_of_another_group_is_not_stopped_for_it(pushed: Make, by_alice: Actor) -> None:
-    for name, group, whose in (("other", "fix-7", "of the group fix-7"), ("plain", "", "of no group")):
+    for name, group, whose in (("other", "fix-7", "It is of the group fix-7"), ("plain", "", "It has no group")):
         pushed(name, group=group)
-        with pytest.raises(Refused, match=f"{whose}, so that a push of main does not stop it") as refused:
+        with pytest.raises(Refused, match=f"{whose}, so a run of the group main does not stop it") as refused:
             concurrency_actions.start_in_group("team-a", name, MAIN, by=by_alice)
         assert (refused.value.code, refused.value.refusal.status) == ("still_running", 409)
     assert stopping() == {"other": False, "plain": False}
@@ -284,7 +284,7 @@ def test_one_push_after_another_in_the_cluster(
     worker(lambda: run_of("train").number == 2 and is_running("train"))
     first = Run.objects.get(number=1)
     assert (first.outcome, first.reason, first.group) == ("stopped", "superseded", "main")
-    assert first.message == "Stopped: a newer push of the group main, train, takes its place."
+    assert first.message == "Stopped: replaced by a newer run of the group main, train."
 
 
 # ---- the call ------------------------------------------------------------------------------------------------------

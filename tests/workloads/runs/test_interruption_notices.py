@@ -36,7 +36,7 @@ MORE_URGENT = "Preempted to accommodate a workload (UID: 5, JobUID: 6) due to pr
 
 @pytest.fixture
 def house(team_a: Tenant, cluster: Cluster, a100: GpuClass) -> Tenant:
-    """Four cards granted, four more may be borrowed."""
+    """Four GPUs granted, four more may be borrowed."""
     mirrored.hardware_seen(cluster)
     GpuClass.objects.update(borrowing_limit=4)
     a100.refresh_from_db()
@@ -75,7 +75,7 @@ def test_one_event_and_one_mail_however_often_it_is_seen(
     assert (one["times"], one["earlier"]) == (1, 0)
     mail = Delivery.objects.get()
     assert mail.user == alice, "not everybody of the team"
-    assert "the team that they belong to needed them (Kueue's rule InCohortReclamation)" in mail.body
+    assert "its borrowed units were reclaimed by the lending team (Kueue's rule InCohortReclamation)" in mail.body
     assert "1st in your team's queue" in mail.body
     assert "/teams/team-a/workloads/train" in mail.body
     assert "JobUID" not in mail.body
@@ -96,7 +96,7 @@ def test_it_is_told_when_the_queue_has_said_what_it_waits_for_or_after_a_while(
     assert (told(), Run.objects.get().preemptions) == ([], 0)
     out(run, waits=TAKEN, at=timezone.now() - timedelta(seconds=31))
     assert follow(run)
-    assert "Nobody can tell when it starts again, because the queue has not said yet" in Delivery.objects.get().body
+    assert "No start estimate: the queue has not reported yet" in Delivery.objects.get().body
 
 
 def test_a_job_that_may_fail_by_it_is_told_of_when_it_has_not(
@@ -144,8 +144,8 @@ def test_who_looks_too_late_tells_what_the_queue_has_counted(
     (one,) = told()
     assert (one["at"], one["rule"], one["times"]) == (None, "InCohortReclamation", 2)
     body = Delivery.objects.get().body
-    assert body.startswith("train: Interrupted: its units were borrowed, ")
-    assert "It has its units again already." in body
+    assert body.startswith("train: Preempted: its borrowed units were reclaimed ")
+    assert "It is already admitted again." in body
 
 
 def test_what_a_person_stopped_is_counted_and_told_nobody(
@@ -169,7 +169,7 @@ def test_more_urgent_work_of_the_own_team_is_another_rule(
     out(run, text=MORE_URGENT, reason="InClusterQueue")
     assert follow(run)
     assert told()[0]["rule"] == "InClusterQueue"
-    assert "more important work of your team needed its units" in Delivery.objects.get().body
+    assert "a workload of your team with a higher priority needed its units" in Delivery.objects.get().body
     last = shown(run).interrupted
     assert last is not None
     assert last.who == "own_team"
@@ -295,7 +295,7 @@ def test_what_others_of_the_team_hold_decides_who_borrows(
     found = shown(second).exposure
     assert found is not None
     assert (found.holds, found.place.borrowed) == (False, 1)
-    assert "1 of its 2 cards would be borrowed" in found.sentence
+    assert "1 of its 2 GPUs would be borrowed" in found.sentence
     holds(second, a100, 2)
     found = shown(second).exposure
     assert found is not None
@@ -352,11 +352,11 @@ def test_the_launch_form_says_it_before_anything_is_made(
     client.force_login(alice)
     typed = {"look": "units", "kind": "job", "name": "train", "gpu_class": a100.slug, "units": "3", "workers": "2"}
     page = text_of(client, "/teams/team-a/launch", typed)
-    assert "Interruptions: 2 of its 6 cards would be borrowed: a team that was granted them takes them back" in page
-    assert "It starts again by itself from its beginning: nobody said that it writes checkpoints." in page
+    assert "Interruptions: 2 of its 6 GPUs would be borrowed: the lending team reclaims them" in page
+    assert "It restarts automatically from the beginning: no checkpointing is declared." in page
     page = text_of(client, "/teams/team-a/launch", {**typed, "units": "2", "checkpoints": "on"})
-    assert "Interruptions: It would run on what your team was granted" in page
-    assert "goes on from the last checkpoint that it wrote" in page
+    assert "Interruptions: It would use your team's quota" in page
+    assert "continues from its last checkpoint" in page
 
 
 def test_who_left_the_team_is_not_told(

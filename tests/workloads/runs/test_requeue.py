@@ -87,7 +87,7 @@ def test_a_notebook_whose_pod_is_taken_off_its_node_was_not_shut_down_by_anybody
 
     first = Run.objects.get(number=1)
     assert (first.outcome, first.reason) == ("stopped", "pod_removed")
-    assert first.message.endswith("It starts again by itself.")
+    assert first.message.endswith("It restarts automatically.")
     assert run_of("one").spec == {**first.spec, "number": 2}
     back = Event.objects.get(verb="workload.brought_back").after
     assert (back["run"], back["reason"], back["rule"], back["times"]) == (2, "pod_removed", "", 1)

@@ -47,7 +47,7 @@ def end_it() -> None:
 def test_the_next_run_begins_once_and_as_declared_when_the_last_has_ended(one: Workload, by_alice: Actor) -> None:
     restart.restart("team-a", "one", by=by_alice)
     assert (run_of("one").number, run_of("one").stop_requested_at is None) == (1, False)
-    assert "Then it starts again, as it is declared now." in shown("one").status.sentence
+    assert "Then it restarts with its current configuration." in shown("one").status.sentence
     assert not restart.start_pending(one)
 
     Workload.objects.update(units=2)
@@ -101,7 +101,7 @@ def test_what_is_in_the_way_by_then_is_said_once_to_its_people(one: Workload, by
     assert not restart.start_pending(one)
     assert not restart.start_pending(one)
     assert run_of("one").number == 1
-    said = "Stopped. It was not started again: A100 80GB whole card is retiring: new runs cannot start on it."
+    said = "Stopped. It was not restarted: A100 80GB whole card is retiring: new runs cannot start on it."
     assert run_of("one").message.startswith(said)
     assert shown("one").status.sentence.startswith(said)
     assert verbs() == ["workload.restart_asked", "workload.not_followed"]
@@ -118,7 +118,7 @@ def test_nothing_starts_for_somebody_who_may_not_launch_any_more(left: str, one:
     end_it()
     assert not restart.start_pending(one)
     assert run_of("one").number == 1
-    assert "It was not started again" in run_of("one").message
+    assert "It was not restarted" in run_of("one").message
 
 
 def test_what_is_known_to_be_in_the_way_is_refused_before_anything_stops(

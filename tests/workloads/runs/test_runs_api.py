@@ -119,7 +119,7 @@ def test_a_run_that_is_to_follow_has_its_number_already(bob_calls: WorkloadsCall
     run = bob_calls("GET", "/train/runs/2").json()
     assert (run["number"], run["requested_at"], run["outcome"], run["idle"]) == (2, None, "", None)
     assert (run["status"]["phase"], run["status"]["reason"]) == ("queued", "follows")
-    assert run["status"]["message"] == "It begins when run 1 has ended, as the workload is declared then."
+    assert run["status"]["message"] == "It starts when run 1 has ended, with the workload's configuration at that time."
     actions.stop("team-a", "train", by=Actor(bob, via="page"))
     assert bob_calls("GET", "/train/runs/2").status_code == 404
 

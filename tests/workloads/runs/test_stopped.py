@@ -45,7 +45,7 @@ def fail(at: datetime) -> None:
 @pytest.mark.parametrize(
     ("since_stop", "outcome", "message"),
     [
-        (timedelta(seconds=-3), "failed", "It was killed (signal 9, exit code 137); by whom the cluster does not say."),
+        (timedelta(seconds=-3), "failed", "It was killed (signal 9, exit code 137); the cluster reports no cause."),
         (timedelta(seconds=0.1), "stopped", "Stopped."),
         (timedelta(seconds=3), "stopped", "Stopped."),
     ],

@@ -39,7 +39,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 @pytest.fixture
 def pair(cluster: Cluster, admin: Api, unique: str) -> Iterator[GpuClass]:
-    """A class of two nodes with two cards each, which nobody else's pods ask for."""
+    """A class of two nodes with two GPUs each, which nobody else's pods ask for."""
     product = f"OWN-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     names = [f"own-{number}-{unique}" for number in (1, 2)]
@@ -63,7 +63,7 @@ def team(pair: GpuClass, team_a: Tenant, namespace_a: Namespace, kube_worker: Ku
 
 @pytest.fixture
 def gang(pair: GpuClass, job: LaunchSpec) -> LaunchSpec:
-    """Four workers with one card each: all that there are."""
+    """Four workers with one GPU each: all that there are."""
     return replace(job, gpu_class=pair.slug, options=Options(workers=4))
 
 
@@ -121,7 +121,7 @@ def test_workers_find_each_other_and_are_ready_one_by_one(
         worker(lambda: run_of("train").ended_at)
 
     run = run_of("train")
-    assert (run.outcome, run.message) == ("succeeded", "All 4 workers ended with exit code 0.")
+    assert (run.outcome, run.message) == ("succeeded", "All 4 workers completed with exit code 0.")
     actions.delete("team-a", "train", by=by_alice)
     worker(lambda: not named(admin, "v1/services", namespace_a.name) and not named(admin, "v1/pods", namespace_a.name))
 
@@ -129,7 +129,7 @@ def test_workers_find_each_other_and_are_ready_one_by_one(
 def test_a_gang_that_fits_in_part_waits_and_starts_whole(
     team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, by_hand: Client, worker: Worker, admin: Api
 ) -> None:
-    """Its grant would do: one of four cards is taken, so three workers could start."""
+    """Its grant would do: one of four GPUs is taken, so three workers could start."""
     actions.launch("team-a", replace(gang, name="first", options=Options()), by=by_alice)
     worker(lambda: shown("first").status.phase is Phase.RUNNING)
     actions.launch("team-a", gang, by=by_alice)
@@ -184,25 +184,25 @@ def test_a_crash_is_tried_again_as_often_as_was_asked(
             kubelet.running(worker_of(kubelet, namespace_a, index))
         worker(lambda: said() == "2 of 2 ready.")
         kubelet.exited(worker_of(kubelet, namespace_a, 1), 3)
-        worker(lambda: said().endswith("Next: 2nd try of 2."))
+        worker(lambda: said().endswith("Retry 1 of 1."))
         assert said().startswith("1 of 2 ready. Worker 1: ")
         assert "exit code 3" in said()
 
         worker(lambda: len(named(admin, "v1/pods", namespace_a.name)) == 3)
         kubelet.running(worker_of(kubelet, namespace_a, 1))
-        worker(lambda: said() == "2 of 2 ready. Worker 1: 2nd try of 2.")
+        worker(lambda: said() == "2 of 2 ready. Worker 1: Retry 1 of 1.")
         kubelet.exited(worker_of(kubelet, namespace_a, 1), 3)
         worker(lambda: run_of("train").ended_at)
 
     assert run_of("train").outcome == "failed"
     assert run_of("train").message.startswith("Worker 1: ")
-    assert run_of("train").message.endswith("It was tried 2 times.")
+    assert run_of("train").message.endswith("It failed after 2 attempts.")
 
 
 def test_production_work_goes_before_batch_work_of_the_same_team(
     team: Tenant, namespace_a: Namespace, gang: LaunchSpec, by_alice: Actor, worker: Worker, admin: Api
 ) -> None:
-    """Four cards for a gang at work; production work of its team takes them, and the gang waits whole again."""
+    """Four GPUs for a gang at work; production work of its team takes them, and the gang waits whole again."""
     actions.launch("team-a", gang, by=by_alice)
     worker(lambda: said() == "4 of 4 ready.")
     first = Options(priority="production")

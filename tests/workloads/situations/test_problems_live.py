@@ -47,7 +47,7 @@ Play = Callable[[ScriptedKubelet, Json], object]
 
 @pytest.fixture
 def cpu(cluster: Cluster, unique: str) -> GpuClass:
-    """Without a GPU: the few cards of the simulated hardware are for others. One core and 1 GiB a unit."""
+    """Without a GPU: the few GPUs of the simulated hardware are for others. One core and 1 GiB a unit."""
     return make.gpu_class(
         cluster, slug=f"cpu-{unique}", name="CPU", interface="none", resource="", node_labels={}, tolerations=[],
         vendor="", product="", cpu_per_unit=1, memory_gib_per_unit=1, units_per_workload=1000,
@@ -111,10 +111,10 @@ NO_COURSE = f"fatal: repository '{COURSE}/' not found"
 AGAIN = ("preparing", "preparing")
 STAGED: dict[str, Staged] = {
     "absent": Staged(
-        lambda k, p: k.pull_error(p, MISSING), "blocked", "image_not_found", "There is no image", "Image"
+        lambda k, p: k.pull_error(p, MISSING), "blocked", "image_not_found", "was not found in its registry", "Image"
     ),
     "locked": Staged(ScriptedKubelet.pull_error, "blocked", "image_not_allowed", "wants a sign-in", "Image"),
-    "pulling": Staged(ScriptedKubelet.pulling, "preparing", "pulling", "fetching its image"),
+    "pulling": Staged(ScriptedKubelet.pulling, "preparing", "pulling", "pulling the image"),
     "elsewhere": Staged(
         lambda k, p: k.attach_error(p, ALREADY), "blocked", "volume_in_use", "by other-1-x", "Storage", volume="one"
     ),
@@ -125,7 +125,7 @@ STAGED: dict[str, Staged] = {
     "hungry": Staged(
         ScriptedKubelet.oom_killed, "failed", "out_of_memory", "more than its 1 GiB of host memory", "Ended"
     ),
-    "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "by whom the cluster does not say", "Ended"),
+    "killed": Staged(lambda k, p: k.exited(p, 137), "failed", "killed", "the cluster reports no cause", "Ended"),
     "full": Staged(
         lambda k, p: k.exited(p, 1, message=FULL), "failed", "out_of_gpu_memory", "Tried to allocate 20.00 GiB", "Ended"
     ),
@@ -138,7 +138,7 @@ STAGED: dict[str, Staged] = {
         repository=COURSE,
     ),
     "cloning": Staged(
-        ScriptedKubelet.initializing, "preparing", "cloning", "cloning its repository", repository=COURSE
+        ScriptedKubelet.initializing, "preparing", "cloning", "cloning the repository", repository=COURSE
     ),
     "refused": Staged(ScriptedKubelet.unexpected_admission, *AGAIN, "nvidia.com/gpu: 1 asked, 0 there", attempts=2),
     "split": Staged(ScriptedKubelet.topology_affinity, *AGAIN, "close to each other", attempts=2),
@@ -147,7 +147,7 @@ STAGED: dict[str, Staged] = {
         attempts=2,
     ),
     "evicted": Staged(ScriptedKubelet.evicted, *AGAIN, "ran low on memory (52 MiB left)", attempts=2),
-    "unknown": Staged(None, "blocked", "no_node_matches", "are of another kind", "Node assigned", is_absent=True),
+    "unknown": Staged(None, "blocked", "no_node_matches", "do not match the class", "Node assigned", is_absent=True),
     "wide": Staged(None, "blocked", "no_cpu_or_memory", "too little cpu free", "Node assigned", units=900),
     "stored": Staged(
         None, "blocked", "volume_unbound", "has not provided it yet", "Node assigned", volume=UNPROVIDED
@@ -298,7 +298,10 @@ def test_what_the_cluster_refuses(
         for written, name in STOOD_IN_THE_WAY.items():
             as_written(IN_QUEUE[written], *said[name])
         too_large, helps = said["large"]
-        assert too_large.sentence == "The namespace's quota tight can never take it: cpu: 9 cores asked, 8 at most."
+        assert (
+            too_large.sentence
+            == "The request exceeds the namespace's ResourceQuota tight: cpu: 9 cores requested, limit 8."
+        )
         assert (helps.steps[0].verb, helps.steps[0].href) == ("change", "/teams/team-a/workloads/large/change#id_cpu")
         follow(by_hand, said["larger"][1].steps[0].href, cpu="1")
         worker(lambda: told()["larger"] == RUNNING)
@@ -313,7 +316,7 @@ def test_what_the_cluster_refuses(
 
 @pytest.fixture
 def own_node(admin: Api, unique: str) -> Iterator[str]:
-    """With four cards of a product of its own, which nobody else's pods ask for; python is there already."""
+    """With four GPUs of a product of its own, which nobody else's pods ask for; python is there already."""
     name, product = f"own-{unique}", f"OWN-{unique}"
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     labels = {"nvidia.com/gpu": {"product": product, "present": True}}
@@ -340,7 +343,7 @@ def test_a_node_that_is_lost_and_comes_back(
         worker(lambda: told() == {"train": ("preparing", "pulling")})
         image = next(step for step in shown("train").steps if step.title == "Image")
         assert (image.state, image.note) == (
-            "busy", f"On {own_node}: fetching its image. 3.0 GiB, already on {own_node}.",
+            "busy", f"On {own_node}: pulling the image. 3.0 GiB, already on {own_node}.",
         )  # fmt: skip
         kubelet.running(pod)
         worker(lambda: told() == {"train": ("running", "running")})

@@ -69,7 +69,7 @@ def four(own: GpuClass, job: LaunchSpec) -> LaunchSpec:
 
 @pytest.fixture
 def team_b(cluster: Cluster, own: GpuClass, unique: str, charlie: User) -> Tenant:
-    """Charlie's; all four cards of the big node are theirs."""
+    """Charlie's; all four GPUs of the big node are theirs."""
     found = make.tenant(cluster, slug="team-b", namespace=f"team-b-{unique}")
     make.member(found, charlie, Membership.Role.OWNER)
     make.grant(found, own, units=4)
@@ -103,7 +103,7 @@ def test_units_are_taken_back_by_another_team_or_by_more_important_work_of_ones_
         step = next(step for step in row.steps if step.state == "busy")
         assert (step.title, step.raw_from) == ("Queued", "Kueue")
         assert step.raw.startswith("Preempted to accommodate a workload due to reclamation within the cohort")
-        assert step.remedy == "It starts again by itself. What it had not saved is lost."
+        assert step.remedy == "It restarts automatically. Unsaved work is lost."
         said = f"{row.status} {row.steps}"
         for word in ("unheard-of", "team-b", "Team B", "Charlie", "JobUID"):
             assert word not in said, "never another team's people or work"
@@ -182,7 +182,7 @@ def test_pod_security_refuses_what_a_policy_of_the_site_has_made_of_a_pod(
         as_written(IN_QUEUE["Pod Security"], row.status, help_of(by_alice, "damaged"))
         stuck = next(step for step in row.steps if step.state == "stuck")
         assert stuck.title == "Node assigned"
-        assert stuck.remedy == "Tell the operators; nothing that you chose can change it."
+        assert stuck.remedy == "Contact an operator. Your settings are not the cause."
         assert 'violates PodSecurity "restricted' in stuck.raw
         assert "hostNetwork=true" in stuck.raw
     # The operators have taken it away.
@@ -212,6 +212,6 @@ def test_an_image_that_takes_long_is_told_with_its_size_and_where_it_is_already(
         worker(lambda: told() == {"train": ("preparing", "image_slow")})
         row = shown("train")
         assert row.status.since == began
-        assert row.status.sentence.startswith(f"On own-{unique}-1: fetching its image (3.0 GiB) since ")
-        assert row.status.sentence.endswith(", for more than 5 minutes now; 2 other nodes have it already.")
+        assert row.status.sentence.startswith(f"On own-{unique}-1: pulling the image (3.0 GiB) since ")
+        assert row.status.sentence.endswith(", for more than 5 minutes; 2 other nodes already have it.")
         assert row.status.facts == {"node": f"own-{unique}-1", "image_mib": 3072, "nodes_with_image": 2}

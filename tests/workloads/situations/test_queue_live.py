@@ -156,7 +156,7 @@ def test_a_queue_that_holds_back_what_could_start(
     own: GpuClass, job: LaunchSpec, team_a: Tenant, namespace_a: Namespace, kube_worker: Kube, clean_cluster: None,
     by_alice: Actor, by_hand: Client, worker: Worker, admin: Api, stand: Stand, unique: str,
 ) -> None:  # fmt: skip
-    """Six cards are granted and there; one thing after the other stands in the way, never a lack of them."""
+    """Six GPUs are granted and there; one thing after the other stands in the way, never a lack of them."""
     GpuClass.objects.filter(pk=own.pk).update(borrowing_limit=0)
     make.grant(team_a, own, units=6)
     provision(namespace_a, kube_worker)

@@ -45,16 +45,16 @@ KINDS = ("tainted", "elsewhere", "closed", "spread", "ending", "nodra", "dra", "
 
 
 # What else is known around them.
-NOT_OURS = "started here: it is not in your lists, and only who started it can end it."
+NOT_OURS = "started in the portal. They are not in your lists; only who started them can stop them."
 FINDINGS = {
-    "closed": ("2 cards of Closed are on nodes that are closed for new work, or kept for other work.",),
-    "tainted": ("2 cards of Tainted are on nodes that are closed for new work, or kept for other work.",),
+    "closed": ("2 GPUs of Closed are on nodes that are cordoned or reserved for other workloads.",),
+    "tainted": ("2 GPUs of Tainted are on nodes that are cordoned or reserved for other workloads.",),
     "zero": (
-        "No node offers any cards of Zero at the moment.",
-        "2 of the 2 cards of Zero are not healthy, and not offered.",
+        "No node has allocatable GPUs of Zero.",
+        "2 of the 2 GPUs of Zero are unhealthy and not allocatable.",
     ),
-    "unwell": ("1 of the 2 cards of Unwell is not healthy, and not offered.",),
-    "outside": (f"2 cards of Outside are held by work of your team that was not {NOT_OURS}",),
+    "unwell": ("1 of the 2 GPUs of Unwell is unhealthy and not allocatable.",),
+    "outside": (f"2 GPUs of Outside are in use by pods of your team that were not {NOT_OURS}",),
     "spread": (),
 }
 
@@ -68,7 +68,7 @@ class Scene:
     classes: dict[str, GpuClass]
 
     def node(self, kind: str, number: int = 1, **changes: Json) -> None:
-        """Two cards. `changes`: of its spec, capacity and allocatable."""
+        """Two GPUs. `changes`: of its spec, capacity and allocatable."""
         labels = {CARDS: {"product": f"{kind}-{self.unique}", "present": True}}
         node = hardware.node(self.name(kind, number), devices={CARDS: 2}, labels=labels, taints=[TAINT])
         node["spec"] |= changes.get("spec", {})
@@ -207,7 +207,7 @@ def test_what_nodes_hold_up(
 
 
 def by_kubectl(admin: Api, gpu_class: GpuClass, namespace: Namespace) -> str:
-    """A Job of two cards in the team's queue that the portal knows nothing of; its name."""
+    """A Job of two GPUs in the team's queue that the portal knows nothing of; its name."""
     made = manifests.job(queued.spec(gpu_class, namespace, name="kubectl", units=2))
     for labels in (made["metadata"]["labels"], made["spec"]["template"]["metadata"]["labels"]):
         del labels[OWNER_LABEL]

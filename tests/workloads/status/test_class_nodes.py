@@ -39,7 +39,7 @@ TAINTED = "untolerated taint {gpu-portal/class h100 NoSchedule <nil>} in flavor 
 OTHERS = f"{PREFIX}{TAINTED}, {TAINTED}"
 DOMAINS = f"{PREFIX}no topology domains at level: kubernetes.io/hostname"
 TOPOLOGY = f'{PREFIX}topology "gpu-portal" doesn\'t allow to fit any of 1 pod(s). Total nodes: 1; excluded: x: 1'
-# Two cards, both free, on a node with room.
+# Two GPUs, both free, on a node with room.
 ROOMY = ClassNode("n1", capacity=2, allocatable=2, cpu_free=8, memory_free_gib=32)
 
 
@@ -54,81 +54,85 @@ def node(**changes: Any) -> ClassNode:
 
 ONE_CARD = node(capacity=1, allocatable=1)
 CASES: list[tuple[tuple[ClassNode, ...], str, str, dict[str, Any]]] = [
-    ((), "no_node_matches", "No node of the cluster has the labels of A100.", {"nodes": 0}),
+    ((), "no_node_matches", "No node in the cluster has the labels of A100.", {"nodes": 0}),
     (
         (node(kept=True),), "no_node_matches",
-        "None of the nodes of A100 takes it now: 1 is kept for other work.", {"nodes": 1},
+        "No node of A100 is available: 1 is reserved for other workloads.", {"nodes": 1},
     ),
     (
         (node(schedulable=False), node(kept=True), node(kept=True)), "nodes_closed",
-        "None of the nodes of A100 takes it now: 1 is closed for new work, 2 are kept for other work.", {"nodes": 3},
+        "No node of A100 is available: 1 is cordoned, 2 are reserved for other workloads.", {"nodes": 3},
     ),
     (
         (node(ready=False), node(kept=True)), "nodes_down",
-        "None of the nodes of A100 takes it now: 1 is not ready, 1 is kept for other work.", {"nodes": 2},
+        "No node of A100 is available: 1 is not ready, 1 is reserved for other workloads.", {"nodes": 2},
     ),
     (
         (node(allocatable=0),), "no_units_offered",
-        "No units of A100 are on offer: its only open node advertises 0; none of the 2 there is healthy.", {"nodes": 1},
+        "No units of A100 are allocatable: its only schedulable node reports 0; all 2 units are "
+        "unhealthy.", {"nodes": 1},
     ),
     (
         (node(allocatable=0, capacity=0), node(allocatable=0, capacity=1)), "no_units_offered",
-        "No units of A100 are on offer: all 2 open nodes advertise 0; the only one there is not healthy.", {"nodes": 2},
+        "No units of A100 are allocatable: all 2 schedulable nodes report 0; its only unit is unhealthy.", {"nodes": 2},
     ),
     (
         (ONE_CARD, ONE_CARD, node(used=2)), "no_node_fits",
-        "No single node has 2 units of A100 free right now: 2 are free, but at most 1 on one node.",
+        "No single node has 2 units of A100 free: 2 are free, at most 1 on one node.",
         {"units": 2, "free_units": 2, "most_on_one_node": 1},
     ),
     (
         (node(used=1), node(schedulable=False)), "no_node_fits",
-        "No single node has 2 units of A100 free right now: 1 is free there; 1 node is closed for new work.",
+        "No single node has 2 units of A100 free: 1 is free on one node; 1 node is cordoned.",
         {"units": 2, "free_units": 1, "most_on_one_node": 1},
     ),
     (
         (node(allocatable=1),), "no_node_fits",
-        "No single node has 2 units of A100 free right now: 1 is free there; 1 more is not healthy.",
+        "No single node has 2 units of A100 free: 1 is free on one node; 1 more is unhealthy.",
         {"units": 2, "free_units": 1, "most_on_one_node": 1},
     ),
     (
         (node(used=2),), "no_node_fits",
-        "No single node has 2 units of A100 free right now: nothing of nvidia.com/gpu is left.",
+        "No single node has 2 units of A100 free: no nvidia.com/gpu is free.",
         {"units": 2, "free_units": 0, "most_on_one_node": 0},
     ),
     (
         (node(used=2, ending=1), node(used=2, ending=2, name="n2")), "previous_ending",
-        "The previous pod on these cards is still ending: 2 units of A100 are held on the node n2 until it is gone.",
+        "The previous pod is still terminating: 2 units of A100 on node n2 are in use until it is gone.",
         {"node": "n2", "units": 2, "ending_units": 2},
     ),
     (
         (node(used=1, ending=1),), "previous_ending",
-        "The previous pod on this card is still ending: 1 unit of A100 is held on the node n1 until it is gone.",
+        "The previous pod is still terminating: 1 unit of A100 on node n1 is in use until it is gone.",
         {"node": "n1", "units": 2, "ending_units": 1},
     ),
     (
         (node(used=2, ending=1),), "no_node_fits",
-        "No single node has 2 units of A100 free right now: nothing of nvidia.com/gpu is left.",
+        "No single node has 2 units of A100 free: no nvidia.com/gpu is free.",
         {"units": 2, "free_units": 0, "most_on_one_node": 0},
     ),
     (
         (node(cpu_free=3.5), node(used=2)), "no_cpu_or_memory",
-        "Units of A100 are free, but too little cpu is left beside them: 4 cores asked, at most 3 on one node.",
+        "Units of A100 are free, but their nodes have too little cpu free: 4 cores requested, at most 3 free on "
+        "one node.",
         {"nodes": 2, "resource": "cpu", "asked": 4, "available": 3},
     ),
     (
         (node(memory_free_gib=-2),), "no_cpu_or_memory",
-        "Units of A100 are free, but too little memory is left beside them: 16 GiB asked, at most 0 on one node.",
+        "Units of A100 are free, but their nodes have too little memory free: 16 GiB requested, at most 0 free "
+        "on one node.",
         {"nodes": 1, "resource": "memory", "asked": 16, "available": 0},
     ),
     # One node is short of cpu and the other of memory: each has a way of its own, and the first is told.
     (
         (node(cpu_free=1), node(memory_free_gib=8)), "no_cpu_or_memory",
-        "Units of A100 are free, but too little cpu is left beside them: 4 cores asked, at most 1 on one node.",
+        "Units of A100 are free, but their nodes have too little cpu free: 4 cores requested, at most 1 free on "
+        "one node.",
         {"nodes": 2, "resource": "cpu", "asked": 4, "available": 1},
     ),
     (
         (node(cpu_free=1, memory_free_gib=8),), "no_cpu_or_memory",
-        "Units of A100 are free, but too little cpu and memory is left beside them: 4 cores and 16 GiB asked.",
+        "Units of A100 are free, but their nodes have too little cpu and memory free: 4 cores and 16 GiB requested.",
         {"nodes": 1},
     ),
 ]  # fmt: skip
@@ -155,7 +159,8 @@ def test_nothing_is_told_where_a_node_takes_it_or_where_the_queue_waits_for_some
 def test_of_several_workers_so_many_fit() -> None:
     found = told(ROOMY, ROOMY, ONE_CARD, workers=3)
     assert found is not None
-    assert found.sentence.startswith("Only 2 of 3 workers with 2 units of A100 each fit on nodes right now. They start")
+    lead = "Only 2 of 3 workers with 2 units of A100 each fit on the nodes now. All workers must start together."
+    assert found.sentence == lead
     assert told(ROOMY, ROOMY, ROOMY, workers=3) is None
     assert told(node(allocatable=4, capacity=4), workers=2) is None, "with 8 cores and 32 GiB"
     assert told(node(allocatable=4, capacity=4, cpu_free=7), workers=2) is not None
@@ -164,7 +169,8 @@ def test_of_several_workers_so_many_fit() -> None:
 def test_without_nodes_a_text_that_is_silent_about_its_own_class_is_no_unknown_one() -> None:
     for message, reason in ((OTHERS, "no_node_fits"), (DOMAINS, "nodes_closed")):
         found = status_of(WISH, Observation(SUSPENDED, pending(message)), now=NOW)
-        assert (found.reason, "Kueue says" in found.sentence) == (reason, False)
+        assert found.explained is not None
+        assert (found.reason, found.explained.is_known) == (reason, True)
 
 
 def test_when_it_starts_nobody_knows_and_that_is_what_is_said() -> None:
@@ -193,31 +199,31 @@ def test_a_device_class_that_nobody_knows_is_told_apart_from_one_that_is_not_cou
     [
         ({}, []),
         ({"allocatable": 4}, []),
-        ({"allocatable": 0}, ["No node offers any cards of A100 at the moment."]),
-        ({"allocatable": 7, "unhealthy": 1}, ["1 of the 8 cards of A100 is not healthy, and not offered."]),
-        ({"allocatable": 6, "unhealthy": 2}, ["2 of the 8 cards of A100 are not healthy, and not offered."]),
+        ({"allocatable": 0}, ["No node has allocatable GPUs of A100."]),
+        ({"allocatable": 7, "unhealthy": 1}, ["1 of the 8 GPUs of A100 is unhealthy and not allocatable."]),
+        ({"allocatable": 6, "unhealthy": 2}, ["2 of the 8 GPUs of A100 are unhealthy and not allocatable."]),
         (
             {"allocatable": 8, "cordoned": 1},
-            ["1 card of A100 is on nodes that are closed for new work, or kept for other work."],
+            ["1 GPU of A100 is on nodes that are cordoned or reserved for other workloads."],
         ),
         (
             {"idle": 2},
-            ["A few cards of A100 are held by notebooks without activity, of all teams together."],
+            ["A few GPUs of A100 are in use by idle notebooks, in all teams together."],
         ),
-        ({"idle": 3}, ["3 cards of A100 are held by notebooks without activity, of all teams together."]),
+        ({"idle": 3}, ["3 GPUs of A100 are in use by idle notebooks, in all teams together."]),
         (
             {"outside": 2, "idle": 3},
             [
-                "2 cards of A100 are held by work of your team that was not started here: it is not in your lists, and "
-                "only who started it can end it.",
-                "3 cards of A100 are held by notebooks without activity, of all teams together.",
+                "2 GPUs of A100 are in use by pods of your team that were not started in the portal. They are not in "
+                "your lists; only who started them can stop them.",
+                "3 GPUs of A100 are in use by idle notebooks, in all teams together.",
             ],
         ),
     ],
 )
 def test_what_is_known_around_a_wait(known: dict[str, int], said: list[str]) -> None:
     """Nothing is said of what nobody knows, and no small number of what other teams hold."""
-    assert list(context_sentences(ClassContext("A100", "card", **known))) == said
+    assert list(context_sentences(ClassContext("A100", "GPU", **known))) == said
 
 
 # ---- the mirror ------------------------------------------------------------------------------------------------------

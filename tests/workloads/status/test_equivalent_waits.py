@@ -1,4 +1,4 @@
-"""Kueue tries one of those that ask for the same and says why it waits; what the others wait for is told of all."""
+"""Kueue tries one of the workloads that request the same and reports why it waits; that holds for the others too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def first(house: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User) -> Workload:
-    """Kueue tried it, and said that two cards are missing."""
+    """Kueue tried it, and said that two GPUs are missing."""
     running.known(namespace_a.cluster_id)
     found: Workload = waits(namespace_a, a100, alice, "first")
     return found
@@ -50,10 +50,13 @@ def test_who_asks_for_the_same_waits_for_the_same_and_is_helped_by_the_same(
     assert (other.reason, other.sentence, other.facts["position"]) == (one.reason, one.sentence, 3)
     assert other.reason == "waiting_for_quota"
     assert other.explained is not None
-    assert other.explained.raw == f"Said of first, which asks for the same: {NEEDED}"
+    assert one.explained is not None
+    assert (one.explained.raw, one.explained.raw_about) == (NEEDED, "")
+    assert (other.explained.raw, other.explained.raw_about) == (NEEDED, "first")
+    assert other.explained.raw_source == "Kueue (about first, an equivalent workload)"
     smaller, wait, *_ = told(by_alice)["third"].steps
     assert (smaller.verb, wait.verb) == ("smaller_slice", "wait")
-    assert wait.why.startswith("2 of your team's go first.")
+    assert wait.why.startswith("2 workloads of your team are ahead.")
     rows = {row.workload: (row.place, row.status.reason) for row in read_queue(cluster, QueueFilter()).rows}
     assert rows == {name: (n, "waiting_for_quota") for n, name in enumerate(("first", "second", "third"), start=1)}
 
@@ -95,7 +98,7 @@ def test_what_is_about_one_alone_is_not_said_of_others(
     of_first.record["conditions"][0]["message"] = text
     of_first.save()
     waits(namespace_a, a100, alice, "second", text="")
-    assert status_of("second").sentence == "Waits in your team's queue."
+    assert status_of("second").sentence == "Waiting in your team's queue."
 
 
 def test_it_costs_one_question_and_none_where_all_were_told(

@@ -39,14 +39,14 @@ RUNNING = pod(BOUND, state="running", node="a100-1", phase="Running")
 CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = [
     ("never started", None, Observation(), "stopped", "not_started", "Not started yet."),
     ("no mirror", WISH, None, "unknown", "cluster_not_read", "has not read the cluster"),
-    ("not sent yet", replace(WISH, sent="", sent_at=None), Observation(), "queued", "requested", "Asked just now"),
+    ("not sent yet", replace(WISH, sent="", sent_at=None), Observation(), "queued", "requested", "Requested just now"),
     (
         "API server away",
         replace(WISH, sent="", problem="cluster_unavailable"),
         Observation(),
         "queued",
         "cluster_unavailable",
-        "Your notebook is saved and will start when it does.",
+        "Your notebook is saved and starts when the cluster responds.",
     ),
     (
         "refused",
@@ -54,9 +54,9 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(),
         "blocked",
         "refused_by_cluster",
-        "refused its job",
+        "refused the job",
     ),
-    ("sent, not mirrored yet", replace(WISH, sent_at=JUST), Observation(), "queued", "requested", "Asked just now"),
+    ("sent, not mirrored yet", replace(WISH, sent_at=JUST), Observation(), "queued", "requested", "Requested just now"),
     ("sent long ago, not there", WISH, Observation(), "unknown", "job_gone", "no longer in the cluster"),
     (
         "Kueue is slow",
@@ -64,16 +64,16 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job=job(suspend=True, created_at=JUST)),
         "queued",
         "queued",
-        "Handed to the queue",
+        "Submitted to the queue",
     ),
-    ("Kueue is down", WISH, Observation(job=SUSPENDED), "blocked", "not_in_queue", "has not noticed it"),
+    ("Kueue is down", WISH, Observation(job=SUSPENDED), "blocked", "not_in_queue", "has not processed its job"),
     (
         "waits for quota",
         WISH,
         Observation(SUSPENDED, pending(NEEDED), position=1),
         "queued",
         "waiting_for_quota",
-        "Waits for 2 units",
+        "2 units of A100 are missing",
     ),
     (
         "over the maximum",
@@ -81,7 +81,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(SUSPENDED, pending(OVER)),
         "blocked",
         "exceeds_maximum",
-        "may use now: 1 at most",
+        "may use at most 1 now",
     ),
     (
         "no node fits",
@@ -97,7 +97,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(SUSPENDED, pending("untolerated taint {gpu-portal/held  NoSchedule <nil>} in flavor a100-1")),
         "queued",
         "class_held",
-        "A100 was held until just now",
+        "Scheduling of A100 was resumed just now",
     ),
     (
         "own class held, as its row says",
@@ -115,7 +115,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         ),
         "queued",
         "waiting_for_quota",
-        "Waits for 2 units",
+        "2 units of A100 are missing",
     ),
     (
         "queue held",
@@ -123,7 +123,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(SUSPENDED, pending("ClusterQueue team-a is inactive")),
         "queued",
         "queue_held",
-        "is held",
+        "is paused",
     ),
     (
         "unknown words",
@@ -131,7 +131,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(SUSPENDED, pending("something new")),
         "queued",
         "queued",
-        "Kueue says: something new",
+        "Kueue reports: something new",
     ),
     (
         "preempted",
@@ -147,16 +147,16 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         ),
         "queued",
         "preempted",
-        "Interrupted",
+        "Preempted",
     ),
-    ("admitted", WISH, Observation(job(), ADMITTED), "preparing", "creating_pod", "Units are assigned"),
+    ("admitted", WISH, Observation(job(), ADMITTED), "preparing", "creating_pod", "Admitted"),
     (
         "predecessor still ending",
         WISH,
         Observation(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED),)),
         "preparing",
         "quota_full",
-        "nvidia.com/gpu: 2 asked, 4 of 4 used",
+        "nvidia.com/gpu: 2 requested, 4 of 4 used",
     ),
     (
         "an old refusal",
@@ -164,7 +164,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED, warnings=(warning("Job", "FailedCreate", EXCEEDED, last_at=AGO - timedelta(1)),)),
         "preparing",
         "creating_pod",
-        "Units are assigned",
+        "Admitted",
     ),
     (
         "Pod Security",
@@ -198,7 +198,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED, (pod(UNBOUND),)),
         "blocked",
         "volume_unbound",
-        "Waits for its volume",
+        "Waiting for the volume",
     ),
     (
         "image",
@@ -208,7 +208,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         ),
         "blocked",
         "image_not_found",
-        "There is no image minimal:1",
+        "The image minimal:1 was not found",
     ),
     (
         "image on its way",
@@ -216,7 +216,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED, (pod(BOUND, state="waiting", reason="ContainerCreating", node="n"),)),
         "preparing",
         "preparing",
-        "fetching its image",
+        "pulling the image",
     ),
     (
         "secret follows",
@@ -247,7 +247,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED, (RUNNING,)),
         "starting",
         "starting",
-        "does not answer at the moment",
+        "is not responding",
     ),
     (
         "a job",
@@ -255,7 +255,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED, (RUNNING,)),
         "running",
         "running",
-        "Runs on a100-1",
+        "Running on a100-1",
     ),
     (
         "out of memory",
@@ -267,7 +267,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         ),
         "failed",
         "out_of_memory",
-        "not the GPU's memory",
+        "not GPU memory",
     ),
     (
         "crashed",
@@ -285,7 +285,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED, (READY,)),
         "stopping",
         "stopping",
-        "given back",
+        "released",
     ),
     (
         "stopping, admitted without a pod",
@@ -293,7 +293,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(job(), ADMITTED),
         "stopping",
         "stopping",
-        "given back when its job is gone",
+        "released when its job is deleted",
     ),
     (
         "stopping, from the queue",
@@ -301,7 +301,7 @@ CASES: list[tuple[str, DesiredRun | None, Observation | None, str, str, str]] = 
         Observation(SUSPENDED, pending(NEEDED)),
         "stopping",
         "stopping",
-        "nothing of it holds units",
+        "it uses no units any more",
     ),
     ("stopping, blind", replace(WISH, stop_requested_at=NOW), None, "stopping", "stopping", "has not confirmed"),
     (

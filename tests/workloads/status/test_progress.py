@@ -43,7 +43,7 @@ def test_steps_of_a_notebook_that_waits() -> None:
         ("Ready", "next"),
     ]
     told = progress.progress_steps(WISH, seen, status_of(WISH, seen, now=NOW))[1]
-    assert told.note.startswith("2nd in your team's queue. Waits for 2 units")
+    assert told.note.startswith("2nd in your team's queue. Waiting for quota: 2 units")
     assert (told.raw, told.raw_from) == (NEEDED, "Kueue")
 
 
@@ -112,14 +112,14 @@ def test_image_tells_its_size_and_where_it_is() -> None:
     assert note(WISH, replace(waits, image=ImagePresence()), "Image") == ""
     creating = pod(BOUND, state="waiting", reason="ContainerCreating", node="a100-2", since=None)
     here = Observation(job(), ADMITTED, (creating,), image=on_three)
-    assert note(WISH, here, "Image").endswith("setting it up. 4.2 GiB, already on a100-2.")
+    assert note(WISH, here, "Image").endswith("preparing the container. 4.2 GiB, already on a100-2.")
 
 
 def test_a_second_try_says_why_the_first_ended() -> None:
     first = replace(ended(137).pods[0], conditions=(condition("DisruptionTarget", reason="EvictionByEvictionAPI"),))
     second = pod(BOUND, state="running", node="a100-2", phase="Running", uid="second")
     seen = Observation(job(), ADMITTED, (first, second))
-    assert note(WISH, seen, "Node assigned") == "a100-2. 2nd try; before: The node a100-1 is being emptied."
+    assert note(WISH, seen, "Node assigned") == "a100-2. Attempt 2; previous: Node a100-1 is being drained."
     assert status_of(WISH, seen, now=NOW).facts == {"node": "a100-2", "attempts": 2}
 
 
@@ -146,8 +146,8 @@ def test_a_lost_node_is_shown_behind_what_had_happened() -> None:
     )
     step = progress.progress_steps(wish, seen, status_of(wish, seen, now=NOW))[-1]
     assert (step.title, step.state) == ("Node", "stuck")
-    assert "not heard of any more" in step.problem
-    assert "gives the node up" in step.remedy
+    assert "does not respond any more" in step.problem
+    assert "gives up on the node" in step.remedy
 
 
 def note(wish: DesiredRun, seen: Observation, title: str) -> str:

@@ -54,38 +54,39 @@ CASES = {
     "put back by a check": (
         of(queue(RESERVED, checks={"budget": "Retry", "other": "Ready"}, requeue_at=LATER)),
         "put_back",
-        "Put back: the cluster's admission check budget asked for a later try. The next try is at 21 Nov 2026, "
+        "Requeued: the cluster's admission check budget requested a later retry. The next retry is at 21 Nov 2026, "
         "12:01:10.",
-        (NOT_YET, "wait", "Kueue tries again by itself at 21 Nov 2026, 12:01:10."),
+        (NOT_YET, "wait", "Kueue retries automatically at 21 Nov 2026, 12:01:10."),
     ),
     "put back for the third time": (
         of(queue(condition("Evicted", reason="PodsReadyTimeout"), requeue_at=LATER, requeue_count=3)),
         "put_back",
-        "Put back: it was not ready in time. It was put back 3 times before. The next try is at 21 Nov 2026, 12:01:10.",
+        "Requeued: it was not ready in time. It was requeued 3 times before. The next retry is at 21 Nov 2026, "
+        "12:01:10.",
         (NOT_YET, "wait", "12:01:10"),
     ),
     "the time of its next try is over": (
         of(replace(pending(NEEDED), requeue_at=NOW, requeue_count=3)),
         "waiting_for_quota",
-        "Waits for 2 units of A100: your team's quota is in use and nothing more can be borrowed.",
-        (NOT_YET, "wait", "when running work of your team ends"),
+        "Waiting for quota: 2 units of A100 are missing; your team's quota is in use, and no more can be borrowed.",
+        (NOT_YET, "wait", "when a running workload of your team ends"),
     ),
     "a check has still to agree": (
         of(queue(RESERVED, checks={"budget": "Pending", "other": "Ready"})),
         "checked",
-        "Its units are reserved; it starts when the cluster's admission check budget agrees.",
-        (NOT_YET, "wait", "when that agrees"),
+        "Its quota is reserved; it starts when the cluster's admission check budget is ready.",
+        (NOT_YET, "wait", "when the check is ready"),
     ),
     "every check agreed": (
         of(queue(RESERVED, checks={"budget": "Ready"})),
         "reserved",
-        "Its units are reserved; it starts in a moment.",
+        "Its quota is reserved; it starts in a moment.",
         None,
     ),
     "a check refused it": (
         of(queue(condition("QuotaReserved", true=False), checks={"budget": "Rejected"}, active=False)),
         "deactivated",
-        "The queue system put it aside: the cluster's admission check budget refused it.",
+        "Kueue deactivated it: the cluster's admission check budget rejected it.",
         (NEVER, "tell_operators", "deactivated"),
     ),
     "the team's queue is held": (
@@ -94,31 +95,31 @@ CASES = {
             LocalQueueState({}, "Can't admit new workloads: is stopped.", True),
         ),
         "queue_held",
-        "Your team's queue is held: nothing new starts, what runs goes on.",
+        "Your team's queue is paused: no workload starts, running workloads continue.",
         (STUCK, "tell_operators", "queue_held"),
     ),
     "somebody held the local queue alone": (
         of(pending("LocalQueue gpu-portal is inactive"), LocalQueueState({}, BROKEN)),
         "queue_held",
-        "Your team's queue is held: nothing new starts, what runs goes on.",
+        "Your team's queue is paused: no workload starts, running workloads continue.",
         (STUCK, "tell_operators", "queue_held"),
     ),
     "the team's queue names what is not there": (
         of(pending("ClusterQueue team-a is inactive"), LocalQueueState({}, BROKEN)),
         "queue_inactive",
-        "Your team's queue cannot admit anything: it references missing AdmissionCheck(s): budget.",
+        "Your team's queue cannot admit workloads: it references missing AdmissionCheck(s): budget.",
         (STUCK, "tell_operators", "queue_inactive"),
     ),
     "one of two flavors of its class has no quota": (
         of(pending(TWO_FLAVORS)),
         "waiting_for_quota",
-        "Waits for 2 units of A100: your team's quota is in use and nothing more can be borrowed.",
+        "Waiting for quota: 2 units of A100 are missing; your team's quota is in use, and no more can be borrowed.",
         (NOT_YET, "wait", ""),
     ),
     "its only flavor never has enough": (
         of(pending(OVER)),
         "exceeds_maximum",
-        "2 units of A100 cannot start with what your team may use now: 1 at most.",
+        "2 units of A100 requested, but your team may use at most 1 now.",
         (NEVER, "tell_operators", ""),
     ),
 }
@@ -168,34 +169,40 @@ SILENT = (
     'Internal error occurred: failed calling webhook "vjob.kb.io": failed to call webhook: Post "https://kueue": EOF'
 )
 UNCOUNTED = 'jobs.batch "one-1" is forbidden: status unknown for quota: gpu-portal, resources: count/jobs.batch'
-SAVED = "Your notebook is saved and starts by itself when it can."
+SAVED = "Your notebook is saved and starts automatically when possible."
 
 
 @pytest.mark.parametrize(
     ("code", "text", "reason", "sentence", "verb"),
     [
-        ("", "", "requested", "Asked just now; its job is being created.", ""),
-        ("cluster_unavailable", GOING, "namespace_going", "Its namespace is being removed from the cluster.", "wait"),
-        ("namespace_missing", "", "namespace_missing", "Your team's namespace is not in the cluster yet.", "wait"),
+        ("", "", "requested", "Requested just now; its job is being created.", ""),
+        ("cluster_unavailable", GOING, "namespace_going", "The namespace is being deleted from the cluster.", "wait"),
+        (
+            "namespace_missing",
+            "",
+            "namespace_missing",
+            "Your team's namespace does not exist in the cluster yet.",
+            "wait",
+        ),
         (
             "cluster_unavailable",
             SILENT,
             "admission_unavailable",
-            "The cluster's admission check vjob.kb.io does not answer, and no job is made without it.",
+            "The cluster's admission webhook vjob.kb.io does not respond, and no job is created without it.",
             "wait",
         ),
         (
             "cluster_unavailable",
             UNCOUNTED,
             "quota_starting",
-            "The namespace's quota gpu-portal is not counted yet.",
+            "The usage of the namespace's ResourceQuota gpu-portal is not known yet.",
             "wait",
         ),
         (
             "cluster_unavailable",
             "The API server did not answer POST jobs: ReadTimeoutError.",
             "cluster_unavailable",
-            "The cluster did not answer. Your notebook is saved and will start when it does.",
+            "The cluster did not respond. Your notebook is saved and starts when the cluster responds.",
             "wait",
         ),
     ],
@@ -215,9 +222,7 @@ STALE = AsOf(AGO, False, "The watcher is not running.")
 def test_a_mirror_that_is_older_than_the_job_does_not_say_that_it_is_gone() -> None:
     told = status_of(WISH, Observation(), now=NOW, as_of=STALE)
     assert (told.phase, told.reason, told.since) == ("unknown", "mirror_stale", AGO)
-    assert told.sentence == (
-        "The portal has not heard of the cluster since 21 Nov 2026, 11:58, so it cannot say how this is doing."
-    )
+    assert told.sentence == ("No cluster updates since 21 Nov 2026, 11:58; the status is unknown.")
     assert told.facts == {"heard_at": "2026-11-21T11:58:00+00:00"}
     found = advice(told, FULL)
     assert found is not None
@@ -239,7 +244,7 @@ def test_units_that_nothing_comes_of_are_found() -> None:
     admitted = queue(condition("QuotaReserved"), condition("Admitted", since=since))
     told = status_of(WISH, Observation(job(), admitted), now=NOW)
     assert (told.phase, told.reason) == ("blocked", "no_pod")
-    assert told.sentence == "Units were assigned at 21 Nov 2026, 11:57, and its pod has not been made since."
+    assert told.sentence == "Admitted at 21 Nov 2026, 11:57, but its pod has not been created since."
     found = advice(told, FULL)
     assert found is not None
     assert (found.verdict, found.steps[0].verb) == (STUCK, "tell_operators")
@@ -260,7 +265,7 @@ def test_what_asks_for_nodes_as_they_were_is_started_again() -> None:
         told = of(pending(text))
         assert (told.phase, told.reason) == ("blocked", "flavor_mismatch")
         assert told.sentence == (
-            "It asks for nodes as A100 described them when it was launched; that has changed since."
+            "It requests nodes by an earlier definition of A100, which has changed since it was launched."
         )
     assert is_hopeless(RELABELLED)
     assert of(pending(NEEDED)).reason == "waiting_for_quota"
@@ -273,9 +278,9 @@ def test_what_asks_for_nodes_as_they_were_is_started_again() -> None:
     assert now.steps[0].way is not None
     assert now.steps[0].way.href("team-a") == "/teams/team-a/workloads/one/change?class=a100&units=2#choices"
     assert now.steps[0].why.endswith(
-        "its class describes them now. Uses 2 of 4 cards; 4 free now on one node; starts at once."
+        "the current definition of its class. Uses 2 of 4 GPUs; 4 free now on one node; starts now."
     )
-    assert later.steps[0].why.endswith("its class describes them now.")
+    assert later.steps[0].why.endswith("the current definition of its class.")
     for changed in (replace(FULL, own=None), replace(FULL, may_change=False)):
         found = advice(told, changed)
         assert found is not None
@@ -289,31 +294,31 @@ def test_limits_are_told_with_what_was_asked_and_what_is_the_most() -> None:
         return status_of(asked, Observation(SUSPENDED, pending(ABOVE), at=LocalQueueState({}, limits=limits)), now=NOW)
 
     assert told(cpu="10", memory="100Gi").sentence == (
-        "The namespace's limits refuse its pod: cpu per container: 12 cores asked, 10 at most."
+        "The namespace's LimitRange refuses the pod: cpu per container: 12 cores requested, maximum 10."
     )
     assert told(cpu="10", memory="32Gi").sentence == (
-        "The namespace's limits refuse its pod: cpu per container: 12 cores asked, 10 at most; memory per container: "
-        "64 GiB asked, 32 at most."
+        "The namespace's LimitRange refuses the pod: cpu per container: 12 cores requested, maximum 10; memory per "
+        "container: 64 GiB requested, maximum 32."
     )
     assert told(cpu="10").facts == {"resource": "cpu", "asked": 12, "limit": 10}
     for unknown in (told(), told(cpu="16")):
-        assert unknown.sentence.endswith("more cpu and memory asked than one container may have.")
+        assert unknown.sentence.endswith("cpu and memory requested above the maximum for one container.")
     found = advice(told(cpu="10"), FULL)
     assert found is not None
     assert (found.steps[0].verb, found.steps[0].why) == (
         "change",
-        "10 is the limit. Ask for less, or tell the operators.",
+        "The limit is 10. Request less, or contact an operator.",
     )
 
 
 def test_fewer_units_are_no_way_out_of_a_quota_of_cores_that_is_too_small() -> None:
-    """Of cards, the quota says how many would do."""
+    """Of GPUs, the quota says how many would do."""
     cores = advice(refused("requests.cpu", 12, 8), with_own(replace(FULL, each=8), used=0, on_one_node=8))
     cards = advice(refused("requests.nvidia.com/gpu", 8, 4), with_own(replace(FULL, each=8), used=0, on_one_node=8))
     assert cores is not None
     assert cards is not None
     assert [step.verb for step in cores.steps] == ["change", "tell_operators"]
-    assert cores.steps[0].why.startswith("8 is the limit.")
+    assert cores.steps[0].why.startswith("The limit is 8.")
     assert [step.verb for step in cards.steps] == ["fewer_units", "tell_operators"]
 
 

@@ -28,7 +28,7 @@ from workloads.status import queries, workload_row
 pytestmark = pytest.mark.django_db
 
 SAID = "fatal: repository 'https://git.example.org/course.git/' not found"
-SENTENCE = "There is no repository https://git.example.org/course.git."
+SENTENCE = "The repository https://git.example.org/course.git does not exist."
 
 
 @pytest.fixture

@@ -46,15 +46,15 @@ ALL = (runs(0), runs(1), runs(2), runs(3))
     ("pods", "phase", "ready", "sentence"),
     [
         (ALL, "running", 4, "4 of 4 ready."),
-        (ALL[:3], "preparing", 3, "3 of 4 ready. Worker 3: Units are assigned; its pod is being created."),
-        (ALL[:2], "preparing", 2, "2 of 4 ready. Worker 2 and 1 more: Units are assigned; its pod is being created."),
-        ((*ALL[:3], of(3, state="waiting")), "preparing", 3, "3 of 4 ready. Worker 3: On n3: fetching its image and"),
+        (ALL[:3], "preparing", 3, "3 of 4 ready. Worker 3: Admitted; its pod is being created."),
+        (ALL[:2], "preparing", 2, "2 of 4 ready. Worker 2 and 1 more: Admitted; its pod is being created."),
+        ((*ALL[:3], of(3, state="waiting")), "preparing", 3, "3 of 4 ready. Worker 3: On n3: pulling the image and"),
         (
             (*ALL[:3], of(3, state="waiting", reason="ImagePullBackOff", message="not found")),
             "blocked", 3, "3 of 4 ready. Worker 3: ",
         ),
-        ((ended(0, 0), *ALL[1:]), "running", 4, "1 of 4 ended well, the others go on."),
-        (tuple(ended(index, 0) for index in range(4)), "succeeded", 4, "All 4 workers ended well; the portal records"),
+        ((ended(0, 0), *ALL[1:]), "running", 4, "1 of 4 completed, the others continue."),
+        (tuple(ended(index, 0) for index in range(4)), "succeeded", 4, "All 4 workers completed; the portal is"),
         ((runs(0), ended(1, 3), *ALL[2:]), "failed", 3, "3 of 4 ready. Worker 1: "),
     ],
 )  # fmt: skip
@@ -82,8 +82,8 @@ def test_a_warning_and_a_lost_node_are_of_one_worker_alone() -> None:
     ("retries", "failed", "phase", "words"),
     [
         (0, 1, "failed", "exit code 3"),
-        (1, 1, "preparing", "Next: 2nd try of 2."),
-        (3, 2, "preparing", "Next: 3rd try of 4."),
+        (1, 1, "preparing", "Retry 1 of 1."),
+        (3, 2, "preparing", "Retry 2 of 3."),
         (1, 2, "failed", "exit code 3"),
     ],
 )
@@ -96,11 +96,11 @@ def test_a_crash_is_the_end_when_no_try_is_left(retries: int, failed: int, phase
 
 def test_a_try_that_runs_says_which_it_is_and_a_disruption_is_none() -> None:
     wish = replace(GANG, workers=1, retries=3)
-    assert said(ended(0, 3), runs(0), wish=wish).sentence == "Runs on n0. 2nd try of 4."
+    assert said(ended(0, 3), runs(0), wish=wish).sentence == "Running on n0. Retry 1 of 3."
     evicted = replace(ended(0, 137), conditions=(condition("DisruptionTarget", reason="EvictionByEvictionAPI"),))
-    assert said(evicted, runs(0), wish=wish).sentence == "Runs on n0."
+    assert said(evicted, runs(0), wish=wish).sentence == "Running on n0."
     gang = replace(GANG, retries=3)
-    assert said(*ALL[:3], ended(3, 3), runs(3), wish=gang).sentence == "4 of 4 ready. Worker 3: 2nd try of 4."
+    assert said(*ALL[:3], ended(3, 3), runs(3), wish=gang).sentence == "4 of 4 ready. Worker 3: Retry 1 of 3."
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ def test_a_try_that_runs_says_which_it_is_and_a_disruption_is_none() -> None:
         (
             "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 2 more needed",
             "waiting_for_quota",
-            "Waits for 2 units of A100: it needs 8, more than your team's quota has left, and nothing more can be",
+            "2 units of A100 are missing; it needs 8, more than your team's quota has free, and no more can be",
         ),
         (
             "insufficient unused quota for nvidia.com/gpu in flavor a100-1, 8 more needed",
             "waiting_for_quota",
-            "Waits for 8 units of A100: your team's quota is in use and nothing more can be borrowed.",
+            "8 units of A100 are missing; your team's quota is in use, and no more can be borrowed.",
         ),
         ('topology "gpu-portal" allows to fit only 3 out of 4 pod(s)', "gang_fits_in_part", "Only 3 of 4 workers"),
         ('topology "gpu-portal" doesn\'t allow to fit any of 4 pod(s)', "gang_fits_in_part", "Only 0 of 4 workers"),
         (
             "insufficient quota for x in flavor a, maximum capacity (4)",
             "exceeds_maximum",
-            "8 units of A100 cannot start",
+            "8 units of A100 requested, but your team may use at most 4",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_who_failed_is_who_crashed_and_not_who_was_taken_along() -> None:
 def test_all_of_them_have_to_end_well() -> None:
     done = outcome.outcome_of(Observation(of_gang("Complete"), ADMITTED, ()), kind="job")
     assert done is not None
-    assert done.message == "All 4 workers ended with exit code 0."
+    assert done.message == "All 4 workers completed with exit code 0."
 
 
 def test_it_is_ready_when_the_last_one_is() -> None:

@@ -27,7 +27,7 @@ def minute(number: int) -> datetime:
 
 
 def use(namespace: str, gpu_class: GpuClass, units: int) -> None:
-    """As if the mirror showed one pod with so many cards."""
+    """As if the mirror showed one pod with so many GPUs."""
     MirrorUse.objects.filter(namespace=namespace, gpu_class=gpu_class.slug).delete()
     MirrorUse.objects.create(
         cluster_id=gpu_class.cluster_id,

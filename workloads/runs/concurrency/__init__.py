@@ -1,1 +1,1 @@
-"""Runs of one concurrency group: a newer one, asked for by CI, takes the place of what runs or waits."""
+"""Runs of one concurrency group: a newer run, requested by CI, replaces queued and running ones."""

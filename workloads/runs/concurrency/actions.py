@@ -1,4 +1,4 @@
-"""Start a run that CI asks for, in place of what runs or waits of the same concurrency group."""
+"""Start a run that CI requests, in place of queued and running ones of the same concurrency group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUPERSEDED = "superseded"
 
 @dataclass(frozen=True)
 class RequestedRun:
-    """`has_begun` False: the run of this number begins when the one before it has ended."""
+    """`has_begun` False: the run of this number starts when the previous one has ended."""
 
     number: int
     has_begun: bool
@@ -34,8 +34,8 @@ class RequestedRun:
 
 @transaction.atomic
 def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> RequestedRun:
-    """Another run. With `cancel_running`, what else runs or waits of its group in the team is asked to stop, all of it
-    or nothing; the workload's own run of the group is followed by the new one when it has ended.
+    """Another run. With `cancel_running`, the team's other queued and running runs of its group are requested to stop,
+    all of them or none; after the workload's own run of the group, the new one starts when that has ended.
 
     Raises Refused as `actions.start` and `restart.restart` do; bad_group, group_missing (422), and not_allowed (403)
     for a run of the group that the actor may not stop.
@@ -48,8 +48,8 @@ def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> Re
     # One push of the team at a time: two at the same moment would not see each other's runs.
     Namespace.objects.select_for_update(no_key=True).get(pk=namespace.pk)
     workload = queries.undeleted_workload(by, namespace, name)
-    because = f"Stopped: a newer push of the group {push.group}, {name}, takes its place."
-    # What ends or begins while this waits for a row is found by another look.
+    because = f"Stopped: replaced by a newer run of the group {push.group}, {name}."
+    # What ends or starts while this waits for a row is found by the next read.
     while others := list(_others(workload, push.group)):
         for run in others:
             _supersede(run, team, because, by)
@@ -64,7 +64,7 @@ def start_in_group(tenant: str, name: str, push: RunRequest, *, by: Actor) -> Re
 
 
 def _others(workload: Workload, group: str) -> QuerySet[Run]:
-    """Of other workloads of the team: what was not asked to stop, and what is to be followed; in one order for all."""
+    """Of other workloads of the team: runs without a stop request, and with a next run; in one order for all."""
     later = Run.objects.filter(workload=OuterRef("workload"), number__gt=OuterRef("number"))
     rows = queries.locked_runs().filter(workload__namespace=workload.namespace, group=group)
     rows = rows.filter(workload__delete_requested_at=None)
@@ -74,7 +74,7 @@ def _others(workload: Workload, group: str) -> QuerySet[Run]:
 
 
 def _supersede(run: Run, team: policy.TeamFacts, because: str, by: Actor) -> None:
-    """Asks it to stop, and takes the wish for a run after it back."""
+    """Requests its stop, and withdraws the request for a next run."""
     workload = run.workload
     facts = queries.run_facts(workload, run)
     refuse_if(concurrency_policy.may_supersede(by, team, facts, name=workload.name, group=run.group))
@@ -86,7 +86,7 @@ def _supersede(run: Run, team: policy.TeamFacts, because: str, by: Actor) -> Non
     record(by, "workload.superseded", workload, tenant=workload.tenant.slug, after=after)
 
 
-def _accept_terms(workload: Workload, ticked: int, by: Actor) -> None:
+def _accept_terms(workload: Workload, accepted: int, by: Actor) -> None:
     found = launch_queries.class_facts(workload.namespace, workload.gpu_class, units=workload.units, by=by)
-    refuse_if(launch_policy.must_accept_terms(found, ticked))
-    actions.accept_if_needed(workload.gpu_class, found, ticked, by)
+    refuse_if(launch_policy.must_accept_terms(found, accepted))
+    actions.accept_if_needed(workload.gpu_class, found, accepted, by)

@@ -13,8 +13,8 @@ from workloads.core.policy import RunFacts, TeamFacts
 
 @dataclass(frozen=True)
 class RunRequest:
-    """`group`: what it is for, a branch for one; "" for nothing. `cancel_running`: in place of what runs or waits of
-    the group. `accept_terms`: as of `LaunchSpec`.
+    """`group`: its concurrency group, a branch for example; "" for none. `cancel_running`: in place of queued and
+    running runs of the group. `accept_terms`: as of `LaunchSpec`.
     """
 
     group: str = ""
@@ -25,23 +25,25 @@ class RunRequest:
 def group_refusal(push: RunRequest) -> Refusal | None:
     if len(push.group) > GROUP_LIMIT or not push.group.isprintable() or push.group != push.group.strip():
         text = (
-            f"A group has 1 to {GROUP_LIMIT} characters in one line, without spaces at its ends. Nothing was started."
+            f"Enter a group of 1 to {GROUP_LIMIT} characters in one line, without spaces at its ends. Nothing was "
+            "started."
         )
         return Refusal("bad_group", text, "group")
     if push.cancel_running and not push.group:
-        text = "cancel_running stops what runs or waits of a group: say which in group. Nothing was started."
+        text = "cancel_running stops queued and running runs of a group. Set group. Nothing was started."
         return Refusal("group_missing", text, "group")
     return None
 
 
 def may_supersede(by: Actor, team: TeamFacts, run: RunFacts, *, name: str, group: str) -> Refusal | None:
-    """Stop a run of another workload, `name`, or take back that it is to be followed when it has ended."""
+    """Stop a run of another workload, `name`, or withdraw the request for its next run."""
     refusal = policy.may_manage(by, team, run, "stop")
     if refusal is None or refusal.code != "not_allowed":
         return refusal
     text = (
-        f"'{name}' runs or waits in the group {group}. Only who launched it, owners and managers of {team.team}, and "
-        "operators may stop it. Nothing was stopped or started; leave cancel_running out, or ask one of them."
+        f"'{name}' is queued or running in the group {group}. Only the person who launched it, owners and managers of "
+        f"{team.team}, and operators may stop it. Nothing was stopped or started. Omit cancel_running, or ask one of "
+        "them."
     )
     return Refusal("not_allowed", text, "cancel_running", status=403)
 
@@ -50,6 +52,6 @@ def may_replace_own_run(running: str, group: str) -> Refusal | None:
     """`running`: the group of the workload's own run that has not ended; it has one at a time."""
     if running == group:
         return None
-    whose = f"of the group {running}" if running else "of no group"
-    text = f"{STILL_RUNNING.rstrip('.')}. It is {whose}, so that a push of {group} does not stop it."
+    whose = f"It is of the group {running}" if running else "It has no group"
+    text = f"{STILL_RUNNING} {whose}, so a run of the group {group} does not stop it."
     return Refusal("still_running", text, status=409)

@@ -1,1 +1,1 @@
-"""Objects of a run beside its Job: its Secret, its pull secret, and what a worker created and did not record."""
+"""Objects of a run beside its Job: its Secret, its pull secret, and objects that a worker did not record."""

@@ -1,4 +1,4 @@
-"""Objects that a worker created for a run and died before it recorded them: found by name, and ours by their label."""
+"""Objects that a worker created for a run and did not record, since it died: found by name, and ours by their label."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cluster.models import AppliedObject
 
 
 def record_orphans(spec: RunSpec, sent: dict[tuple[str, str], AppliedObject], *, cluster_id: int, kube: Kube) -> None:
-    """Into `sent` too, so that it is deleted like everything else. One request for each kind that is not there;
-    Secrets, which nobody may read, go with their Job.
+    """Into `sent` too, so that they are deleted like all others. One request for each kind that is not recorded;
+    Secrets, which the portal may not read, are deleted with their Job.
     """
     name = manifests.job_name(spec)
     for kind in ("Job", "ResourceClaimTemplate") if spec.interface == "dra" else ("Job",):

@@ -23,8 +23,8 @@ REFUSED_AGAIN = timedelta(seconds=300)
 
 
 def sync_pull_secret(workload: Workload, spec: RunSpec, job: AppliedObject, sent: Sent, *, kube: Kube) -> None:
-    """Made, brought up to what is kept now, or deleted. One query. Nothing waits for it: without it a node asks the
-    registry as nobody, and asks again later by itself.
+    """Create, update or delete it. One query. Nothing waits for it: without it a node asks the registry anonymously,
+    and retries later.
     """
     key = ("Secret", manifests.pull_secret_name(spec))
     known = sent.get(key)

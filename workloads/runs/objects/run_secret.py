@@ -23,13 +23,13 @@ from workloads.models import Run, Workload
 from workloads.status.explain.container_start import NO_KEY, OTHER_KEY
 
 log = structlog.get_logger(__name__)
-# A kubelet that was told of a Secret looks again within moments: what it says until then is of before.
+# A kubelet reads a new Secret within moments: its message until then is outdated.
 SEEN_AFTER = timedelta(seconds=15)
 
 
 def run_secret_manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid: str) -> Manifest | None:
-    """None while one of them cannot be opened: a run never starts with a part of what it was asked for. No query where
-    none was chosen, else one.
+    """None while one of them cannot be decrypted: a run never starts with a part of its secrets. No query where none
+    was selected, else one.
     """
     token = ""
     if spec.kind != JOB:
@@ -42,9 +42,9 @@ def run_secret_manifest(workload: Workload, run: Run, spec: RunSpec, *, job_uid:
 
 
 def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObject | None) -> None:
-    """Raises TryLater while the Secret of a run cannot be made; everything else that could be done for it was done.
+    """Raises TryLater while the Secret of a run cannot be created; all other objects were sent before.
 
-    What it says is for operators. No query where it was made, or where no secret was chosen, else one.
+    Its message is for operators. No query where it was created, or where no secret was selected, else one.
     """
     if not spec.secrets or (sent is not None and sent.result == AppliedObject.Result.APPLIED):
         return
@@ -54,12 +54,12 @@ def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObj
     names = ", ".join(missing)
     if not settings.SECRETS_PRIVATE_KEY:
         text = (
-            f"The worker has no SECRETS_PRIVATE_KEY and cannot open {names}, which its run waits for. Give it the key."
+            f"The worker has no SECRETS_PRIVATE_KEY and cannot decrypt {names}, which the run waits for. Set the key."
         )
         raise TryLater(NO_KEY, text)
     text = (
-        f"The worker's SECRETS_PRIVATE_KEY does not open {names}, which its run waits for. Give it the key of the pair "
-        "that sealed them, or have the team put them again."
+        f"The worker's SECRETS_PRIVATE_KEY cannot decrypt {names}, which the run waits for. Set the private key of the "
+        "pair that encrypted them, or ask the team to save them again."
     )
     raise TryLater(OTHER_KEY, text)
 
@@ -67,8 +67,8 @@ def require_readable_secrets(workload: Workload, spec: RunSpec, sent: AppliedObj
 def recreate_if_missing(
     run: Run, spec: RunSpec, job: AppliedObject, sent: AppliedObject | None, seen: Observation, *, kube: Kube
 ) -> None:
-    """Make it again where it was made, and somebody took it or a part of it away since: a kubelet that waits for it
-    says so. Raises as `insist`. No query unless it is missed.
+    """Create it again if it, or a part of it, was deleted: a kubelet that waits for it reports that. Raises as
+    `require_readable_secrets`. No query unless it is missing.
     """
     require_readable_secrets(run.workload, spec, sent)
     if sent is None or timezone.now() - sent.sent_at < SEEN_AFTER or not _is_missed(seen, sent):
@@ -86,12 +86,12 @@ def _is_missed(seen: Observation, sent: AppliedObject) -> bool:
 
 
 def secret_values(workload: Workload, spec: RunSpec) -> tuple[str, ...]:
-    """What the team's secrets that were chosen are now, to be hidden wherever the run's own words are kept."""
+    """The present values of the selected secrets, to hide them in recorded texts of the run."""
     return tuple(_opened(workload, spec).values())
 
 
 def _opened(workload: Workload, spec: RunSpec) -> dict[str, str]:
-    """By name, those that this process can open. No query where none was chosen, else one."""
+    """By name, those that this process can decrypt. No query where none was selected, else one."""
     if not spec.secrets:
         return {}
     rows = TeamSecret.objects.filter(namespace_id=workload.namespace_id, name__in=spec.secrets)

@@ -1,1 +1,1 @@
-"""The priority of a run that waits, changed by operators."""
+"""The priority of a queued run, changed by operators."""

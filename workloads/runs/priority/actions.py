@@ -1,4 +1,4 @@
-"""Operators change the priority of a run that waits. It is recorded here, and the worker applies it.
+"""Operators change the priority of a queued run. It is recorded here, and the worker applies it.
 
 Kueue reads the priority from a label of the Job as long as the Job exists. Nothing else that is sent for a run ever
 changes. The new priority holds for this run and for the runs that replace it after an interruption. The next run that a
@@ -28,7 +28,7 @@ from workloads.runs.priority import policy as priority_policy
 
 @transaction.atomic
 def set_priority(tenant: str, name: str, priority: str, *, because: str, by: Actor) -> Run:
-    """What it is already changes nothing. Production keeps to what the team was promised, and to the class's limit.
+    """The same priority changes nothing. Production stays within the team's quota, and within the class's limit.
 
     Raises Refused: not_found (404), not_allowed (403), not_running, not_waiting (409), bad_priority, reason_missing,
     priority_beyond_grant, production_limit (422).
@@ -54,7 +54,7 @@ def set_priority(tenant: str, name: str, priority: str, *, because: str, by: Act
     run.workload = workload
     gpu_class = GpuClass.objects.filter(cluster=namespace.cluster, slug=run.spec["gpu_class"]).first()
     if gpu_class is None:
-        raise refuse("class_not_active", "Its class is not in the catalog any more.", status=409)
+        raise refuse("class_not_active", "The class of this run is no longer in the catalog.", status=409)
     facts = launch_queries.class_facts(namespace, gpu_class, units=1, by=by)
     said = Options(priority=priority, workers=run.workers)
     refuse_if(workloads_priority_policy.may_be_production(facts, int(run.spec["units"]), said))
@@ -68,10 +68,11 @@ def set_priority(tenant: str, name: str, priority: str, *, because: str, by: Act
     deliver(
         event,
         recipients_of(run),
-        subject=f"{name} of {workload.tenant.name} waits as {priority} now",
+        subject=f"{name} of {workload.tenant.name} now has the priority {priority}",
         body=(
             f"{by.name} changed the priority of {name}, run {run.number}, from {before} to {priority}: {because}\n"
-            f"It holds for this run; the next one that is started is as {name} was declared.\n\n{page_url(workload)}"
+            f"The change applies to this run. The next run has the priority that {name} is configured with.\n\n"
+            f"{page_url(workload)}"
         ),
     )
     page_hint(namespace.name)

@@ -1,4 +1,4 @@
-"""/api/v1/workloads/<name>/priority: operators change the priority of a run that waits."""
+"""/api/v1/workloads/<name>/priority: operators change the priority of a queued run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workloads.runs.priority.policy import BECAUSE_LIMIT
 class PrioritySerializer(StrictSerializer):
     priority = DocumentedChoiceField(choices=PRIORITIES)
     because = serializers.CharField(
-        validators=documented_length(BECAUSE_LIMIT), help_text="Who asked for the run reads it."
+        validators=documented_length(BECAUSE_LIMIT), help_text="Reason; the person who requested the run reads it."
     )
 
 
@@ -35,7 +35,7 @@ class Priority(APIView):
 
     @extend_schema(
         operation_id="workloads_priority",
-        summary="Change the priority of a run that waits (operators); a worker carries it out",
+        summary="Change the priority of a queued run (operators); a worker applies it",
         parameters=[ETAG],
         request=PrioritySerializer,
         responses={202: WorkloadSerializer},

@@ -1,1 +1,1 @@
-"""When a run that waits may start: the calculation, the facts for it, and the same as JSON."""
+"""When a queued run may start: the calculation, the facts for it, and the same as JSON."""

@@ -1,10 +1,11 @@
-"""When a run that waits may start: a range with its basis, or why nobody can tell. Pure: facts in, words out.
+"""When a queued run may start: a range with its basis, or why there is no estimate. Pure: facts in, words out.
 
-Both ends are bounds and none is a guess. What runs is taken to go on until its known end: the run time's, or the stop
-that an idle notebook was told of. For the earliest everything helps: what has no known end may end at any time, what is
-borrowed may come, and what is larger is passed over in the queue. For the latest nothing does: who is ahead takes units
-first, who is smaller may overtake, and what has no known end goes on. Recent starts of the class that waited as long as
-this one already did narrow both, from five on. A node that fits, and what other teams do, only these starts know.
+Both ends are bounds and none is a guess. A run is assumed to continue until its known end: its time limit, or the
+announced stop of an idle notebook. For the earliest start everything helps: a run without a known end may end at any
+time, borrowed units may arrive, and a larger run is skipped in the queue. For the latest start nothing helps: runs
+ahead take units first, smaller runs may overtake, and a run without a known end continues. At least five recent starts
+of the class that waited as long as this run has already waited narrow both. Only these starts account for a node that
+fits, and for other teams.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from portal.ui.text import ordinal, plural, plural_form
 
 FEWEST_STARTS = 5
 RECENT = timedelta(days=30)
-# Until what ended has given its units back, and what they went to has begun.
+# Until an ended run has released its units, and the run that gets them has started.
 HANDOVER = timedelta(minutes=5)
-# Behind more than so many the run times of all of them are not added up.
+# With more runs than this ahead, their time limits are not added up.
 FOLLOWED = 20
 # A unit more or less at an instant.
 UnitChange = tuple[datetime, int]
@@ -33,7 +34,7 @@ def _moment(step: UnitChange) -> datetime:
 
 
 class WaitReason(StrEnum):
-    UNITS = "units"  # of the team's own, or of others' that are idle
+    UNITS = "units"  # of the team's own, or idle ones of other teams
     NODE = "node"
     HELD = "held"
     QUEUE = "queue"
@@ -48,9 +49,22 @@ class Basis(StrEnum):
     BOTH = "both"
 
 
+class Unknown(StrEnum):
+    """Why there is no estimate."""
+
+    NEVER = "never"
+    QUEUE = "queue"
+    NODES = "nodes"
+    UNSEEN = "unseen"
+    HELD = "held"
+    HELD_OVERDUE = "held_overdue"
+    TOO_LARGE = "too_large"
+    NO_LATEST = "no_latest"  # no known end time brings it to a start, and there is too little history
+
+
 @dataclass(frozen=True)
 class RunningUnits:
-    """It holds units. `ends_at` None: without a known end."""
+    """Units in use. `ends_at` None: without a known end."""
 
     units: int
     ends_at: datetime | None = None
@@ -58,7 +72,7 @@ class RunningUnits:
 
 @dataclass(frozen=True)
 class UnitsAhead:
-    """It goes first. `minutes`: its run time from its start; None: no end."""
+    """Of a run ahead. `minutes`: its time limit from its start; None: no limit."""
 
     units: int
     minutes: int | None = None
@@ -66,9 +80,9 @@ class UnitsAhead:
 
 @dataclass(frozen=True)
 class EstimateFacts:
-    """Of one run and its team, in units of its class. `borrowing`: what it may hold beyond the `granted`; `changes`:
-    what is granted more, or less, from an instant on; `behind`: sizes of those that go later; `since`: when it began to
-    wait; `starts`: how long the recent starts of the class had waited.
+    """Of one run and its team, in units of its class. `borrowing`: what it may use beyond the `granted`; `changes`:
+    what is granted more, or less, from an instant on; `behind`: sizes of those behind it; `since`: when it was queued;
+    `starts`: how long the recent starts of the class had waited.
     """
 
     wait: WaitReason
@@ -96,7 +110,7 @@ class EstimateFacts:
 
     @property
     def is_for_borrowed(self) -> bool:
-        """The team's own would not do if all of it were free, now or later."""
+        """The team's own quota does not suffice even if all of it is free, now or later."""
         return self.units > self.most_granted
 
 
@@ -113,24 +127,28 @@ class Estimate:
 
 @dataclass(frozen=True)
 class CannotTell:
+    """`because`: the same as `code`, for people, with numbers."""
+
+    code: Unknown
     because: str
 
 
 def estimate(facts: EstimateFacts, *, now: datetime) -> Estimate | CannotTell:
-    if (why := _no_time(facts, now)) is not None:
-        return CannotTell(why)
+    if (unknown := _no_time(facts, now)) is not None:
+        return unknown
     begin = facts.held_until if facts.wait is WaitReason.HELD and facts.held_until else now
     first = begin if facts.wait is WaitReason.NODE else _soonest(facts, begin)
     if first is None:
         most = plural(facts.most_granted + facts.borrowing, facts.unit)
-        return CannotTell(f"it asks for {plural(facts.units, facts.unit)}, and your team may use {most} at most")
+        why = f"it requests {plural(facts.units, facts.unit)}, and your team may use at most {most}"
+        return CannotTell(Unknown.TOO_LARGE, why)
     last = None if facts.wait is WaitReason.NODE else _surest(facts, begin)
     latest = None if last is None else last + HANDOVER
-    # How long others waited says nothing of a class that is held.
+    # How long others waited means nothing while scheduling is paused.
     waits = [] if facts.wait is WaitReason.HELD else sorted(one for one in facts.starts if one > now - facts.since)
     if len(waits) < FEWEST_STARTS:
         if latest is None:
-            return CannotTell(_unbounded(facts, len(waits)))
+            return CannotTell(Unknown.NO_LATEST, _unbounded(facts, len(waits)))
         return _told(facts, first, latest, Basis.ENDS, begin)
     low, high = facts.since + _quantile(waits, 0.1), facts.since + _quantile(waits, 0.9)
     code = Basis.BOTH if (first > begin and first <= low) or (latest is not None and latest <= high) else Basis.STARTS
@@ -145,7 +163,7 @@ def _soonest(facts: EstimateFacts, begin: datetime) -> datetime | None:
     steps = [*facts.changes, *((one.ends_at or begin, one.units) for one in facts.running)]
     demand = facts.units
     for one in facts.ahead:
-        # A smaller one ahead has started when this one can; without an end it may be over by then.
+        # A smaller run ahead has started when this one can; without a time limit it may be over by then.
         if one.units <= facts.units and one.minutes is not None:
             demand += one.units
             steps.append((begin + timedelta(minutes=one.minutes), one.units))
@@ -204,58 +222,64 @@ def _told(
     if ceiling < latest:
         ceiling += timedelta(minutes=1)
     history = f"{starts} starts of the last {RECENT.days} days that waited as long"
-    ends = "the known ends of what your team runs"
+    ends = "the known end times of your team's runs"
     source = {
-        Basis.ENDS: f"from {ends}; sooner when something ends before",
-        Basis.STARTS: f"from {history}",
-        Basis.BOTH: f"from {ends} and {history}",
+        Basis.ENDS: f"based on {ends}; sooner if a run ends early",
+        Basis.STARTS: f"based on {history}",
+        Basis.BOTH: f"based on {ends} and {history}",
     }[code]
     if code is Basis.ENDS and not facts.running and not facts.ahead:
-        source = "from what your team is granted and nobody of it uses"
-    parts = [_place(facts), "when its class opens as expected" if facts.wait is WaitReason.HELD else "", source]
+        source = "based on your team's unused quota"
+    parts = [_place(facts), "if scheduling resumes as expected" if facts.wait is WaitReason.HELD else "", source]
     return Estimate(floor, ceiling, "; ".join(filter(None, parts)), code, is_open)
 
 
 def _place(facts: EstimateFacts) -> str:
-    """Of what waits for others' units no place says anything."""
+    """For a run that waits for other teams' units, the position means nothing."""
     if facts.position is None or facts.is_for_borrowed:
         return ""
     return f"{ordinal(facts.position)} in your team's queue"
 
 
-def _no_time(facts: EstimateFacts, now: datetime) -> str | None:
-    if facts.wait is WaitReason.NEVER:
-        return "it does not start as it is, however long it waits"
-    if facts.wait is WaitReason.QUEUE:
-        return "your team's queue admits nothing at present"
-    if facts.wait is WaitReason.NODES:
-        return "it does not fit on the nodes as they are, and when it will nobody knows"
-    if facts.wait is WaitReason.UNSEEN:
-        return "the queue has not said yet what it waits for"
-    if facts.wait is not WaitReason.HELD:
-        return None
-    if facts.held_until is None:
-        return "its class is held, and nobody has said until when"
-    return "its class is still held, later than was expected" if facts.held_until <= now else None
+def _no_time(facts: EstimateFacts, now: datetime) -> CannotTell | None:
+    code = _WITHOUT_TIME.get(facts.wait)
+    if facts.wait is WaitReason.HELD and (facts.held_until is None or facts.held_until <= now):
+        code = Unknown.HELD if facts.held_until is None else Unknown.HELD_OVERDUE
+    return None if code is None else CannotTell(code, _WHY[code])
+
+
+_WITHOUT_TIME = {
+    WaitReason.NEVER: Unknown.NEVER,
+    WaitReason.QUEUE: Unknown.QUEUE,
+    WaitReason.NODES: Unknown.NODES,
+    WaitReason.UNSEEN: Unknown.UNSEEN,
+}
+_WHY = {
+    Unknown.NEVER: "it cannot start with its current configuration",
+    Unknown.QUEUE: "your team's queue does not admit workloads at present",
+    Unknown.NODES: "it does not fit on the nodes now, and it is unknown when it will",
+    Unknown.UNSEEN: "the queue has not reported yet what it waits for",
+    Unknown.HELD: "scheduling of its class is paused without an end time",
+    Unknown.HELD_OVERDUE: "scheduling of its class is still paused, longer than expected",
+}
 
 
 def _unbounded(facts: EstimateFacts, starts: int) -> str:
     unit = plural_form(facts.unit)
     if facts.wait is WaitReason.NODE:
-        why = f"no single node has {plural(facts.units, facts.unit)} free, and when others' work ends nobody knows"
+        why = f"no single node has {plural(facts.units, facts.unit)} free, and it is unknown when one will"
     elif facts.is_for_borrowed:
-        why = f"it waits for {unit} that other teams leave idle, and when they do nobody knows"
+        why = f"it waits for idle {unit} of other teams, and it is unknown when there are enough"
     elif len(facts.ahead) > FOLLOWED:
-        why = f"{len(facts.ahead)} of your team are ahead of it"
+        why = f"{len(facts.ahead)} workloads of your team are ahead"
     elif endless := sum(one.ends_at is None for one in facts.running) + sum(one.minutes is None for one in facts.ahead):
-        has = "has" if endless == 1 else "have"
-        why = f"{plural(endless, 'run')} of your team before it {has} no known end"
+        # Running ones without a time limit use the units that it waits for: they are ahead too.
+        why = f"{plural(endless, 'workload')} ahead {'has' if endless == 1 else 'have'} no time limit"
     else:
-        why = f"the {unit} of your team do not suffice at any known time"
+        why = f"at no known time are enough {unit} of your team free"
     if facts.wait is WaitReason.HELD:
         return why
-    few = f"only {plural(starts, 'start')}" if starts else "no start"
-    return f"{why}; {few} of the last {RECENT.days} days waited as long as this one, {FEWEST_STARTS} are needed"
+    return f"{why}; too little history ({starts} of {FEWEST_STARTS} starts)"
 
 
 EstimateOutcome = Estimate | CannotTell

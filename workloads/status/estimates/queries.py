@@ -1,4 +1,4 @@
-"""Start estimates of runs that wait: what they are made of, for all of a namespace at once, and how well they did."""
+"""Start estimates of queued runs: their facts, for all of a namespace at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STARTS_READ = 2000
 WAIT_REASONS = {
     "waiting_for_quota": WaitReason.UNITS,
     "reclaiming": WaitReason.UNITS,
-    # A grant that begins later may allow it.
+    # A grant that starts later may allow it.
     "exceeds_maximum": WaitReason.UNITS,
     "no_node_fits": WaitReason.NODE,
     "gang_fits_in_part": WaitReason.NODES,
@@ -61,18 +61,18 @@ WAIT_REASONS = {
     "not_in_queue": WaitReason.QUEUE,
 }
 REASONS_WITH_FIGURES = frozenset({WaitReason.UNITS, WaitReason.NODE, WaitReason.HELD})
-# Their sentence says what is next.
+# Their sentence states what is next.
 NO_TIME = frozenset({"put_back", "checked", "reserved"})
 
 
 def wait_reason(status: Status) -> WaitReason | None:
-    """None: it does not wait for a start, or its units are assigned."""
+    """None: it does not wait for a start, or it is admitted."""
     if status.phase is Phase.BLOCKED and WAIT_REASONS.get(status.reason, WaitReason.NODES) is WaitReason.NODES:
         return WaitReason.NEVER if status.explained is not None and status.explained.is_final else None
     if status.phase not in (Phase.QUEUED, Phase.BLOCKED) or status.reason in NO_TIME:
         return None
     if status.reason in PREEMPTED_REASONS:
-        # The sentence tells of both; the figures are of what it waits for now.
+        # The sentence is about both; the figures are of what it waits for now.
         return (
             WaitReason.UNITS
             if "missing_units" in status.facts
@@ -86,9 +86,9 @@ def wait_reason(status: Status) -> WaitReason | None:
 def estimates_of(
     namespace: Namespace, rows: Iterable[WorkloadRow], own: GrantedUnits, alive: Collection[ActiveRun]
 ) -> dict[int, EstimateOutcome]:
-    """By workload id, of those rows of the namespace that wait. `own`: what the team is granted now; `alive`: runs of
-    these rows. No query when no figures are needed, else one; three when others hold units or wait, one more when
-    nobody looked at the line.
+    """By workload id, of those rows of the namespace that wait. `own`: the team's quota now; `alive`: runs of these
+    rows. No query when no figures are needed, else one; three when others use units or wait, one more when the queue
+    was not read before.
     """
     found = {row.workload.pk: (row, wait) for row in rows if row.run and (wait := wait_reason(row.status)) is not None}
     classes = {row.gpu_class.pk: row.gpu_class for row, wait in found.values() if wait in REASONS_WITH_FIGURES}
@@ -154,13 +154,13 @@ class _There:
         line = self.line.get(one.pk, ())
         place = next((place for place, other in enumerate(line) if other.pk == run.pk), None)
         queued = self.queued.get(run.pk)
-        # What cannot be admitted yet has no place, but some go before it once it can.
+        # What cannot be admitted yet has no position, but some are ahead of it once it can.
         before = place if place is not None else self._before(queued, line)
         reserved = queued.condition("QuotaReserved") if queued is not None and run.admitted_at else None
         return EstimateFacts(
             wait=wait,
             units=run.total_units,
-            # What was interrupted waits anew.
+            # A preempted run waits anew.
             since=(reserved.since if reserved else None) or run.requested_at,
             unit=catalog.unit_of(one),
             position=None if place is None else place + 1,
@@ -184,7 +184,7 @@ class _There:
 def _running(
     one: GpuClass, in_kueue: Mapping[str, Queued], of_job: Mapping[str, Run], now: datetime
 ) -> Iterable[RunningUnits]:
-    """What holds units of the class in the team's queue, started here or not."""
+    """What uses units of the class in the team's queue, started in the portal or not."""
     flavor = catalog.flavor_name(one)
     for uid, queued in in_kueue.items():
         if not queued.is_true("QuotaReserved") or queued.is_true("Finished"):
@@ -200,7 +200,7 @@ def _running(
 
 
 def _end(run: Run, now: datetime) -> datetime | None:
-    """Known: it was asked to stop, its time is over then, or people were told that it stops for being idle."""
+    """Known: a stop was requested, its time limit ends then, or people were notified that it stops for being idle."""
     if run.stop_requested_at is not None:
         return now
     watch = getattr(run, "watch", None)
@@ -214,7 +214,7 @@ def _minutes(run: Run) -> int | None:
 
 
 def _granted(own: GrantedUnits) -> tuple[dict[int, int], dict[int, tuple[UnitChange, ...]]]:
-    """By class id: units in force, and what changes by itself."""
+    """By class id: units in effect, and scheduled changes."""
     granted: dict[int, int] = {}
     changes: dict[int, list[UnitChange]] = {}
     for one in own.running:
@@ -227,7 +227,7 @@ def _granted(own: GrantedUnits) -> tuple[dict[int, int], dict[int, tuple[UnitCha
 
 
 def _starts(cluster_id: int, slugs: Mapping[str, int], now: datetime) -> dict[int, tuple[timedelta, ...]]:
-    """By class id: how long those that started lately had waited, of all teams. One query."""
+    """By class id: how long recently started runs had waited, of all teams. One query."""
     found: dict[int, list[timedelta]] = {}
     with connection.cursor() as cursor:
         cursor.execute(_STARTS, [now - RECENT, cluster_id, list(slugs), STARTS_READ])
@@ -246,7 +246,7 @@ SELECT run.spec ->> 'gpu_class', run.started_at - run.requested_at
 
 
 def _known(alive: Collection[ActiveRun]) -> tuple[dict[str, Run], dict[str, Queued]]:
-    """By Job uid: runs, and what the queue says of them and of all that holds units there."""
+    """By Job uid: runs, and the queue's status of them and of all that uses units there."""
     of_job = {one.seen.job.uid: one.run for one in alive if one.seen.job is not None}
     in_kueue = {one.job_uid: one for one in next((one.seen.holding for one in alive), ())}
     in_kueue |= {one.seen.queue.job_uid: one.seen.queue for one in alive if one.seen.queue is not None}

@@ -1,4 +1,4 @@
-"""A start estimate as JSON: a range with its basis, or why nobody can tell."""
+"""A start estimate as JSON: a range with its basis, or why there is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rest_framework import serializers
 class EstimateSerializer(serializers.Serializer[Any]):
     """Either a range and its basis, or `cannot_tell` alone."""
 
-    earliest = serializers.DateTimeField(required=False, help_text="If nothing ends before its known end.")
+    earliest = serializers.DateTimeField(required=False, help_text="If no run ends before its known end time.")
     latest = serializers.DateTimeField(required=False)
-    basis = serializers.CharField(required=False, help_text="What the range was made of.")
-    cannot_tell = serializers.CharField(required=False, source="because", help_text="Why nobody can tell.")
+    basis = serializers.CharField(required=False, help_text="What the range is based on.")
+    cannot_tell = serializers.CharField(required=False, source="because", help_text="Why there is no start estimate.")

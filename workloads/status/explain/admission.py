@@ -1,14 +1,15 @@
-"""Why the API server does not take a pod, or a Job: quota, limits, Pod Security, webhooks, policies. Pure."""
+"""Why the API server refuses a pod, or a Job: quota, limits, Pod Security, webhooks, policies. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 from workloads.status.explain.quantities import figures, is_more, number, resource_name, unit
-from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation
+from workloads.status.explain.types import CONTACT_OPERATORS, NOT_YOUR_SETTINGS, STOP_OR_CHANGE, Explanation
 
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
 _FAILED = re.compile(r"failed quota: ([^:\s]+): must specify (.+)")
@@ -26,12 +27,19 @@ _ACCOUNT = re.compile(r"serviceaccount \"([^\"]+)\" not found")
 _NESTED = re.compile(r"\s*\([^()]*\)")
 
 
+class Refused(StrEnum):
+    """What the API server refuses; the value is the noun for sentences."""
+
+    POD = "pod"
+    JOB = "job"
+
+
 def refused_pod(message: str) -> Explanation:
-    """The event FailedCreate of a Job: its units are assigned, but the API server does not take its pod."""
-    found = _refused(message) or Explanation(
+    """The event FailedCreate of a Job: it is admitted, but the API server refuses its pod."""
+    found = _refused(message, Refused.POD) or Explanation(
         "pod_refused",
-        "The cluster refuses its pod.",
-        "The answer of the cluster says why; tell the operators.",
+        "The cluster refused the pod.",
+        "See the cluster's message, and contact an operator.",
         is_final=True,
         is_known=False,
     )
@@ -40,84 +48,92 @@ def refused_pod(message: str) -> Explanation:
 
 def refused_job(message: str) -> Explanation:
     """The API server's answer to the Job itself."""
-    found = _refused(message)
+    found = _refused(message, Refused.JOB)
     if found is None:
         found = Explanation(
             "refused_by_cluster",
-            "The cluster refused its job. Stop it, or tell the operators.",
-            "Tell the operators.",
+            "The cluster refused the job. Stop it, or contact an operator.",
+            "Contact an operator.",
             is_final=True,
             actions=("stop", "delete"),
             is_known=False,
         )
-    text = found.sentence.replace(" its pod", " its job").replace("its units are assigned, but", "but")
-    return replace(found, sentence=text, raw=message, raw_from="the API server", is_final=True)
+    return replace(found, raw=message, raw_from="the API server", is_final=True)
 
 
 def not_created(code: str, text: str, *, kind: str) -> Explanation | None:
-    """What kept the worker from creating the Job at its last try, which it repeats by itself; None: nothing to tell."""
-    saved = f"Your {kind} is saved and starts by itself when it can."
+    """Why the worker could not create the Job at its last attempt, which it retries; None: nothing to report."""
+    saved = f"Your {kind} is saved and starts automatically when possible."
     if code == "namespace_missing":
-        said = f"Your team's namespace is not in the cluster yet. {saved}"
-        return Explanation("namespace_missing", said, f"The portal makes it; wait a moment. {CONTACT_OPERATORS}")
+        said = f"Your team's namespace does not exist in the cluster yet. {saved}"
+        return Explanation("namespace_missing", said, f"Wait a moment: the portal creates it. {CONTACT_OPERATORS}")
     if code != "cluster_unavailable":
         return None
-    found = _refused(text)
+    found = _refused(text, Refused.JOB)
     if found is None:
-        said = f"The cluster did not answer. Your {kind} is saved and will start when it does."
-        return Explanation("cluster_unavailable", said, f"It is tried again by itself. {CONTACT_OPERATORS}")
+        said = f"The cluster did not respond. Your {kind} is saved and starts when the cluster responds."
+        return Explanation("cluster_unavailable", said, f"The portal retries automatically. {CONTACT_OPERATORS}")
     if found.reason == "namespace_ending":
-        remedy = f"It starts when that namespace is gone and the portal has made it again. {CONTACT_OPERATORS}"
+        remedy = f"It starts when the namespace is deleted and the portal has created it again. {CONTACT_OPERATORS}"
         found = Explanation("namespace_going", found.sentence, remedy)
-    said = found.sentence.replace(" its pod", " its job").replace("no pod is made", "no job is made")
-    return replace(found, sentence=f"{said} {saved}", raw=text, raw_from="the API server", is_final=False)
+    said = f"{found.sentence} {saved}"
+    return replace(found, sentence=said, raw=text, raw_from="the API server", is_final=False)
 
 
-def _refused(message: str) -> Explanation | None:
-    return _by_quota(message) or _by_limits(message) or _by_admission(message) or _by_namespace(message)
+def _refused(message: str, what: Refused) -> Explanation | None:
+    return (
+        _by_quota(message, what)
+        or _by_limits(message, what)
+        or _by_admission(message, what)
+        or _by_namespace(message, what)
+    )
 
 
-def _by_quota(message: str) -> Explanation | None:
+def _by_quota(message: str, what: Refused) -> Explanation | None:
     if found := _EXCEEDED.search(message):
-        return _exceeded(found[1], *(_amounts(found[part]) for part in (2, 3, 4)))
+        return _exceeded(found[1], what, *(_amounts(found[part]) for part in (2, 3, 4)))
     if found := _FAILED.search(message):
         missing = ", ".join(sorted({part.split(" for")[0].strip() for part in found[2].split(";")}))
-        text = f"The namespace's quota {found[1]} wants sizes that its pod does not name: {missing}."
-        return Explanation("quota_needs_sizes", text, "Tell the operators.", is_final=True)
+        text = f"The namespace's ResourceQuota {found[1]} requires values that the {what} does not set: {missing}."
+        return Explanation("quota_needs_sizes", text, "Contact an operator.", is_final=True)
     if found := _UNKNOWN.search(message):
-        text = f"The namespace's quota {found[1]} is not counted yet."
-        return Explanation("quota_starting", text, "It is tried again by itself within moments.")
+        text = f"The usage of the namespace's ResourceQuota {found[1]} is not known yet."
+        return Explanation("quota_starting", text, "It is retried automatically in a moment.")
     if found := _UNCOVERED.search(message):
-        text = f"The namespace has no quota for {resource_name(found[1])}, and the cluster wants one."
-        return Explanation("quota_missing", text, "Tell the operators.", is_final=True)
+        text = f"The namespace has no ResourceQuota for {resource_name(found[1])}, and the cluster requires one."
+        return Explanation("quota_missing", text, "Contact an operator.", is_final=True)
     return None
 
 
-def _exceeded(quota: str, asked: dict[str, str], used: dict[str, str], limit: dict[str, str]) -> Explanation:
+def _exceeded(
+    quota: str, what: Refused, asked: dict[str, str], used: dict[str, str], limit: dict[str, str]
+) -> Explanation:
     never = [name for name in asked if name in limit and is_more(name, asked[name], limit[name])]
     if never:
-        what = "; ".join(
-            f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} asked, {number(name, limit[name])} at most"
+        sizes = "; ".join(
+            f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} requested, "
+            f"limit {number(name, limit[name])}"
             for name in never
         )
         return Explanation(
             "quota_too_small",
-            f"The namespace's quota {quota} can never take it: {what}.",
-            "Ask for less, or tell the operators.",
+            f"The request exceeds the namespace's ResourceQuota {quota}: {sizes}.",
+            "Request less, or contact an operator.",
             is_final=True,
             actions=STOP_OR_CHANGE,
             facts={"quota": quota, **figures(never[0], asked=asked[never[0]], limit=limit[never[0]])},
         )
-    what = "; ".join(
-        f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} asked, "
+    sizes = "; ".join(
+        f"{resource_name(name)}: {number(name, asked[name])}{unit(name)} requested, "
         f"{number(name, used.get(name, '?'))} of {number(name, limit.get(name, '?'))} used"
         for name in asked
     )
+    full = f"namespace's ResourceQuota {quota} is full: {sizes}."
     return Explanation(
         "quota_full",
-        f"Its units are assigned, but the namespace's quota {quota} is full: {what}.",
-        "It starts by itself when a pod that is ending has gone, usually within a minute, or when other work of the "
-        "namespace ends.",
+        f"Admitted, but the {full}" if what is Refused.POD else f"The {full}",
+        "It starts automatically when a terminating pod is gone, usually within a minute, or when another workload in "
+        "the namespace ends.",
         facts={"quota": quota, **_first(asked, used, limit)},
     )
 
@@ -131,75 +147,72 @@ def _amounts(text: str) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in text.rstrip(",").split(","))
 
 
-def _by_limits(message: str) -> Explanation | None:
+def _by_limits(message: str, what: Refused) -> Explanation | None:
     found = _LIMIT.findall(message)
     if not found:
         return None
     parts = []
     for which, resource, per, bound, asked in found:
-        said = f"{number(resource, asked)}{unit(resource)} asked" if asked else "none asked"
-        word = "at most" if which == "maximum" else "at least"
-        parts.append(f"{resource} per {per.lower()}: {said}, {number(resource, bound)} {word}")
+        said = f"{number(resource, asked)}{unit(resource)} requested" if asked else "not set"
+        parts.append(f"{resource} per {per.lower()}: {said}, {which} {number(resource, bound)}")
     _, resource, _, bound, asked = found[0]
     facts = figures(resource, **({"asked": asked} if asked else {}), limit=bound)
-    text = f"The namespace's limits refuse its pod: {'; '.join(parts)}."
+    text = f"The namespace's LimitRange refuses the {what}: {'; '.join(parts)}."
     if all(which == "minimum" for which, *_ in found):
-        remedy = "Ask for more, or tell the operators."
+        remedy = "Request more, or contact an operator."
         return Explanation("below_limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
-    remedy = "Ask for less cpu or memory, or tell the operators."
+    remedy = "Request less cpu or memory, or contact an operator."
     return Explanation("limit_range", text, remedy, is_final=True, actions=STOP_OR_CHANGE, facts=facts)
 
 
 def with_numbers(found: Explanation, asked: Mapping[str, str], most: Mapping[str, str]) -> Explanation:
-    """What Kueue says of limits has none. `most`: that one container may ask for."""
+    """Kueue's message about limits has no numbers. `most`: what one container may request."""
     over = [name for name in asked if name in most and is_more(name, asked[name], most[name])]
     if found.reason != "limit_range" or not over:
         return found
-    what = "; ".join(
-        f"{name} per container: {number(name, asked[name])}{unit(name)} asked, {number(name, most[name])} at most"
+    sizes = "; ".join(
+        f"{name} per container: {number(name, asked[name])}{unit(name)} requested, maximum {number(name, most[name])}"
         for name in over
     )
     facts = figures(over[0], asked=asked[over[0]], limit=most[over[0]])
-    return replace(found, sentence=f"The namespace's limits refuse its pod: {what}.", facts=facts)
+    return replace(found, sentence=f"The namespace's LimitRange refuses the pod: {sizes}.", facts=facts)
 
 
-def _by_admission(message: str) -> Explanation | None:
+def _by_admission(message: str, what: Refused) -> Explanation | None:
     if found := _POD_SECURITY.search(message):
         rules = ", ".join(part.strip() for part in _NESTED.sub("", found[2] or "").split(","))
         return Explanation(
             "pod_security",
-            f"The cluster's Pod Security rules ({found[1]}) refuse its pod{f': {rules}' if rules else ''}.",
-            "Tell the operators; nothing that you chose can change it.",
+            f"The cluster's Pod Security rules ({found[1]}) refuse the {what}{f': {rules}' if rules else ''}.",
+            NOT_YOUR_SETTINGS,
             is_final=True,
         )
     if found := _WEBHOOK.search(message):
-        return _denied(f"admission check {found[1]}", found[2] or "")
+        return _denied(f"admission webhook {found[1]}", found[2] or "", what)
     if found := _POLICY.search(message):
-        return _denied(f"policy {found[1]}", found[2])
+        return _denied(f"admission policy {found[1]}", found[2], what)
     if found := _SILENT.search(message):
-        text = f"The cluster's admission check {found[1]} does not answer, and no pod is made without it."
-        return Explanation(
-            "admission_unavailable", text, "It is tried again by itself. Tell the operators if it takes long."
-        )
+        text = f"The cluster's admission webhook {found[1]} does not respond, and no {what} is created without it."
+        return Explanation("admission_unavailable", text, f"It is retried automatically. {CONTACT_OPERATORS}")
     return None
 
 
-def _denied(who: str, why: str) -> Explanation:
+def _denied(who: str, why: str, what: Refused) -> Explanation:
     said = f": {' '.join(why.split())[:300].rstrip('.')}" if why else ""
     return Explanation(
         "admission_denied",
-        f"The cluster's {who} refuses its pod{said}.",
-        "Change what it objects to, or tell the operators.",
+        f"The cluster's {who} denied the {what}{said}.",
+        "Change the setting that is denied, or contact an operator.",
         is_final=True,
         actions=STOP_OR_CHANGE,
     )
 
 
-def _by_namespace(message: str) -> Explanation | None:
+def _by_namespace(message: str, what: Refused) -> Explanation | None:
     if found := _ACCOUNT.search(message):
-        text = f"The namespace lacks the service account {found[1]} for its pod."
-        return Explanation("service_account", text, "The portal repairs it; wait a moment.")
+        text = f"The namespace has no service account {found[1]} for the {what}."
+        return Explanation("service_account", text, "Wait a moment: the portal restores it.")
     if "because it is being terminated" in message:
-        text = "Its namespace is being removed from the cluster."
-        return Explanation("namespace_ending", text, "Tell the operators.", is_final=True)
+        text = "The namespace is being deleted from the cluster."
+        return Explanation("namespace_ending", text, "Contact an operator.", is_final=True)
     return None

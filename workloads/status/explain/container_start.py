@@ -1,4 +1,4 @@
-"""Why a container that has its node does not run: image, settings, volume, network. Pure."""
+"""Why a container on its node does not run: image, settings, volume, network. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ from typing import Any
 from portal.ui.text import date_and_time
 from workloads.core.observation import ImagePresence
 from workloads.status.explain.quantities import image_size
-from workloads.status.explain.types import CONTACT_OPERATORS, STOP_OR_CHANGE, Explanation, volume_missing
+from workloads.status.explain.types import (
+    CONTACT_OPERATORS,
+    NOT_YOUR_SETTINGS,
+    STOP_OR_CHANGE,
+    Explanation,
+    volume_missing,
+)
 
-# Why the worker cannot open what a team sealed.
+# Why the worker cannot decrypt what a team sealed.
 NO_KEY, OTHER_KEY = "no_worker_key", "sealed_for_another_key"
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull", "ImageInspectError")
 _SETTING_UP = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-# Codes of explanations that another image mends.
+# Codes of explanations that another image resolves.
 IMAGE_REASONS = frozenset(
     {
         "bad_image_name", "image_not_accepted", "image_not_allowed", "image_not_found", "image_not_pulled",
         "image_runs_as_root", "image_wrong_platform", "registry_unknown",
     }
 )  # fmt: skip
-_NAME = "Check its name; then stop this run and start another."
+_NAME = "Check the image name, then stop this run and start another."
 _NO_HOST = re.compile(r"lookup ([^\s:]+)[^:]*: no such host")
 _MISSING = re.compile(r"(secret|configmap) \"([^\"]+)\" not found")
 _NO_SUCH_KEY = re.compile(r"couldn't find key (\S+) in (Secret|ConfigMap) \S+/(\S+)")
@@ -56,7 +62,7 @@ class RegistryAccess:
 
 @dataclass(frozen=True)
 class UnreadableSecrets:
-    """Chosen secrets that the worker cannot open. `text`: what it says to operators."""
+    """Selected secrets that the worker cannot decrypt. `text`: its message for operators."""
 
     code: str
     text: str
@@ -71,7 +77,7 @@ class UnreadableSecrets:
 def waiting_container(
     reason: str, message: str, *, image: str, node: str, sign_in: RegistryAccess | None = None
 ) -> Explanation | None:
-    """None: the ordinary way of things."""
+    """None: nothing is wrong."""
     found = _waiting(reason, message, image, node)
     if found is not None and found.reason == "image_not_allowed" and sign_in is not None:
         found = _not_given_out(image, sign_in)
@@ -81,10 +87,11 @@ def waiting_container(
 
 def _waiting(reason: str, message: str, image: str, node: str) -> Explanation | None:
     if reason == "InvalidImageName":
-        return _change("bad_image_name", f"{image} is not a valid name of an image.", _NAME)
+        return _change("bad_image_name", f"{image} is not a valid image name.", _NAME)
     if reason == "SignatureValidationFailed":
-        text = f"The node {node} does not accept the image {image}: its signature is missing or wrong."
-        return _change("image_not_accepted", text, "Choose another image. Tell the operators if it should be accepted.")
+        text = f"Node {node} rejected the image {image}: its signature is missing or invalid."
+        remedy = "Choose another image. Contact an operator if this image should be accepted."
+        return _change("image_not_accepted", text, remedy)
     if reason in _PULL:
         return _pull(message, image, node)
     if reason in _SETTING_UP:
@@ -97,69 +104,69 @@ def _change(reason: str, sentence: str, remedy: str) -> Explanation:
 
 
 def _pull(message: str, image: str, node: str) -> Explanation:
-    """Of what a registry or the node says; the surest signs first, since "not found" is a part of several texts."""
+    """From the message of a registry or the node; the surest signs first, since several texts contain "not found"."""
     if "no space left on device" in message:
         return Explanation(
-            "node_disk_full", f"The node {node} has no room for the image {image}.", "Tell the operators."
+            "node_disk_full", f"Node {node} has no disk space for the image {image}.", "Contact an operator."
         )
     if "no match for platform" in message:
-        text = f"The image {image} is not made for the processor of the node {node}."
+        text = f"The image {image} is not built for the CPU architecture of node {node}."
         return _change("image_wrong_platform", text, "Choose another image.")
     if found := _NO_HOST.search(message):
-        text = f"The node {node} knows no registry {found[1]} for the image {image}."
+        text = f"Node {node} cannot find the registry {found[1]} of the image {image}."
         return _change("registry_unknown", text, _NAME)
     if "toomanyrequests" in message or "429 Too Many Requests" in message:
-        text = (
-            f"The registry of the image {image} takes no more requests from the cluster for now; the node tries again."
-        )
-        return Explanation("registry_limit", text, "It starts by itself when the registry gives it out again.")
+        text = f"The registry of the image {image} limits requests from the cluster; node {node} retries."
+        return Explanation("registry_limit", text, "It starts automatically when the registry accepts requests again.")
     if any(part in message for part in ("denied", "unauthorized", "401 ", "403 Forbidden", "authentication required")):
-        text = f"The registry does not give out the image {image}: it wants a sign-in, or has no such repository."
-        return _change("image_not_allowed", text, "Check its name, and whether the cluster may pull it.")
+        text = (
+            f"The registry denied access to the image {image}: it requires authentication, or the repository does not "
+            "exist."
+        )
+        return _change("image_not_allowed", text, "Check the image name, and whether the cluster may pull it.")
     if "not found" in message or "manifest unknown" in message:
-        text = f"There is no image {image} in its registry; the node {node} tries again."
-        return _change("image_not_found", text, "Check its name and tag; then stop this run and start another.")
+        text = f"The image {image} was not found in its registry; node {node} retries."
+        remedy = "Check the image name and tag, then stop this run and start another."
+        return _change("image_not_found", text, remedy)
     if any(part in message for part in _SILENT):
-        text = f"The registry of the image {image} does not answer the node {node}, which tries again."
-        remedy = f"It starts by itself when the registry answers. {CONTACT_OPERATORS}"
+        text = f"The registry of the image {image} does not respond to node {node}, which retries."
+        remedy = f"It starts automatically when the registry responds. {CONTACT_OPERATORS}"
         return Explanation("registry_unavailable", text, remedy)
-    text = f"The image {image} could not be pulled; the node {node} tries again."
-    remedy = f"What the node says is behind it. {CONTACT_OPERATORS}"
+    text = f"The image {image} could not be pulled; node {node} retries."
+    remedy = f"See the node's message. {CONTACT_OPERATORS}"
     return Explanation("image_not_pulled", text, remedy, actions=STOP_OR_CHANGE, is_known=False)
 
 
 def _not_given_out(image: str, sign_in: RegistryAccess) -> Explanation:
-    """A registry tells who may not look the same as for what is not there."""
+    """A registry gives the same answer for a denied and for a missing repository."""
     host = sign_in.registry
     if sign_in.is_kept:
         text = (
-            f"The registry {host} does not give out the image {image} to the team's credentials for it: they are wrong "
-            "or over, may not read it, or there is no such repository."
+            f"The registry {host} denied access to the image {image} with the team's credentials: they are wrong, "
+            "expired or have no permission, or the repository does not exist."
         )
-        remedy = (
-            "Check its name. An owner or manager can replace the credentials under Team, Images; the node tries again."
-        )
+        remedy = "Check the image name. An owner or manager can replace the credentials under Team, Images."
         return _change("credentials_refused", text, remedy)
     text = (
-        f"The registry {host} does not give out the image {image} to everybody, and the team keeps no credentials for "
-        "it; or there is no such repository."
+        f"The registry {host} denied anonymous access to the image {image}, and the team has no credentials for it; or "
+        "the repository does not exist."
     )
-    remedy = "An owner or manager can add some under Team, Images; the node tries again by itself. Check its name too."
+    remedy = "Check the image name. An owner or manager can add credentials under Team, Images; then the node retries."
     return _change("no_credentials", text, remedy)
 
 
 def _setting_up(message: str, image: str, node: str) -> Explanation:
     if "image will run as root" in message or "non-numeric user" in message:
-        text = f"The image {image} wants to run as root, which this cluster never allows."
-        return _change("image_runs_as_root", text, "Choose another image, or build it with a user of its own.")
+        text = f"The image {image} runs as root, which this cluster does not allow."
+        return _change("image_runs_as_root", text, "Choose another image, or build it with a non-root user.")
     if found := _MISSING.search(message):
-        text = f"The {found[1]} {found[2]} that its container needs is not in the cluster."
-        return Explanation("secret_missing", text, f"The portal makes it; wait a moment. {CONTACT_OPERATORS}")
+        text = f"The {found[1]} {found[2]} that the container needs does not exist in the cluster."
+        return Explanation("secret_missing", text, f"Wait a moment: the portal creates it. {CONTACT_OPERATORS}")
     if found := _NO_SUCH_KEY.search(message):
-        text = f"The {found[2].lower()} {found[3]} that its container needs lacks the key {found[1]}."
-        return Explanation("secret_incomplete", text, f"The portal puts it back; wait a moment. {CONTACT_OPERATORS}")
+        text = f"The {found[2].lower()} {found[3]} that the container needs has no key {found[1]}."
+        return Explanation("secret_incomplete", text, f"Wait a moment: the portal restores it. {CONTACT_OPERATORS}")
     said = f": {message[:300].rstrip('.')}" if message else ""
-    text = f"The node {node} cannot set its container up{said}."
+    text = f"Node {node} cannot create the container{said}."
     return Explanation("container_config", text, CONTACT_OPERATORS, is_known=False)
 
 
@@ -176,26 +183,26 @@ def _not_set_up(reason: str, message: str, node: str) -> Explanation:
     if found := _CLAIM.search(message):
         return volume_missing(found[1])
     if reason == "FailedAttachVolume":
-        text = f"The storage cannot attach its volume to the node {node}."
+        text = f"The storage system cannot attach the volume to node {node}."
         return Explanation("volume_not_attached", text, CONTACT_OPERATORS)
     if reason == "FailedMount":
         if found := _MISSING.search(message):
-            text = f"The {found[1]} {found[2]} that its pod needs is not in the cluster."
-            return Explanation("secret_missing", text, f"The portal makes it; wait a moment. {CONTACT_OPERATORS}")
-        return Explanation("volume_not_mounted", f"The node {node} cannot mount its volume.", CONTACT_OPERATORS)
-    return Explanation("pod_not_set_up", f"The node {node} cannot set up its network.", CONTACT_OPERATORS)
+            text = f"The {found[1]} {found[2]} that the pod needs does not exist in the cluster."
+            return Explanation("secret_missing", text, f"Wait a moment: the portal creates it. {CONTACT_OPERATORS}")
+        return Explanation("volume_not_mounted", f"Node {node} cannot mount the volume.", CONTACT_OPERATORS)
+    return Explanation("pod_not_set_up", f"Node {node} cannot set up the pod's network.", CONTACT_OPERATORS)
 
 
 def _in_use(message: str) -> Explanation:
     if found := _USED_BY.search(message):
-        text = f"Its volume is still in use on another node, by {found[1].strip().rstrip('.')}."
-        return Explanation("volume_in_use", text, "Stop what uses it, or wait until that has ended.")
-    text = "Its volume is still attached to another node."
-    return Explanation("volume_in_use", text, f"It starts when that node has let go of it. {CONTACT_OPERATORS}")
+        text = f"The volume is still in use on another node, by {found[1].strip().rstrip('.')}."
+        return Explanation("volume_in_use", text, "Stop the workload that uses it, or wait until it ends.")
+    text = "The volume is still attached to another node."
+    return Explanation("volume_in_use", text, f"It starts when that node has detached the volume. {CONTACT_OPERATORS}")
 
 
 def slow_pull(node: str, since: datetime, limit: timedelta, image: ImagePresence | None) -> Explanation:
-    """Of an image that is on its way for longer than `limit`."""
+    """Of an image whose pull takes longer than `limit`."""
     facts: dict[str, Any] = {}
     size = others = ""
     if image is not None and image.size_mib is not None:
@@ -203,24 +210,24 @@ def slow_pull(node: str, since: datetime, limit: timedelta, image: ImagePresence
         size = f" ({image_size(image.size_mib)})"
     if image is not None and (there := len(image.nodes - {node})):
         facts["nodes_with_image"] = there
-        others = f"; {there} other {'node has' if there == 1 else 'nodes have'} it already"
+        others = f"; {there} other {'node already has' if there == 1 else 'nodes already have'} it"
     minutes = int(limit.total_seconds() // 60)
     began = date_and_time(since)
-    text = f"On {node}: fetching its image{size} since {began}, for more than {minutes} minutes now{others}."
-    remedy = "The first time on a node, a large image takes long. Tell the operators if it takes half an hour."
+    text = f"On {node}: pulling the image{size} since {began}, for more than {minutes} minutes{others}."
+    remedy = "The first pull of a large image on a node takes long. Contact an operator after 30 minutes."
     return Explanation("image_slow", text, remedy, facts=facts)
 
 
 def secrets_unreadable(sealed: UnreadableSecrets, *, node: str) -> Explanation:
-    """The Secret of a run is not made, since the worker cannot open what the team sealed."""
-    what = "the secret that it was" if sealed.count == 1 else f"all of the {sealed.count} secrets that it was"
+    """The Secret of a run is not created, since the worker cannot decrypt what the team sealed."""
+    what = "the secret" if sealed.count == 1 else f"one or more of the {sealed.count} secrets"
     them = "it" if sealed.count == 1 else "them"
     if sealed.code == NO_KEY:
-        said = f"The portal cannot open {what} launched with: its worker has no key."
-        remedy = "Tell the operators; nothing that you chose is wrong. It starts by itself when the worker has its key."
+        said = f"The portal cannot decrypt {what} of this run: its worker has no key."
+        remedy = f"{NOT_YOUR_SETTINGS} It starts automatically when the worker has its key."
     else:
-        said = f"The portal cannot open {what} launched with: its worker has another key than sealed {them}."
-        remedy = f"Put {them} again on your team's page Secrets, or tell the operators. Then it starts by itself."
+        said = f"The portal cannot decrypt {what} of this run: its worker has a different key."
+        remedy = f"Save {them} again on your team's page Secrets, or contact an operator. Then it starts automatically."
     facts = {**_at(node), "secrets": sealed.count}
     return Explanation(sealed.code, said, remedy, sealed.text, "the portal's worker", facts=facts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from cluster.mirror.records.quantities import amount
 
@@ -13,12 +13,31 @@ def are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
+class Predicate(NamedTuple):
+    """What is stated about a number of nodes, for one and for several of them."""
+
+    one: str
+    many: str
+
+    def of(self, count: int, noun: str = "") -> str:
+        counted = f"{count} {noun}{'' if count == 1 else 's'}" if noun else str(count)
+        return f"{counted} {self.one if count == 1 else self.many}"
+
+
+def has(what: str) -> Predicate:
+    return Predicate(f"has {what}", f"have {what}")
+
+
+def is_in_state(what: str) -> Predicate:
+    return Predicate(f"is {what}", f"are {what}")
+
+
 def units_of(count: int, name: str) -> str:
     return f"{count} unit of {name}" if count == 1 else f"{count} units of {name}"
 
 
 def number(resource: str, quantity: str | int) -> str:
-    """Cores, GiB or pieces; a quantity that is none stays as it is."""
+    """Cores, GiB or pieces; text that is no quantity is not changed."""
     try:
         value = amount(_plain(resource), quantity)
     except ValueError:
@@ -38,7 +57,7 @@ def figure(resource: str, quantity: str | int) -> int | float | None:
 
 
 def figures(resource: str, **quantities: str | int) -> dict[str, Any]:
-    """Facts about one resource, in cores, GiB or pieces; what is not known is left out."""
+    """Facts about one resource, in cores, GiB or pieces; unknown ones are left out."""
     found = {name: figure(resource, quantity) for name, quantity in quantities.items()}
     return {"resource": resource_name(resource), **{name: value for name, value in found.items() if value is not None}}
 
@@ -75,7 +94,7 @@ def image_size(mib: int) -> str:
 
 
 def quantity_text(quantity: str) -> str:
-    """A quantity of memory or disk as people say it: 52Mi → "52 MiB"."""
+    """A quantity of memory or disk as people write it: 52Mi → "52 MiB"."""
     try:
         value = amount("memory", quantity)
     except ValueError:

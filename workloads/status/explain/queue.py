@@ -1,4 +1,4 @@
-"""What Kueue says of a workload that it does not admit, or has preempted. Pure."""
+"""Kueue's messages about a workload that it does not admit, or has preempted. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 
 from workloads.interruption.preemption import IN_TEAM, preemption_cause, preemption_rule
-from workloads.status.explain.nodes import gang_too_large, names_only_other_flavors
-from workloads.status.explain.quantities import units_of
+from workloads.status.explain.nodes import ONE_NODE, gang_too_large, names_only_other_flavors
+from workloads.status.explain.quantities import are, units_of
+from workloads.status.explain.scheduling import CLOSED, REMEDIES
+from workloads.status.explain.termination import NOT_SAVED
 from workloads.status.explain.types import STOP_OR_CHANGE, Explanation
 
 _MORE_NEEDED = re.compile(r"insufficient unused quota for (\S+) in flavor (\S+), (\d+) more needed")
@@ -16,11 +18,11 @@ _OVER_MAXIMUM = re.compile(r"insufficient quota for (\S+) in flavor (\S+),.*maxi
 _TOPOLOGY = re.compile(r"topology \"?[^\"]*\"? (?:doesn't allow to fit|allows to fit only (\d+) out of (\d+))")
 _EXCLUDED = re.compile(r"resource \"([^\"]+)\": \d+")
 _HELD = re.compile(r"untolerated taint \{gpu-portal/held[^}]*\} in flavor ([a-z0-9.-]+)")
-_WHEN_ONE_HAS_ENOUGH = "It starts when one node has enough; fewer units may start sooner."
+
 _NO_DEVICE_CLASS = re.compile(
     r"failed to get DeviceClass ([a-z0-9.-]+): .*not found|DeviceClass ([a-z0-9.-]+) is not mapped"
 )
-# Whose work it was, and by which way through the queues: for operators, in the cluster itself.
+# Which team's workload it was, and the path through the queues: for operators, in the cluster itself.
 _ANOTHERS = re.compile(r" \(UID: [^)]*\)|; preempt(?:or|ee) path: [^;]*")
 _OUTSIDE = re.compile(r"Invalid value: (\[[^\]]*\]|\S+): requests must not be (above|below) the limitRange")
 
@@ -38,17 +40,16 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
         return _limit_range(message)
     if _MISMATCH.search(message):
         # Other classes' flavors are ruled out by their taint before.
-        text = f"It asks for nodes as {class_name} described them when it was launched; that has changed since."
-        remedy = "Started again, it asks for nodes as its class describes them now."
+        text = f"It requests nodes by an earlier definition of {class_name}, which has changed since it was launched."
+        remedy = "Start it again to use the current definition of its class."
         return Explanation("flavor_mismatch", text, remedy, is_final=True, actions=STOP_OR_CHANGE)
     more_needed = _MORE_NEEDED.search(message)
     # Of several flavors of a class, whose nodes were relabelled, one is enough.
     if more_needed is None and (found := _OVER_MAXIMUM.search(message)):
         return Explanation(
             "exceeds_maximum",
-            f"{units_of(units * workers, class_name)} cannot start with what your team may use now: "
-            f"{found[3]} at most.",
-            "It starts by itself once a grant allows it. Otherwise ask for fewer units, or request more quota.",
+            f"{units_of(units * workers, class_name)} requested, but your team may use at most {found[3]} now.",
+            "It starts automatically when a grant allows it. Otherwise request fewer units, or more quota.",
             is_final=True,
             actions=STOP_OR_CHANGE,
             facts={"units": units, "most_units": int(found[3])},
@@ -56,90 +57,99 @@ def _pending(message: str, size: tuple[int, int], class_name: str, slug: str) ->
     if any(flavor.startswith(f"{slug}-") for flavor in _HELD.findall(message)):
         return Explanation(
             "class_held",
-            f"{class_name} was held until just now; Kueue looks at it again in a moment.",
-            "It starts by itself.",
+            f"Scheduling of {class_name} was resumed just now; Kueue retries in a moment.",
+            "It starts automatically.",
         )
     if found := _TOPOLOGY.search(message):
         short = sorted(set(_EXCLUDED.findall(message[found.start() :])))
-        lacking = f": too little {', '.join(short)} is left" if short else ""
+        lacking = f": too little {', '.join(short)} free" if short else ""
         if workers > 1:
             return gang_too_large(int(found[1] or 0), size, class_name, lacking)
         return Explanation(
             "no_node_fits",
-            f"No single node has {units_of(units, class_name)} free right now{lacking}.",
-            _WHEN_ONE_HAS_ENOUGH,
+            f"No single node has {units_of(units, class_name)} free{lacking}.",
+            ONE_NODE,
             facts={"units": units},
         )
     if names_only_other_flavors(message):
         # There was quota of its own class, and no node: Kueue went on to the others, which its taint rules out.
-        text = f"No node takes {units_of(units * workers, class_name)} right now."
-        return Explanation("no_node_fits", text, _WHEN_ONE_HAS_ENOUGH, facts={"units": units})
+        text = f"No node is available for {units_of(units * workers, class_name)}."
+        return Explanation("no_node_fits", text, ONE_NODE, facts={"units": units})
     if "no topology domains" in message:
-        text = f"No node of {class_name} takes new work right now."
-        return Explanation("nodes_closed", text, "It starts when a node is opened again; the operators know when.")
+        text = f"No node of {class_name} is available for new workloads."
+        return Explanation("nodes_closed", text, REMEDIES[CLOSED][1])
     if more_needed is not None:
         missing = int(more_needed[3])
         left = "your team's quota is in use"
         if missing < units * workers:
-            left = f"it needs {units * workers}, more than your team's quota has left,"
+            left = f"it needs {units * workers}, more than your team's quota has free"
+        lacking = f"{units_of(missing, class_name)} {are(missing)} missing"
         return Explanation(
             "waiting_for_quota",
-            f"Waits for {units_of(missing, class_name)}: {left} and nothing more can be borrowed.",
-            "It starts when running work of your team ends; stopping one of yours helps at once.",
+            f"Waiting for quota: {lacking}; {left}, and no more can be borrowed.",
+            "It starts when a running workload of your team ends. Stopping one frees its units at once.",
             facts={"units": units, "missing_units": missing},
         )
     if found := _NO_DEVICE_CLASS.search(message):
         return _no_device_class(found[1] or found[2], class_name, is_there=found[1] is None)
     if "doesn't exist" in message:
         return Explanation(
-            "queue_missing", "Your team's queue is not in the cluster yet.", "The portal makes it; wait a moment."
+            "queue_missing",
+            "Your team's queue does not exist in the cluster yet.",
+            "Wait a moment: the portal creates it.",
         )
     if "Pending the preemption" in message:
         return Explanation(
-            "reclaiming", "Takes back units that another team had borrowed; it starts when they are free."
+            "reclaiming", "Reclaiming units that another team has borrowed; it starts when they are free."
         )
     if not message:
-        return Explanation("queued", "Waits in your team's queue.")
-    return Explanation("queued", f"Waits in your team's queue. Kueue says: {message[:300]}", is_known=False)
+        return Explanation("queued", "Waiting in your team's queue.")
+    return Explanation("queued", f"Waiting in your team's queue. Kueue reports: {message[:300]}", is_known=False)
 
 
 def _no_device_class(name: str, class_name: str, *, is_there: bool) -> Explanation:
     if is_there:
-        text = f"The queue system does not count the device class {name}, whose devices {class_name} gives out."
-        return Explanation("device_class_not_counted", text, "Tell the operators: Kueue's configuration lacks it.")
-    text = f"The cluster has no device class {name}, whose devices {class_name} gives out."
-    return Explanation("device_class_missing", text, "Tell the operators: its driver is not installed, or was removed.")
+        text = f"Kueue does not manage quota for the device class {name}, which {class_name} uses."
+        remedy = "Contact an operator: the device class is missing in Kueue's configuration."
+        return Explanation("device_class_not_counted", text, remedy)
+    text = f"The cluster has no device class {name}, which {class_name} uses."
+    remedy = "Contact an operator: its driver is not installed, or was removed."
+    return Explanation("device_class_missing", text, remedy)
 
 
 def _limit_range(message: str) -> Explanation:
     found = _OUTSIDE.search(message)
     names = " and ".join(re.findall(r"[a-z][a-z0-9./-]*", found[1])) if found else "cpu or memory"
     if found and found[2] == "below":
-        text = f"The namespace's limits refuse its pod: less {names} asked than one container must have."
+        text = f"The namespace's LimitRange refuses the pod: {names} requested below the minimum for one container."
         return Explanation(
-            "below_limit_range", text, "Ask for more, or tell the operators.", is_final=True, actions=STOP_OR_CHANGE
+            "below_limit_range", text, "Request more, or contact an operator.", is_final=True, actions=STOP_OR_CHANGE
         )
-    text = f"The namespace's limits refuse its pod: more {names} asked than one container may have."
+    text = f"The namespace's LimitRange refuses the pod: {names} requested above the maximum for one container."
     return Explanation(
-        "limit_range", text, "Ask for less, or tell the operators.", is_final=True, actions=STOP_OR_CHANGE
+        "limit_range", text, "Request less, or contact an operator.", is_final=True, actions=STOP_OR_CHANGE
     )
 
 
 def class_held(sentence: str, message: str) -> Explanation:
-    """`sentence`: since when, for what, until when. Whatever Kueue said last, nothing new starts while it is held."""
+    """`sentence`: since when, for what reason, until when. Nothing new starts then, whatever Kueue reported last."""
     return Explanation(
-        "class_held", sentence, "It starts by itself when the class is released.", message, "Kueue" if message else ""
+        "class_held",
+        sentence,
+        "It starts automatically when scheduling is resumed.",
+        message,
+        "Kueue" if message else "",
     )
 
 
 def preempted(message: str, rule: str = "") -> Explanation:
-    """Never who took them: another team's name and work are its own. `rule`: as Kueue names it."""
+    """Never which team preempted it: another team's name and workloads are private. `rule`: Kueue's name."""
     known = preemption_rule(rule, message)
     reason = "preempted_in_team" if known == IN_TEAM else "preempted"
     return Explanation(
         reason,
-        f"Interrupted: {preemption_cause(known)}.",
-        "It starts again by itself. What it had not saved is lost.",
+        f"Preempted: {preemption_cause(known)}.",
+        f"It restarts automatically. {NOT_SAVED}",
         raw=_ANOTHERS.sub("", message),
         raw_from="Kueue",
     )

@@ -1,6 +1,6 @@
-"""How a pod came to its end: its own doing, the node's, or the cluster's; and how a repository was not cloned. Pure.
+"""Why a pod ended: by itself, by the node, or by the cluster; and why a repository was not cloned. Pure.
 
-Only what the facts support: exit code 137 says that something killed it, not that memory ran out.
+Only what the facts support: exit code 137 means that something killed it, not that memory ran out.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from cluster.manifests.run_spec import HOME
 from workloads.status.explain.quantities import GIB, figures, number, quantity_text, resource_name, unit
 from workloads.status.explain.types import Explanation
 
-AGAIN = "Kubernetes starts it again by itself."
-NOT_SAVED = "What it had not saved is lost."
-LOG = "Its log says more; it can be read for an hour after the end."
+AGAIN = "Kubernetes restarts it automatically."
+NOT_SAVED = "Unsaved work is lost."
+LOG = "See the log; it is kept for one hour after the end."
 ENDED = ("stop", "log", "change")
 CHANGE = ("stop", "change", "log")
-# What has not begun has no log.
+# What has not started has no log.
 NEVER_RAN = ("stop", "change")
-# What is said of a reason of the kubelet, or of a disruption, that is not known here.
+# For a reason of the kubelet, or of a disruption, that is not known here.
 UNKNOWN_DISRUPTIONS = frozenset({"node_refused", "disrupted"})
 
 _SIGNALS = {
@@ -43,8 +43,8 @@ _OWN_LIMIT = re.compile(r"(?:total limit of containers|local ephemeral storage l
 
 @dataclass(frozen=True)
 class PodTermination:
-    """Of a pod that failed or is being taken away. `disruption`: reason of its condition DisruptionTarget, "" none;
-    `container`: whose end it is; `message`: that container's last words; `memory`: bytes that the pod may use.
+    """Of a pod that failed or is being removed. `disruption`: reason of its condition DisruptionTarget, "" none;
+    `container`: which one ended; `message`: that container's last lines; `memory`: bytes that the pod may use.
     """
 
     node: str
@@ -76,7 +76,7 @@ def explain_termination(ended: PodTermination) -> Explanation:
     return replace(found, raw=raw, raw_from="the kubelet" if not ended.disruption else "the cluster")
 
 
-# ---- what was done to it ---------------------------------------------------------------------------------------------
+# ---- by the cluster --------------------------------------------------------------------------------------------------
 
 
 def _by_cluster(ended: PodTermination) -> Explanation:
@@ -87,7 +87,7 @@ def _by_cluster(ended: PodTermination) -> Explanation:
 
 
 def _numbers(text: str) -> dict[str, Any]:
-    """Of what the kubelet refused it for."""
+    """Why the kubelet rejected it."""
     if found := _DEVICES.search(text):
         return {"resource": found[1], "asked": int(found[2]), "available": int(found[3])}
     if found := _INSUFFICIENT.search(text):
@@ -101,70 +101,72 @@ def _quantities(found: re.Match[str]) -> list[str]:
 
 
 def _disruption(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
-    node, why, text = f"The node {ended.node}", ended.pod_reason, ended.pod_message
+    node, why, text = f"Node {ended.node}", ended.pod_reason, ended.pod_message
     stop = ("stop",)
-    often = "If it happens again, tell the operators."
+    often = "If it happens again, contact an operator."
     if why == "UnexpectedAdmissionError":
         found = _DEVICES.search(text)
-        said = f": {found[1]}: {found[2]} asked, {found[3]} there" if found else ": its devices are not there"
-        return "device_unavailable", f"{node} refused it{said}.", often, stop
+        said = f"{found[1]}: {found[2]} requested, {found[3]} available" if found else "its devices are not available"
+        return "device_unavailable", f"{node} rejected the pod: {said}.", often, stop
     if why == "TopologyAffinityError":
-        said = f"{node} refused it: it cannot give its cards and cores close to each other."
+        said = f"{node} rejected the pod: its GPUs and cores are not available on the same NUMA node."
         return "topology_refused", said, "Fewer units or cores may fit.", ("stop", "change")
     if why.startswith("OutOf"):
-        return "node_full", f"{node} refused it: {_full(why, text)}.", often, stop
+        return "node_full", f"{node} rejected the pod: {_full(why, text)}.", often, stop
     if why == "NodeAffinity":
-        return "node_changed", f"{node} refused it: its labels have changed.", often, stop
+        return "node_changed", f"{node} rejected the pod: the labels of the node have changed.", often, stop
     if why == "Evicted":
         return _evicted(ended.node, text)
     if why in ("Terminated", "NodeShutdown", "Shutdown") or "node shutdown" in ended.disruption_message:
         return "node_shutdown", f"{node} was shut down.", NOT_SAVED, stop
     if why == "NodeLost" or ended.disruption in ("DeletionByTaintManager", "DeletionByPodGC"):
-        gone = "no longer in the cluster" if "no longer exists" in ended.disruption_message else "not heard of any more"
-        return "node_lost", f"{node} is {gone}.", NOT_SAVED, stop
+        is_gone = "no longer exists" in ended.disruption_message
+        said = f"{node} {'is no longer in the cluster' if is_gone else 'does not respond any more'}."
+        return "node_lost", said, NOT_SAVED, stop
     if ended.disruption == "EvictionByEvictionAPI":
-        return "drained", f"{node} is being emptied.", NOT_SAVED, stop
+        return "drained", f"{node} is being drained.", NOT_SAVED, stop
     if ended.disruption == "PreemptionByScheduler" or why == "Preempting":
-        return "preempted_on_node", f"More important work took its place on the node {ended.node}.", NOT_SAVED, stop
+        said = f"A pod with a higher priority preempted it on node {ended.node}."
+        return "preempted_on_node", said, NOT_SAVED, stop
     if why:
-        return "node_refused", f"{node} refused it ({why}).", often, stop
-    return "disrupted", f"It was taken off the node {ended.node} ({ended.disruption}).", NOT_SAVED, stop
+        return "node_refused", f"{node} rejected the pod ({why}).", often, stop
+    return "disrupted", f"The pod was removed from node {ended.node} ({ended.disruption}).", NOT_SAVED, stop
 
 
 def _full(why: str, text: str) -> str:
     found = _INSUFFICIENT.search(text)
     if found is None:
-        return f"too little {why.removeprefix('OutOf')} is left"
+        return f"too little {why.removeprefix('OutOf')} free"
     name = found[1]
     asked, used, capacity = _quantities(found)
     taken = f"{number(name, used)} of {number(name, capacity)} used"
-    return f"{resource_name(name)}: {number(name, asked)}{unit(name)} asked, {taken}"
+    return f"{resource_name(name)}: {number(name, asked)}{unit(name)} requested, {taken}"
 
 
-# What the volumes of our pods are called, as people know them.
+# Where the volumes of our pods are mounted.
 _PLACES = {"shared-memory": "/dev/shm", "home": HOME}
 
 
 def _evicted(node: str, text: str) -> tuple[str, str, str, tuple[str, ...]]:
     if found := _TOO_MUCH.search(text):
         place = _PLACES.get(found[1], found[1])
-        said = f"It wrote more to {place} than its {quantity_text(found[2])}, and the node {node} ended it."
-        return "too_many_files", said, "Write less there, or ask for more.", ("stop", "change")
+        said = f"It wrote more than {quantity_text(found[2])} to {place}, and node {node} evicted it."
+        return "too_many_files", said, "Write less there, or request more.", ("stop", "change")
     if found := _OWN_LIMIT.search(text):
-        said = f"It wrote more files than its {quantity_text(found[1])}, and the node {node} ended it."
-        return "too_many_files", said, "Write less, or to a volume.", ("stop", "change")
+        said = f"It wrote more than {quantity_text(found[1])} of files, and node {node} evicted it."
+        return "too_many_files", said, "Write less, or write to a volume.", ("stop", "change")
     found = _LOW.search(text)
     if found is None:
-        return "evicted", f"The node {node} ended it and does not say why.", NOT_SAVED, ("stop",)
+        return "evicted", f"Node {node} evicted it and reported no reason.", NOT_SAVED, ("stop",)
     what = {"ephemeral-storage": "disk space", "nodefs": "disk space", "imagefs": "disk space"}.get(found[1], found[1])
     left = f" ({quantity_text(found[2])} left)" if found[2] else ""
-    said = f"The node {node} ran low on {what}{left} and ended it"
+    said = f"Node {node} ran low on {what}{left} and evicted it"
     if using := _USING.search(text):
-        said += f": it used {quantity_text(using[1])}, {quantity_text(using[2])} were promised"
+        said += f": it used {quantity_text(using[1])}, {quantity_text(using[2])} were requested"
     return "evicted", f"{said}.", NOT_SAVED, ("stop",)
 
 
-# ---- what it did itself ----------------------------------------------------------------------------------------------
+# ---- by itself -------------------------------------------------------------------------------------------------------
 
 
 def _by_itself(ended: PodTermination) -> Explanation:
@@ -173,19 +175,18 @@ def _by_itself(ended: PodTermination) -> Explanation:
     code = ended.exit_code
     facts: Mapping[str, Any] = {} if code is None else {"exit_code": code}
     if ended.state_reason == "OOMKilled":
-        told = f"its {_gib(ended.memory)} GiB" if ended.memory else "its share"
         return Explanation(
             "out_of_memory",
-            f"It used more than {told} of host memory and was ended; this is not the GPU's memory.",
-            "Use less, or take more memory or a class with more of it per unit.",
+            f"It exceeded {_limit(ended)} and was killed (OOMKilled). This is not GPU memory.",
+            "Use less memory, or request more memory or a class with more memory per unit.",
             actions=CHANGE,
             facts=_with_memory(facts, ended),
         )
     if found := _GPU_MEMORY.search(ended.message):
         return Explanation(
             "out_of_gpu_memory",
-            f"Its last lines say that the GPU's memory was full: {found[1].rstrip('.')}.",
-            "Use smaller batches or a smaller model, or take more units or a class with more memory per unit.",
+            f"Its last log lines report that GPU memory was full: {found[1].rstrip('.')}.",
+            "Use smaller batches or a smaller model, or request more units or a class with more GPU memory per unit.",
             actions=ENDED,
             facts=facts,
         )
@@ -196,30 +197,30 @@ def _by_itself(ended: PodTermination) -> Explanation:
 def _by_code(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
     code, check = ended.exit_code, "Check the command and the image."
     if found := _EXECUTABLE.search(ended.message):
-        return "command_not_found", f"Its command {found[1]} was not found in the image.", check, NEVER_RAN
+        return "command_not_found", f"The command {found[1]} was not found in the image.", check, NEVER_RAN
     if ended.state_reason in ("StartError", "ContainerCannotRun"):
-        return "command_not_found", "Its command could not be started in this image.", check, NEVER_RAN
+        return "command_not_found", "The command could not be started in this image.", check, NEVER_RAN
     if code == 127:
-        return "command_not_found", "Its command was not found in the image (exit code 127).", check, CHANGE
+        return "command_not_found", "The command was not found in the image (exit code 127).", check, CHANGE
     if code == 126:
-        said = "Its command is not a program that may be run (exit code 126)."
+        said = "The command is not executable (exit code 126)."
         return "command_not_executable", said, check, CHANGE
     if code == 137:
-        said = "It was killed (signal 9, exit code 137); by whom the cluster does not say."
+        said = "It was killed (signal 9, exit code 137); the cluster reports no cause."
         return "killed", said, LOG, ENDED
     if code == 143:
-        return "terminated", "It was asked to end (signal 15, exit code 143) and did.", LOG, ENDED
+        return "terminated", "It was terminated (signal 15, exit code 143).", LOG, ENDED
     if code == 130:
         return "terminated", "It was interrupted (signal 2, exit code 130).", LOG, ENDED
     if code == 135:
         said = "It crashed with a bus error (signal 7, exit code 135)."
-        return "bus_error", said, "Too little shared memory (/dev/shm) is a common cause: ask for more.", CHANGE
+        return "bus_error", said, "Too little shared memory (/dev/shm) is a common cause: request more.", CHANGE
     if code is not None and code - 128 in _SIGNALS:
         said = f"It crashed with {_SIGNALS[code - 128]} (signal {code - 128}, exit code {code})."
         return "crashed", said, LOG, ENDED
     if code is not None:
         return "crashed", f"It ended with exit code {code}.", LOG, ENDED
-    return "failed", "It failed.", "Its log may say more.", ENDED
+    return "failed", "It failed.", "See the log.", ENDED
 
 
 # ---- cloning its repository ------------------------------------------------------------------------------------------
@@ -227,18 +228,17 @@ def _by_code(ended: PodTermination) -> tuple[str, str, str, tuple[str, ...]]:
 _NO_REPOSITORY = re.compile(r"fatal: repository '([^']+)' (?:not found|does not exist)")
 _SIGN_IN = re.compile(r"could not read (?:Username|Password) for '([^']+)'|Authentication failed for '([^']+)'")
 _UNREACHABLE = re.compile(r"fatal: unable to (?:access|connect to|look up) [^\n]*?'?: ([^\n]+)")
-_BRANCH = "Check its name; then start it with the right one."
+_BRANCH = "Check the name of the branch or tag, then start it again."
 _NO_BRANCH = re.compile(r"Remote branch (\S+) not found")
 
 
 def _clone(ended: PodTermination) -> Explanation:
     facts = {"exit_code": ended.exit_code, "container": CLONE_CONTAINER}
     if ended.state_reason == "OOMKilled":
-        told = f"its {_gib(ended.memory)} GiB" if ended.memory else "it may"
         return Explanation(
             "clone_out_of_memory",
-            f"Cloning its repository used more host memory than {told} and was ended.",
-            "Clone less, or take more memory.",
+            f"Cloning the repository exceeded {_limit(ended)} and was killed (OOMKilled).",
+            "Clone less, or request more memory.",
             actions=CHANGE,
             facts=_with_memory(facts, ended),
         )
@@ -251,30 +251,31 @@ def _clone(ended: PodTermination) -> Explanation:
 def _clone_by_text(ended: PodTermination) -> tuple[str, str, str]:
     text = ended.message
     if found := _NO_BRANCH.search(text):
-        return "reference_not_found", f"Its repository has no branch or tag {found[1]}.", _BRANCH
+        return "reference_not_found", f"The repository has no branch or tag {found[1]}.", _BRANCH
     if found := _NO_REPOSITORY.search(text):
-        said = f"There is no repository {_bare(found[1]).rstrip('/')}."
-        return "repository_not_found", said, "Check its address; then start it with the right one."
+        said = f"The repository {_bare(found[1]).rstrip('/')} does not exist."
+        return "repository_not_found", said, "Check the address of the repository, then start it again."
     if found := _SIGN_IN.search(text):
-        said = f"Its repository wants a sign-in at {_bare(found[1] or found[2])}, or does not exist there."
-        return "repository_private", said, "Make it public, or clone it inside with your own sign-in."
+        said = f"The repository requires authentication at {_bare(found[1] or found[2])}, or does not exist there."
+        return "repository_private", said, "Make it public, or clone it in the workload with your own credentials."
     if found := _UNREACHABLE.search(text):
-        said = f"Its repository cannot be reached: {found[1].strip().rstrip('.')}."
-        return "repository_unreachable", said, "Check its address, and whether the cluster may reach it."
+        said = f"The repository is not reachable: {found[1].strip().rstrip('.')}."
+        return "repository_unreachable", said, "Check its address, and whether the cluster can reach it."
     if ended.exit_code == 127 or "git: not found" in text or "git: command not found" in text:
-        said = "Its image has no git to clone its repository with."
-        return "no_git", said, "Choose another image, or clone it inside."
-    said = f"Its repository could not be cloned (git's exit code {ended.exit_code})."
-    return "clone_failed", said, "The log of the clone says more."
+        said = "The image has no git to clone the repository."
+        return "no_git", said, "Choose another image, or clone the repository in the workload."
+    said = f"The repository could not be cloned (git exit code {ended.exit_code})."
+    return "clone_failed", said, "See the log of the clone."
 
 
 def _bare(address: str) -> str:
-    """Without what somebody may have written before an @."""
+    """Without credentials before an @."""
     return re.sub(r"//[^/@]*@", "//", address)
 
 
-def _gib(memory: int | None) -> str:
-    return f"{round((memory or 0) / GIB, 1):g}"
+def _limit(ended: PodTermination) -> str:
+    size = f" of {round(ended.memory / GIB, 1):g} GiB" if ended.memory else ""
+    return f"its host memory limit{size}"
 
 
 def _with_memory(facts: Mapping[str, Any], ended: PodTermination) -> dict[str, Any]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-CONTACT_OPERATORS = "Tell the operators if it is still so in 10 minutes."
-# Next best actions, best first; each is a verb of the API or a thing to look at.
+CONTACT_OPERATORS = "Contact an operator if this continues for more than 10 minutes."
+NOT_YOUR_SETTINGS = "Contact an operator. Your settings are not the cause."
+# Next best actions, best first; each is a verb of the API or a page to open.
 STOP = ("stop",)
 STOP_OR_CHANGE = ("stop", "change")
 
 
-# What a sentence's numbers are called and what they are, wherever they are told: page, API and mail.
+# Names and types of a sentence's numbers, for page, API and mail.
 FACTS: Mapping[str, type | tuple[type, ...]] = {
     "again_at": str,
     "asked": (int, float),
@@ -48,7 +49,8 @@ FACTS: Mapping[str, type | tuple[type, ...]] = {
 class Explanation:
     """`reason` is a code for programs; `is_final`: waiting alone will never help. `facts`: the sentence's numbers, by
     names of FACTS; of several resources, those of the first. `wait_sentence`: of a preempted run, the part of
-    `sentence` about what it waits for now. `is_known`: False of a text of the cluster that is shown as it is.
+    `sentence` about what it waits for now. `is_known`: False of a text of the cluster that is shown unchanged.
+    `raw_about`: another workload of the team that `raw` is about, where the cluster wrote it for that one alone.
     """
 
     reason: str
@@ -61,10 +63,18 @@ class Explanation:
     facts: Mapping[str, Any] = field(default_factory=dict)
     wait_sentence: str = ""
     is_known: bool = True
+    raw_about: str = ""
+
+    @property
+    def raw_source(self) -> str:
+        """Who wrote `raw`, and about which workload if it is not this one. For people."""
+        about = f" (about {self.raw_about}, an equivalent workload)" if self.raw_about else ""
+        return f"{self.raw_from}{about}"
 
 
 def volume_missing(name: str, *, is_going: bool = False) -> Explanation:
-    """The portal makes a claim once: one of the same name in place of what somebody deleted would be empty."""
-    text = f"Its volume {name} is {'being deleted in the cluster' if is_going else 'not in the cluster'}."
-    remedy = "Choose another volume, or none; tell the operators if it should be there: somebody may have deleted it."
+    """The portal creates a claim once: a new claim of the same name in place of a deleted one would be empty."""
+    state = "is being deleted in the cluster" if is_going else "does not exist in the cluster"
+    text = f"The volume {name} {state}."
+    remedy = "Choose another volume, or none. Contact an operator if it should exist: it may have been deleted."
     return Explanation("volume_missing", text, remedy, actions=STOP_OR_CHANGE)

@@ -1,4 +1,4 @@
-"""Texts of the cluster that no explanation knows. They are shown as they are and counted, so that somebody adds one."""
+"""Texts of the cluster that no explanation knows. They are shown unchanged and counted, so that one can be added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.status.explain.types import Explanation
 UNEXPLAINED = Counter(
     "portal_unknown_explanations_total", "Texts of the cluster that no explanation knows.", ["said_by", "reason"]
 )
-# Pages are looked at again and again: a text of a run counts once in each process.
+# Pages are read again and again: a text of a run counts once in each process.
 _REMEMBERED = 10_000
 _counted: OrderedDict[tuple[int, str], None] = OrderedDict()
 

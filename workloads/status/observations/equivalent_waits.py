@@ -1,5 +1,5 @@
-"""Of several workloads in a queue that ask for the same, Kueue tries one and puts the others aside with it, without
-writing to them why. Here the others get the message of the one that was tried.
+"""Of several workloads in a queue that request the same, Kueue tries one and puts the others aside with it, without a
+message for them. Here the others get the message of the one that was tried, with that one's name.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tenants.models import Namespace
 from workloads.models import Run, Workload
 from workloads.status.explain import queue
 
-# What follows from how much is asked for, and so is true of all that ask for it.
+# What follows from the size of the request, and so is true of all that request it.
 SHARED_REASONS = frozenset({"waiting_for_quota", "no_node_fits", "gang_fits_in_part", "exceeds_maximum"})
 
 
 def with_equivalent_messages(cluster_id: int, queued: Mapping[str, Queued]) -> dict[str, Queued]:
-    """The same by Job uid; what waits without a word of its own has the word on the first of its team before it that
-    asks for the same. One query, none when nothing is silent.
+    """The same by Job uid; what waits without a message of its own has that of the first workload of its team before
+    it that requests the same. One query, none when all have a message.
     """
     silent = [uid for uid, one in queued.items() if _is_silent(one)]
     if not silent:
@@ -30,8 +30,8 @@ def with_equivalent_messages(cluster_id: int, queued: Mapping[str, Queued]) -> d
     namespaces = sorted({queued[uid].namespace for uid in silent})
     with connection.cursor() as cursor:
         cursor.execute(_SAID, {"cluster": cluster_id, "namespaces": namespaces, "silent": silent})
-        said = {uid: f"Said of {name}, which asks for the same: {text}" for uid, name, text in cursor.fetchall()}
-    return {uid: _with(one, said[uid]) if uid in said else one for uid, one in queued.items()}
+        found = {uid: (text, name) for uid, name, text in cursor.fetchall()}
+    return {uid: _with(one, *found[uid]) if uid in found else one for uid, one in queued.items()}
 
 
 def _is_silent(one: Queued) -> bool:
@@ -40,13 +40,13 @@ def _is_silent(one: Queued) -> bool:
     return not is_over and (pending is None or not (pending.is_true or pending.message))
 
 
-def _with(one: Queued, message: str) -> Queued:
+def _with(one: Queued, message: str, about: str) -> Queued:
     if queue.pending(message, units=1, class_name="", slug="").reason not in SHARED_REASONS:
         return one
     others = tuple(condition for condition in one.conditions if condition.type != "QuotaReserved")
     before = one.condition("QuotaReserved")
-    said = Condition("QuotaReserved", "False", "Pending", message, before.since if before else None)
-    return replace(one, conditions=(*others, said))
+    shared = Condition("QuotaReserved", "False", "Pending", message, before.since if before else None, about)
+    return replace(one, conditions=(*others, shared))
 
 
 _SAID = f"""

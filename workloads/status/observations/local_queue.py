@@ -1,4 +1,4 @@
-"""The team's queue as the mirror shows it, and the limits of its namespace where they are what holds something up."""
+"""The team's queue as the mirror shows it, and the limits of its namespace where they keep something waiting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.status.explain.quantities import is_more
 
 
 def local_queue_state(cluster_id: int, namespace: str, in_kueue: Iterable[KueueWorkload]) -> LocalQueueState | None:
-    """None: the mirror has none, or nothing waits in it. One query then; one more where limits hold something up."""
+    """None: the mirror has none, or nothing waits in it. One query then; one more where limits delay something."""
     pending = [one.condition("QuotaReserved") for one in in_kueue if not one.is_true("QuotaReserved")]
     found = mirror.object_named(cluster_id, "ClusterQueue", namespace) if pending else None
     if found is None:

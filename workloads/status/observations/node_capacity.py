@@ -1,4 +1,4 @@
-"""The nodes of a run's class as the mirror shows them, with what is in use there: cards, cores and memory."""
+"""The nodes of a run's class as the mirror shows them, with what is in use there: units, cores and memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLUGIN = "device-plugin"
 
 @dataclass(frozen=True)
 class PodDemand:
-    """What each pod of a run asks of a node."""
+    """What each pod of a run requests from a node."""
 
     labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, str], ...]
@@ -44,7 +44,7 @@ class PodDemand:
 
     @classmethod
     def of_class(cls, one: GpuClass) -> PodDemand | None:
-        """What one unit of it asks; None as with `of`."""
+        """What one unit of it requests; None as with `of`."""
         if one.interface != PLUGIN or not one.node_labels:
             return None
         tolerations = tuple(one.tolerations)
@@ -77,7 +77,7 @@ def with_nodes(cluster_id: int, seen: Mapping[int, Observation], runs: Mapping[i
     return {pk: replace(one, nodes=nodes[pk]) if pk in nodes else one for pk, one in seen.items()}
 
 
-# What pods hold is summed once per node, however many runs ask for it.
+# What pods use is summed once per node, however many runs request it.
 _NODES = f"""
 WITH fitting AS (
     SELECT wanted.pk, wanted.resource, node.name, node.ready, node.schedulable, node.record

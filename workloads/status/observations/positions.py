@@ -1,4 +1,4 @@
-"""Places in a team's queue. Read as text: a queue is long just when many ask for their place, and its rows are JSON."""
+"""Positions in a team's queue. Read as text: a queue is long just when many pages read it, and its rows are JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from workloads.status.explain import queue
 
 
 def queue_positions(cluster_id: int, namespace: str) -> dict[str, int]:
-    """By Job uid: its place among the team's waiting work of the same class, 0 first, in Kueue's order: priority, time
-    of creation, which has whole seconds, uid. What could not be admitted however long it waits has none, and holds
-    nobody up. One query.
+    """By Job uid: its place among the team's queued workloads of the same class, 0 first, in Kueue's order: priority,
+    time of creation, which has whole seconds, uid. What can never be admitted has none, and delays no other. One query.
     """
     found: dict[str, int] = {}
     lengths: Counter[str] = Counter()
@@ -37,7 +36,7 @@ def queue_order(waits: Queued) -> tuple[int, datetime, str]:
 
 @lru_cache(maxsize=4096)
 def is_hopeless(pending: str) -> bool:
-    """What Kueue says of the wait. Those who wait for the same are told the same."""
+    """`pending`: Kueue's message about the wait, the same for all that wait for the same."""
     return queue.pending(pending, units=1, class_name="", slug="").is_final
 
 

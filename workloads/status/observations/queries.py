@@ -45,7 +45,7 @@ def observe(
     """By workload id: what the mirror, which must be known, shows of its run of that name.
 
     At most eight queries, however many others there are: nodes when something is on one, places when one of them waits
-    in the queue, what was said of others when nothing was said of it, and `images` when one of them has a Job.
+    in the queue, messages about others when one has none of its own, and `images` when one of them has a Job.
     """
     cluster_id, name = namespace.cluster_id, namespace.name
     owners = {f"{table_label(Workload)}.{pk}": pk for pk in runs}

@@ -1,4 +1,4 @@
-"""Whether a run has come as far as a call waits for. The doors process asks whenever the namespace changed."""
+"""Whether a run has reached the state that a call waits for. The doors process checks on each namespace change."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from workloads.models import Run
 def has_reached(namespace: str, name: str, until: str, number: int | None = None) -> bool:
     """Whether the run of this number, or else the last one, got there: "admitted", "ready" or "finished".
 
-    What has ended will not get any further. What is to follow another run has not begun; a number that neither is there
-    nor will be is nothing to wait for. One query.
+    What has ended will not get any further. What is to follow another run has not started; there is nothing to wait
+    for with a number that does not exist and will not. One query.
     """
     rows = Run.objects.filter(workload__namespace__name=namespace, workload__name=name, workload__deleted_at=None)
     if number is not None:
-        # With the one before it, which says whether it is to follow.
+        # With the previous run, which records whether this one is requested.
         rows = rows.filter(number__in=(number, number - 1))
     found = rows.order_by("-number").values(*_COLUMNS, kind=KT("spec__kind"), workers=KT("spec__workers")).first()
     if found is None:
