@@ -119,5 +119,5 @@ def test_the_cost_does_not_grow_with_the_events(
     # session, user; team or teams; events; workloads that have a page; teams of the bar
     with django_assert_max_num_queries(6):
         first = text(client.get(path))
-    assert first.count("started again") == 50
+    assert first.count("restarted") == 50
     assert "cursor=" in first
