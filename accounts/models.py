@@ -38,7 +38,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=(username or "").lower())
 
     def create_user(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
-        """Whoever makes the account vouches for its address: invitations to it may be accepted."""
+        """The creator of the account vouches for its address: invitations to it may be accepted."""
         user = self.model(email=email.lower(), name=name, **fields)
         user.set_password(password)
         with transaction.atomic(using=self._db):

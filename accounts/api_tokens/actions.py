@@ -75,7 +75,7 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
 
 @transaction.atomic
 def end_token(token: ApiToken, *, by: Actor) -> None:
-    """Whoever calls this has asked whether `by` may. Nobody is reminded of it any more."""
+    """The caller has checked that `by` may. Its reminder is deleted."""
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
     record(by, "token.revoked", token, tenant=token.tenant)

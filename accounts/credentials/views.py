@@ -53,7 +53,7 @@ def _account(request: HttpRequest, *, status: int = 200, **forms: Any) -> HttpRe
 @never_cache
 @require_POST
 def password_change(request: HttpRequest) -> HttpResponse:
-    """This session goes on under a new key; all others end."""
+    """This session continues under a new key; all others end."""
     by = actor(request)
     form = NewPasswordForm(by.person, request.POST, address=client_address(request))
     if not by.person.has_usable_password() or not form.is_valid():

@@ -96,7 +96,7 @@ def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | No
 
 
 def address_refusal(email: str) -> Refusal | None:
-    """Of a person whom nobody here knows: mail goes there."""
+    """For an address without an account: mail is sent there."""
     name, at, host = email.partition("@")
     if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
         return None

@@ -71,7 +71,7 @@ def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
 
 
 def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
-    """The key's row, and whether this call made it. Whoever comes second waits here for the first to end."""
+    """The key's row, and whether this call made it. The second call waits here for the first to end."""
     person, call, kept_s = actor(request).person, _digest(request), KEPT_FOR.total_seconds()
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [kept_s, SWEPT, person.pk, key, kept_s])

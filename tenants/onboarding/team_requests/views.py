@@ -65,7 +65,7 @@ def team_request_decide(request: HttpRequest, pk: int) -> HttpResponse:
                 over_promise=OverPromise(typed["over_promise"], typed["reason"]),
                 by=by,
             )
-            messages.success(request, f"Decided; {row.who} is told.")
+            messages.success(request, f"Decision saved. {row.who} is notified.")
             return redirect("team-request", pk)
     return render(
         request, "tenants/onboarding/team_requests/team_request.html", _context(found, by, form=form), status=422

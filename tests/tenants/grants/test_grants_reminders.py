@@ -153,7 +153,8 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
     ending(team_a, a100, in_days=6)
     for _ in range(2):
         steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
-    assert [row.subject.split(" ends on ")[0] for row in Delivery.objects.all()] == [f"{a100.name} of Team A"]
+    subjects = [row.subject.split(" expires on ")[0] for row in Delivery.objects.all()]
+    assert subjects == [f"The grant of {a100.name} for Team A"]
 
 
 @pytest.mark.usefixtures("clean_cluster")
@@ -161,4 +162,4 @@ def test_the_worker_tells_of_an_end(team_a: Tenant, a100: GpuClass, namespace_a:
     ending(team_a, a100, in_days=-0.01)
     for _ in range(2):
         steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
-    assert [row.subject for row in Delivery.objects.all()] == [f"The grant of {a100.name} for Team A has ended"]
+    assert [row.subject for row in Delivery.objects.all()] == [f"Expired: grant of {a100.name} for Team A"]

@@ -112,11 +112,11 @@ def test_the_same_on_the_page(client: Client, team_a: Tenant, alice: User) -> No
 
     again = client.post("/teams/team-a/tokens", {"name": "ci", "scopes": ["read"], "expires_in_days": "30"})
     assert again.status_code == 422
-    assert "The team already has a token of this name" in again.text
+    assert "The team already has a token with this name" in again.text
 
     answer = client.post(f"/teams/team-a/tokens/{token.prefix}/revoke", follow=True)
     assert "The token ci was revoked" in answer.text
-    assert "The team has no token." in answer.text
+    assert "The team has no tokens." in answer.text
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("dana", 403), ("charlie", 404)])
@@ -173,7 +173,7 @@ def test_names_are_the_teams_own_and_their_number_has_an_end(
         make_token(mona, name="ci")
     monkeypatch.setattr(api_token_policy, "TOKENS_MAX", 2)
     make_token(mona, name="two")
-    with pytest.raises(Refused, match="The team has 2 tokens, at most 2 possible"):
+    with pytest.raises(Refused, match="The team has 2 tokens; the limit is 2"):
         make_token(alice, name="three")
     personal(alice, name="other")
 

@@ -54,7 +54,7 @@ def test_one_unit_for_eight_hours_by_rule(starter: GpuClass, charlie: User) -> N
     begun = Event.objects.get(verb="trial.begun")
     assert (begun.actor_id, begun.tenant, begun.after) == (charlie.pk, tenant.slug, {"class": starter.slug, "hours": 8})
     [told] = Delivery.objects.all()
-    assert (told.user, told.subject) == (charlie, "Your trial has begun")
+    assert (told.user, told.subject) == (charlie, "Your trial has started")
 
 
 def test_once_for_each_person_and_not_for_members(starter: GpuClass, team_a: Tenant, bob: User, charlie: User) -> None:
@@ -141,7 +141,7 @@ def test_the_card(starter: GpuClass, charlie: User) -> None:
     tenant = Tenant.objects.get()
     assert begun["Location"] == f"/teams/{tenant.slug}"
     again = " ".join(client.get("/start").content.decode().split())
-    assert "You have had your trial." in again
+    assert "You have already used your trial." in again
     assert client.post("/start/trial").status_code == 409
     GpuClass.objects.update(starter=False)
     assert "Try it" not in client.get("/start").content.decode()
