@@ -41,7 +41,7 @@ CODE_MAX = 4096
 @require_POST
 @never_cache
 def begin(request: HttpRequest) -> HttpResponse:
-    """A page that continues automatically instead of a redirect: browsers apply `form-action` of our CSP to all redirects
+    """A page that continues automatically instead of a redirect: browsers apply `form-action` of our CSP to redirects
     of a form, and an issuer sends people on to addresses that only it knows.
     """
     sso = _chosen()

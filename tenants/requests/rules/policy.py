@@ -52,7 +52,7 @@ class IncreaseFacts:
     """A new total as asked, with what was measured of the team's use of the class. None: unknown.
 
     `held`: units in force now, increases included; `base`: those of the running total alone. `asked`: the new total,
-    for `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: 0 to 1, of these 30 days that were measured.
+    for `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: 0 to 1, of these 30 days were measured.
     `waited_share`: 0 to 1, of the runs that waited over a minute; None without a run.
     """
 

@@ -205,8 +205,8 @@ def test_what_blocks_a_namespace_is_said_until_it_is_taken_away(
     mirrored.seen(a100.cluster)
     assert "cannot go" not in text(signed_in(olga).get("/health"))
     team = text(signed_in(alice).get("/teams/team-a/members"))
-    assert "still there" not in team
-    assert "nothing is left since" in team
+    assert "still exists" not in team
+    assert "All objects deleted on" in team
 
 
 def kept(look: Callable[[], Outcome]) -> Callable[[], Outcome | None]:

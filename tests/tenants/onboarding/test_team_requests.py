@@ -172,7 +172,7 @@ def test_a_yes_makes_team_owner_namespace_and_grants_in_one_step(
     assert event.after["request"] == request.pk
     assert Event.objects.filter(verb="request.decided", tenant=asked.slug).exists()
     [told] = Delivery.objects.all()
-    assert (told.user, told.subject) == (charlie, "Your team The robots is founded")
+    assert (told.user, told.subject) == (charlie, "Your team The robots was created")
     assert "2 units from" in told.body
 
 

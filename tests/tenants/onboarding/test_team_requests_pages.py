@@ -69,7 +69,7 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
     assert "Within the allocation limit" in shown
     said = {"decision": "approve", "slug": row.slug, f"units-{limited.slug}": "2", "reason": ""}
     decided = text(as_(dana).post(f"/team-requests/{row.pk}/decide", said, follow=True))
-    assert "Decided; Charlie is told." in decided
+    assert "Decision saved. Charlie is notified." in decided
     assert f"/teams/{row.slug}" in decided
     assert "Create team" not in decided
     assert list(queries.units_in_force(Tenant.objects.get().pk, core_queries.database_now()).values()) == [2]

@@ -74,7 +74,7 @@ def test_never_more_than_there_is(starter: GpuClass, charlie: User) -> None:
     assert found is not None
     assert found.refusal is not None
     assert found.refusal.code == "no_trial_now"
-    assert f"all units of {starter.name} that may be promised (1) are promised already" in found.refusal.message
+    assert f"the allocation limit of {starter.name} (1) is reached" in found.refusal.message
     assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "no_trial_now"
     assert Tenant.objects.count() == 1
     # What the class can give is not known: no promise in the dark.
@@ -135,7 +135,7 @@ def test_the_card(starter: GpuClass, charlie: User) -> None:
     client = Client()
     client.force_login(charlie)
     start = " ".join(client.get("/start").content.decode().split())
-    assert "Try it" in start
+    assert "Start trial" in start
     assert "for 8 hours" in start
     begun = client.post("/start/trial")
     tenant = Tenant.objects.get()
@@ -144,4 +144,4 @@ def test_the_card(starter: GpuClass, charlie: User) -> None:
     assert "You have already used your trial." in again
     assert client.post("/start/trial").status_code == 409
     GpuClass.objects.update(starter=False)
-    assert "Try it" not in client.get("/start").content.decode()
+    assert "Start trial" not in client.get("/start").content.decode()

@@ -331,7 +331,7 @@ def test_a_team_that_nobody_else_owns_is_named_before(ada: User, alice: User, bo
     client = signed_in(ada)
     assert "<b>team-a</b> has no other owner" in client.get(f"/people/{alice.pk}").content.decode()
     Membership.objects.filter(user=bob).update(role="owner")
-    assert "Nobody else owns" not in client.get(f"/people/{alice.pk}").content.decode()
+    assert "has no other owner" not in client.get(f"/people/{alice.pk}").content.decode()
     User.objects.filter(pk=bob.pk).update(is_active=False)
     detail = caller(ada).get(f"{PEOPLE}/{alice.pk}").json()
     assert detail["teams"] == [{"tenant": "team-a", "role": "owner", "is_only_owner": True}]

@@ -223,7 +223,7 @@ def test_a_yes_cuts_the_total_from_that_day_on_and_leaves_boosts(
     assert (cut.grace, rest.grace) == (2 * DAY, 2 * DAY), "what is left ends as it would have"
     after = Grant.objects.get(pk=boost.pk)
     assert (after.units, after.period) == (boost.units, boost.period)
-    mail = Delivery.objects.filter(subject__startswith="Decided", user__name="Alice").get().body
+    mail = Delivery.objects.filter(subject__endswith="decision", user__name="Alice").get().body
     assert f"reduced to 3 units from {start:%d %b %Y, %H:%M}" in mail
 
 

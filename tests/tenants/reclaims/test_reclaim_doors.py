@@ -220,7 +220,7 @@ def test_request_and_last_day_say_what_happens(
     filed = QuotaRequest.objects.get()
     page = text(signed_in(alice).get(f"/requests/{filed.pk}"))
     assert "quota reduction to 3" in page
-    assert f"The team was told {DAYS - 1} days before." in page
+    assert f"Notice to the team: {DAYS - 1} days." in page
     assert "Only the person who proposed this reduction can withdraw it." in page
     card = text(signed_in(alice).get("/teams/team-a/grants"))
     assert "Proposed: 3 GPUs from" in card

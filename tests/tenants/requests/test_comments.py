@@ -125,7 +125,7 @@ def test_the_page_has_the_thread_and_its_buttons(filed: QuotaRequest, alice: Use
     done = as_(dana).post(f"/requests/{filed.pk}/comment", {"text": "For <b>how</b> long?", "asks_back": "yes"})
     assert done.headers["Location"] == f"/requests/{filed.pk}#thread"
     shown = text(as_(alice).get(f"/requests/{filed.pk}"))
-    assert "asks back" in shown
+    assert "requests information" in shown
     assert "For &lt;b&gt;how&lt;/b&gt; long?" in shown
     assert "Request information" not in shown
     assert "Request information" in text(as_(dana).get(f"/requests/{filed.pk}"))

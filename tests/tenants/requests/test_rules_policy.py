@@ -91,6 +91,6 @@ def test_each_bound_has_its_range(field: str) -> None:
         found = bounds_refusals(asdict(BOUNDS) | {field: value})
         assert list(found) == [field]
         assert found[field].field == field
-        assert f"{words} is a whole number from {least:,} to {most:,}" in found[field].message
+        assert f"{words} must be a whole number from {least:,} to {most:,}" in found[field].message
     for value in (least, most):
         assert bounds_refusals(asdict(BOUNDS) | {field: value}) == {}

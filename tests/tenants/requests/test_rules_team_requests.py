@@ -77,8 +77,8 @@ def test_while_the_rule_is_off_its_lines_wait_for_the_approvers(asked: TeamReque
     assert Plan.objects.get().request == request
     assert Event.objects.filter(verb="team.decided").count() == 1
     assert not Event.objects.filter(verb="request.decided").exists()
-    assert [(one.user, one.subject) for one in Delivery.objects.all()] == [(charlie, "Your team Robots is founded")]
-    assert "waits for the approvers" in Delivery.objects.get().body
+    assert [(one.user, one.subject) for one in Delivery.objects.all()] == [(charlie, "Your team Robots was created")]
+    assert "approvers decide it as a request" in Delivery.objects.get().body
     assert Bundle.objects.get().name in Event.objects.get(verb="team.decided").after["bundle"]
     # As any other request.
     actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
