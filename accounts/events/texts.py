@@ -1,5 +1,10 @@
 """What happened, in words: the verb of an Event → the middle of a sentence "<who> … <name>". Pure."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 VERB_TEXTS = {
     "workload.launched": "launched",
     "workload.declared": "declared",
@@ -108,6 +113,25 @@ VERB_TEXTS = {
 }
 
 
-def verb_text(verb: str) -> str:
-    """An unknown verb in plain words: "class.moved" → "class moved"."""
+# Of decisions with one outcome: yes, no.
+OUTCOME_TEXTS = {
+    "request.decided": ("approved", "denied"),
+    "team.decided": ("approved the request for the team", "denied the request for the team"),
+    "join.answered": ("accepted a request to join", "declined a request to join"),
+}
+
+
+def verb_text(verb: str, after: Mapping[str, Any] | None = None) -> str:
+    """An unknown verb in plain words: "class.moved" → "class moved". `after`: of the event, for the outcome."""
+    outcomes = set(_outcomes(after or {}))
+    if verb in OUTCOME_TEXTS and outcomes in ({True}, {False}):
+        yes, no = OUTCOME_TEXTS[verb]
+        return yes if True in outcomes else no
     return VERB_TEXTS.get(verb) or verb.replace(".", " ").replace("_", " ")
+
+
+def _outcomes(after: Mapping[str, Any]) -> list[Any]:
+    """Of a request each of its decided lines has one."""
+    lines = after.get("lines")
+    found = lines if isinstance(lines, list) else [after]
+    return [one.get("approved", one.get("accepted")) for one in found if isinstance(one, Mapping)]

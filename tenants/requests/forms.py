@@ -22,7 +22,7 @@ class RequestForm(FormWithLines):
     """Period and reason; what is typed per class is read by `lines_typed`, since classes are rows."""
 
     from_date = forms.DateField(label="From", widget=DATE_INPUT)
-    until_date = forms.DateField(label="To", widget=DATE_INPUT, help_text="Last day, inclusive.")
+    until_date = forms.DateField(label="To", widget=DATE_INPUT, help_text="The end date is inclusive.")
     justification = forms.CharField(
         label="Justification",
         max_length=policy.JUSTIFICATION_MAX,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accounts.events.texts import verb_text
 from accounts.models import Event
 from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
@@ -15,7 +16,6 @@ EVENT_TEXTS = {
     "request.filed": "submitted the request",
     "request.reclaimed": "proposed to reduce quota",
     "request.withdrawn": "withdrew all pending lines",
-    "request.decided": "decided",
     "request.commented": "commented",
     "request.asked_back": "requested information",
 }
@@ -56,7 +56,7 @@ def request_event(found: Event) -> dict[str, Any]:
     return {
         "at": found.at,
         "who": found.actor,
-        "sentence": EVENT_TEXTS.get(found.verb, found.verb),
+        "sentence": EVENT_TEXTS.get(found.verb) or verb_text(found.verb, found.after),
         "name": "",
         "href": "",
     }

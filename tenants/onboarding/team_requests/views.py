@@ -106,7 +106,7 @@ def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = N
         "stands_in_for": mine.lenders([line.slug for line in row.bundle.lines], None, found.user_id),
         "may_decide": row.refusal,
         "events": [
-            {"at": one.at, "who": one.actor, "sentence": verb_text(one.verb), "name": one.name}
+            {"at": one.at, "who": one.actor, "sentence": verb_text(one.verb, one.after), "name": one.name}
             for one in event_queries.events_of_row(found)[:20]
         ],
     }
