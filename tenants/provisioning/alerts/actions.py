@@ -38,7 +38,7 @@ def alert_new_refusals(row: Namespace) -> None:
             subject=f"The cluster refused objects of {row.tenant.name}",
             body=(
                 "\n".join(f"{name}: {text}" for name, text in by_name.items())
-                + "\n\nThe portal retries every few minutes. Objects that the cluster accepted before remain in force.\n"
+                + "\n\nThe portal retries every few minutes. Objects that were accepted before remain in force.\n"
                 + f"State of each object: {page_url(f'/teams/{row.tenant.slug}')}"
             ),
         )

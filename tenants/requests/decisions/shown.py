@@ -43,7 +43,7 @@ def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: 
 def line_problem(excess: Overcommit | None, growth: Refusal | None, *, is_over: bool) -> str:
     """`growth`: the class gives no more. `is_over`: the requested period ended before a decision."""
     if is_over:
-        return "The requested period is over. Choose a later end, or deny the request."
+        return "The requested period has ended. Choose a later end, or deny the request."
     if growth is not None:
         return growth.message
     return overcommit_sentence(excess) if excess else ""

@@ -259,7 +259,7 @@ def test_a_lost_second_factor_is_taken_off(ada: User, bob: User) -> None:
     assert client.post(f"{PEOPLE}/{bob.pk}/second-factor-drop", {"because": " "}).status_code == 422
     assert client.post(f"{PEOPLE}/{bob.pk}/second-factor-drop", {"because": "Phone lost"}).status_code == 302
     page = client.get(f"{PEOPLE}/{bob.pk}").text
-    assert "The second factor of Olga was removed" in page
+    assert "The second factor of Bob was removed" in page
     assert "Second factor lost" not in page
     path = f"/api/v1/people/{bob.pk}/second-factor-drop"
     again = send(caller(ada), "POST", path, {"because": "Phone lost"})

@@ -171,7 +171,7 @@ def test_what_cannot_be_approved_as_asked_is_a_look(
     QuotaLine.objects.filter(request=request).update(asked_units=5)
     assert "being retired: the team has 4" in rows(dana)[request.pk][1][0]
     QuotaLine.objects.filter(request=request).update(asked_from=now - 9 * DAY, asked_until=now - DAY)
-    assert rows(dana)[request.pk][1][0] == "The requested period is over."
+    assert rows(dana)[request.pk][1][0] == "The period that was asked for is over."
     make.close(namespace_a.name)
     assert rows(dana)[request.pk][1][0].startswith("This team is being closed")
 

@@ -88,7 +88,7 @@ def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana
     inbox = as_(dave).get("/inbox").text
     assert f'href="/requests/{filed.pk}"' in inbox
     assert 'href="/deputies">Delegate<' in inbox
-    assert "as Dave, deputy for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
+    assert "as Dave, delegate for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
     assert "as Dana, approver" in as_(dana).get(f"/requests/{filed.pk}").text
     line = filed.lines.get()
     decision_actions.decide_request(filed.pk, [Decision(line.pk, approve=True)], by=page(dave))
@@ -96,7 +96,7 @@ def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana
     assert (line.decided_by, line.facts["deputy_for"]) == (dave, "Dana")
     event = Event.objects.get(verb="request.decided")
     assert (event.actor, event.after["lines"][0]["deputy_for"]) == ("Dave", "Dana")
-    assert "Dave, deputy for Dana" in as_(dana).get(f"/requests/{filed.pk}").text
+    assert "Dave, delegate for Dana" in as_(dana).get(f"/requests/{filed.pk}").text
 
 
 def test_who_decides_by_the_own_right_is_nobodys_deputy(filed: QuotaRequest, dana: User) -> None:
@@ -189,7 +189,7 @@ def test_a_deputy_founds_teams(limited: GpuClass, olga: User, dana: User, dave: 
     name(dana, dave)
     assert list(teams.team_requests_to_decide(queries.rights_of(page(dave)))) == [row]
     assert dave in teams.deciders(row.bundle)
-    assert "as Dave, deputy for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
+    assert "as Dave, delegate for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
     TeamRequest.objects.update(user=dana)
     assert not teams.team_requests_to_decide(queries.rights_of(page(dave))).exists()
     assert refused(lambda: team_request_actions.decide_team(row.pk, approve=True, by=page(dave))) == "not_your_class"

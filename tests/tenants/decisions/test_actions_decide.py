@@ -157,7 +157,7 @@ def test_promising_more_than_the_class_can_give_needs_the_tick_and_a_reason(
     other = make.tenant(limited.cluster, slug="team-b", namespace=f"{team_a.namespaces.get().name}-b")
     make.grant(other, limited, units=6)
     request = file(team_a, alice, asked(limited, 4))
-    with pytest.raises(Refused, match=r"promises 2 of .* more than the 8") as refused:
+    with pytest.raises(Refused, match=r"exceeds the allocation limit of .* \(8\) by 2") as refused:
         approve(request, dana)
     assert refused.value.code == "over_promised"
     with pytest.raises(Refused) as without_reason:

@@ -125,11 +125,11 @@ def test_an_end_is_told_once(
     Grant.objects.update(grace=grace)
     assert tell(namespace_a) == []
     move_end(grant, in_days=-0.001)
-    word = "boost" if kind == Grant.Kind.BOOST else "grant"
-    assert tell(namespace_a) == [f"The {word} of {a100.name} for Team A has ended: alice@example.org"]
+    word = "temporary increase" if kind == Grant.Kind.BOOST else "grant"
+    assert tell(namespace_a) == [f"Expired: {word} of {a100.name} for Team A: alice@example.org"]
     assert tell(namespace_a) == []
     event = Event.objects.get(verb="grant.ended")
-    assert (event.tenant, event.name, event.after["units"]) == ("team-a", f"2 of {a100}", 2)
+    assert (event.tenant, event.name, event.after["units"]) == ("team-a", f"2 × {a100}", 2)
 
 
 def test_an_end_long_ago_is_told_no_more(team_a: Tenant, a100: GpuClass, namespace_a: Namespace) -> None:

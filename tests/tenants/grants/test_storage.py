@@ -100,8 +100,8 @@ def test_a_request_of_both_is_decided_line_by_line_and_ends(
     assert (gib.asked_units, gib.decided_units, gib.facts["limit"]) == (200, 150, 1000)
     assert quota_of(namespace_a).storage_gib == 150
     told = Delivery.objects.filter(user=alice).latest("pk").body
-    assert "storage: 150 GiB from" in told
-    assert f"{a100.slug}: 2 units from" in told
+    assert "storage: approved, 150 GiB from" in told
+    assert f"{a100.slug}: approved, 2 units from" in told
 
     more = actions.file_request(
         team_a.slug, lines=[asked(storage, 50, kind="boost", days=2)], justification="A copy.", by=page(alice)
@@ -122,7 +122,7 @@ def test_more_than_staff_said_needs_the_tick(
 ) -> None:
     filed = actions.file_request(team_a.slug, lines=[asked(storage, 1001)], justification="Data.", by=page(alice))
     decisions = [Decision(line.pk, approve=True) for line in filed.lines.all()]
-    with pytest.raises(Refused, match="exceeds the allocation limit of Team storage \\(1000\\) by 1"):
+    with pytest.raises(Refused, match=r"exceeds the allocation limit of Team storage \(1000\) by 1"):
         decision_actions.decide_request(filed.pk, decisions, by=page(dana))
     GpuClass.objects.filter(pk=storage.pk).update(promise_limit=None)
     with pytest.raises(Refused, match="no allocation limit") as refused:

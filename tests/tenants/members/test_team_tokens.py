@@ -310,7 +310,7 @@ def test_its_maker_is_told_a_week_before_it_ends(team_a: Tenant, alice: User) ->
     Delivery.objects.update(due_at=Now())
     tasks.deliver()
     [message] = mail.outbox
-    assert message.subject == f"The token nightly of team-a ends on {token.expires_at:%d %b %Y}"
+    assert message.subject == f"The token nightly of team-a expires on {token.expires_at:%d %b %Y}"
     assert f"nightly ({token.prefix}…)" in message.body
     assert "/teams/team-a/tokens" in message.body
 
@@ -372,7 +372,7 @@ def test_the_page_of_everybodys_tokens(client: Client, team_a: Tenant, alice: Us
     assert "/tokens/everybody" in client.get("/tokens").text
     shown = client.get("/tokens/everybody").text
     assert "of the team" in shown
-    assert "in the team team-a only" in shown
+    assert "only in the team team-a" in shown
     only = client.get("/tokens/everybody?owner=bob@example.org").text
     assert "of bob" in only
     assert "of the team" not in only

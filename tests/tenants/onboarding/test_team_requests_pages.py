@@ -65,7 +65,7 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
     assert f"/team-requests/{row.pk}" in inbox
     shown = text(as_(dana).get(f"/team-requests/{row.pk}"))
     assert "Grasping from video." in shown
-    assert "0 of 8 promised" in shown
+    assert "0 of 8 allocated to teams" in shown
     assert "Within the allocation limit" in shown
     said = {"decision": "approve", "slug": row.slug, f"units-{limited.slug}": "2", "reason": ""}
     decided = text(as_(dana).post(f"/team-requests/{row.pk}/decide", said, follow=True))

@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said_beside_its_field(granted: Grant, team_a: Tenant, 
     with pytest.raises(Refused, match="at least 7 days' notice") as short:
         taken(olga, starts=days(6))
     assert short.value.refusal.field == "lines[0].starts_at"
-    with pytest.raises(Refused, match=r"Team A holds 8 of .* anyway") as same:
+    with pytest.raises(Refused, match=r"Team A has 8 of .* already on") as same:
         taken(olga, 8)
     assert same.value.refusal.field == "lines[0].units"
     assert code(olga, starts=days(31)) == "nothing_held", "the grant is over by then"

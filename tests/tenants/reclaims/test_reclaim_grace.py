@@ -124,7 +124,7 @@ def test_what_is_denied_or_given_back_states_none(line: QuotaLine, alice: User, 
     )
     line.refresh_from_db()
     assert line.decided_grace is None
-    with pytest.raises(Refused, match="is denied already"):
+    with pytest.raises(Refused, match="is already denied"):
         decision_actions.decide_request(line.request_id, [Decision(line.pk, approve=True, grace_hours=5)], by=by)
 
 

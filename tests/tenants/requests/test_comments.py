@@ -57,7 +57,7 @@ def test_an_approver_asks_back_until_the_team_answers(filed: QuotaRequest, alice
     assert is_asked_back(filed, alice)
     assert {delivery.user for delivery in Delivery.objects.all()} == {alice}
     assert "For how long?" in Delivery.objects.get().body
-    assert "Pending, asked back" in text(as_(bob).get("/teams/team-a/requests"))
+    assert "Pending, information requested" in text(as_(bob).get("/teams/team-a/requests"))
     Delivery.objects.all().delete()
     comment_actions.comment_request(filed.pk, text="Two weeks.", by=page(bob))
     assert not is_asked_back(filed, alice)

@@ -87,7 +87,7 @@ def test_a_request_is_filed_as_the_person(team_a: Tenant, limited: GpuClass, ali
         ({"--until": "tomorrow"}, "until: 'tomorrow' is no date; write it as 2027-03-31."),
         ({"--because": " "}, "justification: Enter a justification of at most 2,000 characters."),
         ({"--as": "bob@example.org"}, "Only owners and managers of the team can request quota. Ask one of them."),
-        ({"--as": "nobody@example.org"}, "as: No account has the address 'nobody@example.org'."),
+        ({"--as": "nobody@example.org"}, "as: Nobody here has the address 'nobody@example.org'."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(
@@ -128,7 +128,7 @@ def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, d
     assert f"line {filed.lines.get().pk}: {limited.slug} =2 until " in shown
     assert "Dana asks back: For how long?" in shown
     assert refused("show", 999_999).startswith("There is nothing here")
-    assert refused("list", "--state", "maybe").startswith("state: There is no state")
+    assert refused("list", "--state", "maybe").startswith("state: A request is pending, approved,")
     assert refused("list", "--tenant", "nobody").startswith("There is nothing here")
     assert refused("list", "--limit", "0") == "limit: limit must be a whole number from 1 to 200."
 
@@ -176,9 +176,11 @@ def test_named_lines_only(filed: QuotaRequest, limited: GpuClass, alice: User, d
 def test_over_promising_needs_its_reason(filed: QuotaRequest, limited: GpuClass, dana: User) -> None:
     other = make.tenant(limited.cluster, slug="team-b", namespace=f"b-{limited.slug}")
     make.grant(other, limited, units=8)
-    assert refused("approve", filed.pk, "--as", dana.email).startswith("over_promise: This promises 2 of")
+    assert refused("approve", filed.pk, "--as", dana.email).startswith(
+        "over_promise: This exceeds the allocation limit of"
+    )
     blank = ("approve", filed.pk, "--over-promise", " ", "--as", dana.email)
-    assert refused(*blank).startswith("over_promise_reason: This promises 2 of")
+    assert refused(*blank).startswith("over_promise_reason: This exceeds the allocation limit of")
     assert Grant.objects.count() == 1
     quota("approve", filed.pk, "--over-promise", "They end on Friday.", "--as", dana.email)
     assert QuotaLine.objects.get().facts["over_promise"] == "They end on Friday."

@@ -190,7 +190,7 @@ def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
     assert timezone.localdate(on_top.asked_from) == today + timedelta(days=3)
     assert timezone.localdate(on_top.asked_until) == today + timedelta(days=9)
     assert timezone.localdate(total.asked_until) == today + timedelta(days=30)
-    assert "boost +2" in response.text
+    assert "temporary increase +2" in response.text
     assert "new total 0 → 1" in response.text
 
 
@@ -296,7 +296,7 @@ def test_the_tick_is_offered_when_only_the_approvers_own_units_go_over(filed: Qu
     assert tick not in page.text
     more = {**shown_in(page), f"units-{line.pk}": 10}
     refused = client.post(f"/requests/{filed.pk}/decide", more)
-    assert "Tick &#x27;promise it anyway&#x27;" in refused.text
+    assert "Select &#x27;Overcommit anyway&#x27;" in refused.text
     assert tick in refused.text
     without_reason = client.post(f"/requests/{filed.pk}/decide", {**more, "over_promise": "yes"})
     assert "Enter a comment that explains the overcommit." in without_reason.text
@@ -346,7 +346,7 @@ def test_a_period_that_is_over_does_not_fit(filed: QuotaRequest, dana: User) -> 
     filed.lines.update(asked_from=past, asked_until=past + timedelta(days=2))
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}").context["page"]
-    assert page["lines"][0]["fits"].startswith("The requested period is over")
+    assert page["lines"][0]["fits"].startswith("The requested period has ended")
     assert page["curves"] == []
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
 
@@ -382,7 +382,7 @@ def test_who_comes_second_is_told_that_it_is_decided(filed: QuotaRequest, dana: 
     client.post(f"/requests/{filed.pk}/decide", sent)
     again = client.post(f"/requests/{filed.pk}/decide", sent)
     assert again.status_code == 409
-    assert "This line is approved already" in again.text
+    assert "This line is already approved" in again.text
 
 
 def test_a_closed_teams_request_is_denied_by_page_and_leaves_the_inbox(
