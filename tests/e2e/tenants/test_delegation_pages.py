@@ -47,5 +47,5 @@ def test_named_seen_decided_ended(
     expect(deputy.get_by_text("Charlie, delegate for Dana")).to_be_visible()
 
     deputy.goto(deputy.url.split("/requests")[0] + "/deputies")
-    deputy.get_by_role("button", name="End now: Charlie as delegate of Dana").click()
+    deputy.get_by_role("button", name="End now the delegation from Dana to Charlie").click()
     expect(deputy.get_by_text("No delegations.")).to_be_visible()
