@@ -115,7 +115,7 @@ def test_each_row_is_refused_by_its_own_rule(
         "/inbox/approve", {"request": [own_team.pk, own.pk, foreign.pk, decided.pk, 987654, fine.pk]}
     )
     assert [(pk, sentence[:34]) for pk, sentence in answers(response)] == [
-        (own_team.pk, "You cannot decide requests of your "),
+        (own_team.pk, "You cannot decide requests of your"),
         (own.pk, "You cannot decide your own request"),
         (foreign.pk, "You do not decide requests for Oth"),
         (decided.pk, "This line is already approved. Not"),

@@ -364,7 +364,7 @@ def test_the_api_says_what_there_is_instead(alices: Client, body: Json) -> None:
     assert text.startswith("There is no field 'hostNetwork', so nothing was changed. Known fields: kind, gpu_class,")
     answer = alices.post("/api/v1/workloads", {**body, "options": {"x": 1}}, content_type="application/json")
     text = answer.json()["message"]
-    assert text.startswith("There is no field 'options.x', so nothing was changed. Fields of options are: cpu,")
+    assert text.startswith("There is no field 'options.x', so nothing was changed. Known fields of options: cpu,")
 
 
 @pytest.mark.django_db
