@@ -28,7 +28,7 @@ class Scope(models.TextChoices):
 
     READ = "read", "read"
     LAUNCH = "launch", "launch and stop workloads"
-    REQUEST = "request", "ask for quota"
+    REQUEST = "request", "request quota"
     DECIDE = "decide", "decide requests"
     ADMIN = "admin", "administer"
 
@@ -38,7 +38,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=(username or "").lower())
 
     def create_user(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
-        """Whoever makes the account vouches for its address: invitations to it may be accepted."""
+        """The creator of the account vouches for its address: invitations to it may be accepted."""
         user = self.model(email=email.lower(), name=name, **fields)
         user.set_password(password)
         with transaction.atomic(using=self._db):
@@ -47,8 +47,8 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, *, email: str, name: str, password: str | None = None, **fields: Any) -> User:
-        """The break-glass account, for `manage.py createsuperuser`: each sign-in with it is told to all administrators.
-        With every role, since nobody gives one that they lack; it decides about no class.
+        """The break-glass account, for `manage.py createsuperuser`: each sign-in with it is reported to all
+        administrators. With every role, since people can give only roles that they have; it decides no class.
         """
         roles = [str(role) for role in Role]
         return self.create_user(email=email, name=name, password=password, is_superuser=True, roles=roles, **fields)
@@ -94,9 +94,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.is_superuser or not OPENS_ADMIN.isdisjoint(self.roles)
 
 
-constraint_sentence(
-    "accounts_user_email_key", "email_taken", "Somebody already uses this e-mail address.", field="email"
-)
+constraint_sentence("accounts_user_email_key", "email_taken", "This e-mail address is already in use.", field="email")
 
 
 class Identity(models.Model):
@@ -158,13 +156,13 @@ class ApiToken(models.Model):
 constraint_sentence(
     "token_name_once",
     "name_taken",
-    "You already have a token of this name; revoke it first or choose another name.",
+    "You already have a token with this name. Revoke it first, or choose another name.",
     field="name",
 )
 constraint_sentence(
     "team_token_name_once",
     "name_taken",
-    "The team already has a token of this name; revoke it first or choose another name.",
+    "The team already has a token with this name. Revoke it first, or choose another name.",
     field="name",
 )
 

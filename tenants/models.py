@@ -60,7 +60,7 @@ class Tenant(models.Model):
 constraint_sentence(
     "tenants_tenant_slug_key",
     "slug_taken",
-    "A team of this name already exists; choose another or ask its owners to let you join.",
+    "A team with this name already exists. Choose another name, or request to join that team.",
     field="slug",
 )
 
@@ -128,12 +128,12 @@ class Namespace(Due):
     wanted = models.CharField(max_length=10, choices=Wanted, default=Wanted.ACTIVE)
     # The instant for which the quota in the cluster was computed; grants are in force from and until instants.
     applied_as_of = models.DateTimeField(null=True, blank=True)
-    # Closed: what runs goes on until `closes_at`, volumes are kept until `volumes_until`; then everything goes, and
-    # since `gone_at` nothing of it is in the cluster.
+    # Closed: running workloads continue until `closes_at`, volumes are kept until `volumes_until`; then everything is
+    # deleted, and since `gone_at` nothing of it is in the cluster.
     closes_at = models.DateTimeField(null=True, blank=True)
     volumes_until = models.DateTimeField(null=True, blank=True)
     gone_at = models.DateTimeField(null=True, blank=True)
-    # Somebody's trial: closed by rule when it was not used for a while (tenants/lifecycle/trial_expiry/actions.py).
+    # A person's trial: closed by rule when it was not used for a while (tenants/lifecycle/trial_expiry/actions.py).
     is_trial = models.BooleanField(default=False, db_default=False)
 
     objects = NamespaceQuerySet.as_manager()
@@ -154,7 +154,7 @@ class Namespace(Due):
 
 class QuotaRequestQuerySet(models.QuerySet["QuotaRequest"]):
     def visible_to(self, actor: Actor) -> QuotaRequestQuerySet:
-        """Those of the actor's teams, and what it decides as a deputy; all for staff."""
+        """Those of the actor's teams, and what it decides as a delegate; all for staff."""
         if actor.user is None or actor.sees_all:
             return self
         theirs = Q(tenant__in=Membership.objects.of(actor).values("tenant"))
@@ -185,9 +185,9 @@ class QuotaRequest(models.Model):
 class QuotaLine(models.Model):
     class Kind(models.TextChoices):
         BASE = "base", "new total"
-        BOOST = "boost", "boost"
+        BOOST = "boost", "temporary increase"
         # Filed by staff: a lower total from a date on, until the end of the grant that it cuts.
-        RECLAIM = "reclaim", "taking back"
+        RECLAIM = "reclaim", "quota reduction"
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"
@@ -248,11 +248,11 @@ class QuotaLine(models.Model):
 constraint_sentence(
     "one_pending_line_a_class",
     "already_pending",
-    "Your team already waits for a decision about this class; withdraw that line first or wait for it.",
+    "A request for this class is already pending. Withdraw it, or wait for the decision.",
     field="gpu_class",
 )
 constraint_sentence(
-    "line_asked_period", "bad_period", "The end of the period has to be after its start.", field="ends_at"
+    "line_asked_period", "bad_period", "The end of the period must be after its start.", field="ends_at"
 )
 
 
@@ -261,14 +261,14 @@ class Grant(models.Model):
 
     class Kind(models.TextChoices):
         BASE = "base", "base"
-        BOOST = "boost", "boost"
+        BOOST = "boost", "temporary increase"
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="grants")
     gpu_class = models.ForeignKey(GpuClass, on_delete=models.PROTECT, related_name="grants")
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.BASE)
     units = models.PositiveIntegerField()
     period = DateTimeRangeField()
-    # What runs at the end goes on undisturbed this long; nothing new starts.
+    # Running workloads continue undisturbed this long after the end; no new ones start.
     grace = models.DurationField(default=GRACE, db_default=GRACE)
     line = models.ForeignKey(QuotaLine, on_delete=models.PROTECT, null=True, blank=True, related_name="grants")
 
@@ -297,18 +297,18 @@ class Grant(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.units} of {self.gpu_class}"
+        return f"{self.units} × {self.gpu_class}"
 
 
 constraint_sentence(
     "one_base_grant_at_a_time",
     "grant_overlaps",
-    "Another decision about this class took effect just now; reload the request and decide again.",
+    "Another decision for this class was made in the meantime. Reload the request and decide again.",
 )
 
 
 class RequestComment(models.Model):
-    """What is said about a request, in order; never changed. `asks_back`: an approver waits for the team's answer."""
+    """Comments on a request, in order; never changed. `asks_back`: an approver waits for the team's answer."""
 
     request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="comments")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

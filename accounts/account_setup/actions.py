@@ -1,8 +1,8 @@
 """How people come to an account and a password: by administrators, who vouch for the address.
 
-A code, which is shown to the administrator once and stands nowhere else, lets its person set a password. It is Django's
-own for a lost password: signed over the password and the last sign-in that are, so it works once, until the days are
-over. It is typed and no link, since addresses are written into logs; and no mail has it, since mails are rows.
+A code, which is shown to the administrator once and is not stored, lets its person set a password. It is Django's own
+for a lost password: signed over the current password and last sign-in, so it works once, until it expires. It is typed
+and not a link, since URLs are written into logs; and no mail contains it, since mails are rows.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def add_person(*, email: str, name: str, by: Actor) -> tuple[User, str]:
     refuse_if(policy.may_add_person(by, email=email, is_taken=User.objects.filter(email=email).exists()))
     user = User.objects.create_user(email=email, name=people_policy.clean_person_name(name))
     event = record(by, "account.added", user, after={"email": email})
-    text = f"{by.name} made it. You get a code from them, with which you set your password: {_page()}"
-    deliver(event, [user], subject="You have an account", body=text)
+    text = f"{by.name} created this account. Get a code from them and set your password: {_page()}"
+    deliver(event, [user], subject="Your account was created", body=text)
     return user, default_token_generator.make_token(user)
 
 
@@ -47,8 +47,8 @@ def make_password_code(user_id: int, *, by: Actor) -> tuple[User, str]:
     by, target, _ = lock_actor_and_target(by, user_id)
     refuse_if(policy.may_make_password_code(by, target))
     event = record(by, "account.password_code_made", target)
-    text = f"{by.name} made a code with which you set a new password: {_page()}\n\n{NOT_YOU}"
-    deliver(event, [target], subject="A code for your password was made", body=text)
+    text = f"{by.name} created a code for setting a new password: {_page()}\n\n{NOT_YOU}"
+    deliver(event, [target], subject="A password code was created for you", body=text)
     return target, default_token_generator.make_token(target)
 
 

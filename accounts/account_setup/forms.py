@@ -14,7 +14,7 @@ from accounts.models import User
 from accounts.people.policy import ADDRESS_MAX
 
 WRONG_PASSWORD_CODE = (
-    "This code does not belong to this address, was used, or is older than {days} days. Ask an administrator."
+    "The code is wrong for this address, already used, or older than {days} days. Ask an administrator for a new code."
 )
 
 
@@ -26,7 +26,7 @@ class PasswordCodeForm(SetPasswordMixin, forms.Form):
         max_length=ADDRESS_MAX, label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
     )
     code = forms.CharField(max_length=100, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code")
-    password1, password2 = SetPasswordMixin.create_password_fields("New password", "New password again")
+    password1, password2 = SetPasswordMixin.create_password_fields("New password", "Confirm new password")
 
     def __init__(self, data: Any, *, address: str) -> None:
         super().__init__(data)

@@ -9,11 +9,11 @@ from portal.core.errors import Refusal
 
 
 def may_make_password_code(by: Actor, target: User) -> Refusal | None:
-    if refusal := account_access_refusal(by, target, own="You change your own password on the page of your account."):
+    if refusal := account_access_refusal(by, target, own="Change your own password on the Account page."):
         return refusal
     if target.is_active:
         return None
-    text = f"{target.name} is suspended and could not use a code; restore the account first."
+    text = f"{target.name} is suspended and cannot use a code. Restore the account first."
     return Refusal("suspended", text, status=409)
 
 
@@ -21,5 +21,5 @@ def may_add_person(by: Actor, *, email: str, is_taken: bool) -> Refusal | None:
     if refusal := may_administer(by) or address_refusal(email):
         return refusal
     if is_taken:
-        return Refusal("email_taken", f"'{email}' has an account already; nothing was changed.", "email", status=409)
+        return Refusal("email_taken", f"'{email}' already has an account. Nothing was changed.", "email", status=409)
     return None

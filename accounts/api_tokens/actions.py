@@ -26,7 +26,7 @@ REMINDED_BEFORE = timedelta(days=7)
 def create_token(
     *, name: str, scopes: Collection[str], expires_in_days: int, tenant: str = "", by: Actor
 ) -> tuple[ApiToken, str]:
-    """The new token and its text, which is shown now and never again. Its owner is told a week before it ends.
+    """The new token and its text, which is shown now and never again. Its owner gets a mail a week before it expires.
 
     `tenant`: of a team's token. tenants.members.tokens.actions, which calls this, asks whether `by` may make one there.
     Raises Refused: not_signed_in (401), lacks_scope, outlives_token, team_token (403), name_taken (409), the rest 422.
@@ -75,7 +75,7 @@ def revoke_token(prefix: str, *, by: Actor) -> ApiToken:
 
 @transaction.atomic
 def end_token(token: ApiToken, *, by: Actor) -> None:
-    """Whoever calls this has asked whether `by` may. Nobody is reminded of it any more."""
+    """The caller has checked that `by` may. Its reminder is deleted."""
     token.revoked_at = timezone.now()
     token.save(update_fields=["revoked_at"])
     record(by, "token.revoked", token, tenant=token.tenant)
@@ -85,8 +85,8 @@ def end_token(token: ApiToken, *, by: Actor) -> None:
 def _reminder(token: ApiToken) -> tuple[str, str]:
     of_team, where = (f" of {token.tenant}", f"/teams/{token.tenant}/tokens") if token.tenant else ("", "/tokens")
     body = (
-        f"{token}, a token{of_team} with the scopes {', '.join(token.scopes)}, ends on "
-        f"{time_with_zone(token.expires_at)}; what uses it is refused from then on. Make a new one, put it where "
-        f"this one is, and revoke this one: {settings.PORTAL_URL}{where}"
+        f"The token {token}{of_team} with the scopes {', '.join(token.scopes)} expires on "
+        f"{time_with_zone(token.expires_at)}. Requests with it are refused after that. Create a new token, replace "
+        f"this one where it is used, and revoke it: {settings.PORTAL_URL}{where}"
     )
-    return f"The token {token.name}{of_team} ends on {date_with_year(token.expires_at)}", body
+    return f"The token {token.name}{of_team} expires on {date_with_year(token.expires_at)}", body

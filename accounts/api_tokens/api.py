@@ -18,9 +18,7 @@ from accounts.rest.verb_view import VerbView
 from portal.core.errors import refuse_if
 
 EVERYBODY = "everybody"
-OWNER = text_parameter(
-    "owner", 254, f"For administrators: an e-mail address, or `{EVERYBODY}`; with the tokens of teams."
-)
+OWNER = text_parameter("owner", 254, f"Administrators only: an e-mail address, or `{EVERYBODY}`. Includes team tokens.")
 
 
 class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
@@ -40,7 +38,7 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
 
     @extend_schema(
         operation_id="tokens_list",
-        summary="My tokens that are not revoked, newest first",
+        summary="List my tokens that are not revoked, newest first",
         responses={200: TokenSerializer(many=True), 404: None},
     )
     def get(self, request: Request) -> Response:
@@ -49,7 +47,7 @@ class Tokens(VerbView, generics.GenericAPIView[ApiToken]):
 
     @extend_schema(
         operation_id="tokens_create",
-        summary="A new token; its text is in this answer only",
+        summary="Create a token; the secret is in this response only",
         request=NewTokenSerializer,
         responses={201: CreatedTokenSerializer},
     )
@@ -65,7 +63,7 @@ class TokenDetail(VerbView):
     is_personal = True
 
     @extend_schema(
-        operation_id="tokens_revoke", summary="Revoke a token; it stops working at once", responses={204: None}
+        operation_id="tokens_revoke", summary="Revoke a token; it stops working immediately", responses={204: None}
     )
     @takes_no_fields
     def delete(self, request: Request, prefix: str) -> Response:

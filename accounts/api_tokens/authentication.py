@@ -16,7 +16,7 @@ from portal.core.errors import Refusal, Refused
 LAST_USED_STEP = timedelta(minutes=1)
 CSRF_REFUSED = Refusal(
     "csrf",
-    "A session needs the CSRF cookie's value in the header X-CSRFToken; scripts use a token instead.",
+    "Session requests need the value of the CSRF cookie in the X-CSRFToken header. Scripts use a token instead.",
     status=403,
 )
 

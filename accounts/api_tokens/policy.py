@@ -28,8 +28,8 @@ def may_create_token(
     end: datetime,
     tenant: str = "",
 ) -> Refusal | None:
-    """`own_end`: when the token ends that `by` came with, if any: a token cannot outlive or outgrow its maker, nor
-    leave its team. `tenant`: the team's slug, "" for a token of the person's own.
+    """`own_end`: when the token expires with which `by` came, if any. A token cannot have a later end, more
+    scopes or another team than the token that creates it. `tenant`: the team's slug, "" for a personal token.
     """
     if by.user is None:
         return NOT_SIGNED_IN
@@ -44,25 +44,28 @@ def may_create_token(
         return Refusal("unknown_scope", text, "scopes")
     if lacking := sorted(set(scopes) - by.scopes):
         return Refusal(
-            "lacks_scope", f"Your own token lacks the scope {lacking[0]!r} and cannot give it.", "scopes", status=403
+            "lacks_scope",
+            f"Your token lacks the scope {lacking[0]!r}, so it cannot grant this scope.",
+            "scopes",
+            status=403,
         )
     if not 1 <= expires_in_days <= TOKEN_DAYS_MAX:
         return Refusal(
             "bad_expiry",
-            f"A token lives 1 to {TOKEN_DAYS_MAX} days; {expires_in_days} is not possible.",
+            f"Enter 1 to {TOKEN_DAYS_MAX} days, not {expires_in_days}.",
             "expires_in_days",
         )
     if own_end is not None and end > own_end:
         return Refusal(
             "outlives_token",
-            f"Your own token ends on {time_with_zone(own_end)}; a token made with it cannot live longer.",
+            f"Your token expires on {time_with_zone(own_end)}. A token created with it cannot expire later.",
             "expires_in_days",
             status=403,
         )
     if tokens_held >= TOKENS_MAX:
         who = "The team has" if tenant else "You have"
         return Refusal(
-            "too_many_tokens", f"{who} {tokens_held} tokens, at most {TOKENS_MAX} possible. Revoke one first."
+            "too_many_tokens", f"{who} {tokens_held} tokens; the limit is {TOKENS_MAX}. Revoke a token first."
         )
     return None
 
@@ -75,14 +78,14 @@ def scopes_for(tenant: str) -> list[str]:
 def clean_token_name(name: str) -> str:
     """The name with single spaces. Raises Refused (bad_name): 1 to 60 printable characters."""
     return clean_name(
-        name, TOKEN_NAME_MAX, f"A token's name has 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'."
+        name, TOKEN_NAME_MAX, f"Enter a token name of 1 to {TOKEN_NAME_MAX} characters, for example 'nightly CI'."
     )
 
 
 def may_revoke_token(by: Actor, token: ApiToken) -> Refusal | None:
     if by.user is None or by.user_id == token.user_id or by.has_role(Role.ADMIN):
         return None
-    return Refusal("not_allowed", "Only its owner or an administrator may revoke a token.", status=403)
+    return Refusal("not_allowed", "Only the owner or an administrator can revoke a token.", status=403)
 
 
 def may_see_all_tokens(by: Actor) -> Refusal | None:

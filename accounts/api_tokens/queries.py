@@ -17,7 +17,7 @@ from portal.core.errors import Refusal, Refused
 from portal.core.sql import columns, instance
 from portal.ui.text import time_with_zone
 
-BAD_TOKEN = Refusal("bad_token", "This is not a valid token; check that it was copied whole.", status=401)
+BAD_TOKEN = Refusal("bad_token", "The token is not valid. Check that you copied all of it.", status=401)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _tokens() -> QuerySet[ApiToken]:
 def authenticate_token(text: str) -> ApiToken:
     """The token that `text` is, with its user: the one way in for web and doors alike.
 
-    Raises Refused (401). What is wrong with a token is said only to who knows its secret.
+    Raises Refused (401). What is wrong with a token is shown only to callers who know its secret.
     """
     parsed = token_text.parse_token(text)
     if parsed is None:
@@ -93,10 +93,10 @@ def authenticate_token(text: str) -> ApiToken:
     if token.expires_at <= timezone.now():
         when = time_with_zone(token.expires_at)
         raise Refused(
-            Refusal("token_expired", f"The token {token.name!r} expired on {when}. Make a new one.", status=401)
+            Refusal("token_expired", f"The token {token.name!r} expired on {when}. Create a new one.", status=401)
         )
     if not token.user.is_active:
-        raise Refused(Refusal("account_suspended", "This account is suspended; ask an administrator.", status=401))
+        raise Refused(Refusal("account_suspended", "This account is suspended. Ask an administrator.", status=401))
     return token
 
 

@@ -12,17 +12,19 @@ from accounts.rest.strict.serializers import StrictSerializer
 
 class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    prefix = serializers.CharField(help_text="The recognisable part, after `gpt_`.")
-    tenant = serializers.CharField(allow_blank=True, help_text="The team that it is confined to; empty: your own.")
-    owner = serializers.EmailField(source="user.email", help_text="As whom it acts.")
+    prefix = serializers.CharField(help_text="The visible part after `gpt_`.")
+    tenant = serializers.CharField(
+        allow_blank=True, help_text="The team that the token is limited to; empty for a personal token."
+    )
+    owner = serializers.EmailField(source="user.email", help_text="The account that the token acts as.")
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField()
-    last_used_at = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: never used.")
+    last_used_at = serializers.DateTimeField(allow_null=True, help_text="Accurate to the minute; null if never used.")
 
 
 class CreatedTokenSerializer(TokenSerializer):
-    token = serializers.CharField(help_text="The token itself. Shown in this answer only.")
+    token = serializers.CharField(help_text="The token. Shown in this response only.")
 
 
 class NewTokenSerializer(StrictSerializer):

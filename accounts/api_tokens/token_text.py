@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 8
-# 32 random bytes: a plain SHA-256 is enough, since nobody can guess through 256 bits.
+# 32 random bytes: a plain SHA-256 is enough, since 256 bits cannot be guessed.
 SECRET_BYTES = 32
 SHAPE = re.compile(r"gpt_([a-z0-9]{8})_([A-Za-z0-9_-]{43})")
 

@@ -58,5 +58,5 @@ def all_tokens(request: HttpRequest) -> HttpResponse:
 def token_revoke(request: HttpRequest, prefix: str) -> HttpResponse:
     by = actor(request)
     token = api_token_actions.revoke_token(prefix, by=by)
-    messages.success(request, f"The token {token.name} was revoked; it stops working at once.")
+    messages.success(request, f"The token {token.name} was revoked. It no longer works.")
     return redirect("tokens" if token.user_id == by.user_id and not token.tenant else "all-tokens")

@@ -64,7 +64,7 @@ class Actor:
 
 
 def actor_of_token(token: ApiToken, *, request_id: str = "") -> Actor:
-    """Whoever shows this token, for web and doors alike."""
+    """The bearer of this token, for web and doors alike."""
     return Actor(
         user=token.user,
         via=f"token {token.prefix}",

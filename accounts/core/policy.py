@@ -11,14 +11,14 @@ def person_refusal(by: Actor) -> Refusal | None:
     """Of what concerns a person in no team, or in any: a team's token has no part in it."""
     if not by.confined_to:
         return None
-    text = f"This token acts in the team '{by.confined_to}' only. Use one of your own, from the page of your tokens."
+    text = f"This token works only in the team '{by.confined_to}'. Use a personal token from the API tokens page."
     return Refusal("team_token", text, status=403)
 
 
 def scope_refusal(by: Actor, scope: Scope) -> Refusal | None:
     if by.has_scope(scope):
         return None
-    text = f"This token lacks the scope '{scope}'. Use one that has it, or make one on the page of your tokens."
+    text = f"This token lacks the scope '{scope}'. Use a token with this scope, or create one on the API tokens page."
     return Refusal("missing_scope", text, status=403)
 
 

@@ -32,7 +32,7 @@ from accounts.people.actions import lock_actor_and_target, lock_self
 from portal.core.errors import get_or_refuse, refuse_if
 
 log = structlog.get_logger(__name__)
-NOT_YOU = "If this was not you, tell an administrator of the portal at once."
+NOT_YOU = "If this was not you, contact an administrator of the portal immediately."
 
 
 # ---- second factor -----------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def renew_recovery_codes(*, by: Actor) -> list[str]:
     user = lock_self(by)
     refuse_if(policy.may_change_second_factor(held=queries.holds_second_factor(user)))
     event = record(by, "account.recovery_codes_made", user)
-    deliver(event, [user], subject="New recovery codes were made for your account", body=NOT_YOU)
+    deliver(event, [user], subject="New recovery codes were created for your account", body=NOT_YOU)
     return _new_codes(user)
 
 
@@ -137,7 +137,7 @@ def drop_second_factor(user_id: int, *, because: str, by: Actor) -> User:
     Authenticator.objects.filter(user=user).delete()
     end_sessions(user)
     event = record(by, "account.second_factor_dropped", user, after={"because": because})
-    text = f"{by.name} removed it: {because}\n\n{NOT_YOU}"
+    text = f"Removed by {by.name}: {because}\n\n{NOT_YOU}"
     deliver(event, [user], subject="The second factor of your account was removed", body=text)
     return user
 

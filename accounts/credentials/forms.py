@@ -18,8 +18,8 @@ from accounts.models import User
 log = structlog.get_logger(__name__)
 TOO_FAST = "too_fast"
 TOO_FAST_SENTENCE = "Too many attempts for this account from your address. Try again in {wait_s} s."
-WRONG_CODE = "This code is not right, or was used before. Type the one that your app shows now."
-SIGN_IN_AGAIN = "Sign out and in again first: a second factor is added within 15 minutes after that."
+WRONG_CODE = "The code is wrong or already used. Enter the current code from your app."
+SIGN_IN_AGAIN = "Sign out and sign in again first. A second factor can be added only within 15 minutes after sign-in."
 CODE_ATTRIBUTES = {"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false"}
 
 
@@ -54,7 +54,7 @@ class EnrolForm(forms.Form):
     password = forms.CharField(
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}), label="Your password", strip=False
     )
-    code = forms.CharField(max_length=40, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code in the app")
+    code = forms.CharField(max_length=40, widget=forms.TextInput(attrs=CODE_ATTRIBUTES), label="Code from the app")
 
     def __init__(self, data: Any, *, user: User, address: str, seed: str, is_fresh: bool) -> None:
         super().__init__(data)
@@ -101,7 +101,7 @@ def right_password(user: User, typed: str, address: str) -> str:
     not_too_fast(user.email, address, at="password")
     if not user.check_password(typed):
         log.info("password_again_failed", email=user.email, address=address)
-        raise ValidationError("This is not your password.")
+        raise ValidationError("The password is wrong.")
     login_backoff.reset_backoff(user.email, address)
     return typed
 

@@ -1,4 +1,4 @@
-"""Each wrong password or code makes the next attempt wait longer, for one address at one account; nobody else waits.
+"""Each wrong password or code makes the next attempt wait longer, for one address at one account; others do not wait.
 
 The attempts are counted in Redis. While Redis is away nobody waits, since signing in matters more than slowing down a
 guesser for that minute.

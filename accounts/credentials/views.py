@@ -53,7 +53,7 @@ def _account(request: HttpRequest, *, status: int = 200, **forms: Any) -> HttpRe
 @never_cache
 @require_POST
 def password_change(request: HttpRequest) -> HttpResponse:
-    """This session goes on under a new key; all others end."""
+    """This session continues under a new key; all others end."""
     by = actor(request)
     form = NewPasswordForm(by.person, request.POST, address=client_address(request))
     if not by.person.has_usable_password() or not form.is_valid():
@@ -63,7 +63,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
     )
     update_session_auth_hash(request, user)
     UserSession.objects.create_from_request(request)
-    messages.success(request, "Your password was changed; all your other sessions have ended.")
+    messages.success(request, "Your password was changed. All your other sessions were ended.")
     return redirect("account")
 
 
@@ -129,7 +129,7 @@ def second_factor_remove(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _account(request, code_form=form, status=form_status(form))
     credential_actions.remove_second_factor(by=actor(request))
-    messages.success(request, "Your second factor was removed; signing in asks for no code any more.")
+    messages.success(request, "Your second factor was removed. Sign-in no longer requires a code.")
     return redirect("account")
 
 
@@ -156,7 +156,7 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
 @require_POST
 def session_end(request: HttpRequest, pk: int) -> HttpResponse:
     credential_actions.end_session(pk, by=actor(request))
-    messages.success(request, "The session has ended.")
+    messages.success(request, "The session was ended.")
     return redirect("account")
 
 
@@ -164,6 +164,6 @@ def session_end(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def sessions_end(request: HttpRequest) -> HttpResponse:
     ended = credential_actions.end_other_sessions(keep=request.session.session_key or "", by=actor(request))
-    what = {0: "There was no other session.", 1: "One other session has ended."}
-    messages.success(request, what.get(ended, f"{ended} other sessions have ended."))
+    what = {0: "There were no other sessions.", 1: "1 other session was ended."}
+    messages.success(request, what.get(ended, f"{ended} other sessions were ended."))
     return redirect("account")

@@ -21,8 +21,8 @@ from accounts.rest.strict.query import text_filter
 
 class EventFilter(FilterSet):
     tenant = text_filter(63, "Slug of a team.")
-    row = text_filter(120, "What it was done to, as `<app>.<model>.<id>`.")
-    verb = text_filter(60, "What was done, for example `token.created`.")
+    row = text_filter(120, "The object of the event, as `<app>.<model>.<id>`.")
+    verb = text_filter(60, "The verb of the event, for example `token.created`.")
 
     class Meta:
         model = Event
@@ -40,6 +40,6 @@ class Events(generics.ListAPIView[Event]):
         by = actor(self.request)
         return event_queries.events_for(by, tenants=team_slugs(self.tenants_of, by))
 
-    @extend_schema(operation_id="events_list", summary="What happened in my teams and to my account, newest first")
+    @extend_schema(operation_id="events_list", summary="List events of my teams and my account, newest first")
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return self.list(request, *args, **kwargs)

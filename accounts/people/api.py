@@ -17,7 +17,7 @@ class Me(APIView):
     required_scope = Scope.READ
     tenants_of: TenantsOf | None = None
 
-    @extend_schema(operation_id="me", summary="Who am I, and what may this token do", responses=MeSerializer)
+    @extend_schema(operation_id="me", summary="Get my account and the scopes of this token", responses=MeSerializer)
     def get(self, request: Request) -> Response:
         by = actor(request)
         me = {

@@ -12,9 +12,11 @@ from portal.core.errors import Refusal, refuse_if
 REASON_MAX = 300
 ADDRESS_MAX = 254
 NAME_MAX = 80
-NOT_ADMIN = Refusal("not_allowed", "Only administrators of the portal may do this.", status=403)
+NOT_ADMIN = Refusal("not_allowed", "Only administrators can do this.", status=403)
 LAST_ADMIN = Refusal(
-    "last_admin", "The portal needs an administrator. Make somebody else one first; nothing was changed.", status=409
+    "last_admin",
+    "The portal needs at least one administrator. Give another person this role first. Nothing was changed.",
+    status=409,
 )
 
 
@@ -34,10 +36,10 @@ def may_set_roles(by: Actor, target: User, roles: Collection[str], *, other_admi
     if unknown := sorted(set(roles) - set(Role.values)):
         return Refusal("unknown_role", f"There is no role {unknown[0]!r}. Roles are {', '.join(Role.values)}.", "roles")
     if by.user is not None and by.user_id == target.pk:
-        return Refusal("own_roles", "You cannot change your own roles; ask another administrator.", status=403)
+        return Refusal("own_roles", "You cannot change your own roles. Ask another administrator.", status=403)
     if by.user is not None and (lacking := sorted(set(roles) - set(target.roles) - set(by.roles))):
         return Refusal(
-            "lacks_role", f"You are not {lacking[0]} yourself and cannot make others so.", "roles", status=403
+            "lacks_role", f"You do not have the role '{lacking[0]}', so you cannot grant it.", "roles", status=403
         )
     return None if Role.ADMIN in roles else _last_admin_refusal(target, other_admins)
 
@@ -52,7 +54,7 @@ def may_restore(by: Actor, target: User) -> Refusal | None:
     if refusal := may_administer(by):
         return refusal
     if by.user is not None and by.user_id == target.pk:
-        return Refusal("own_account", "You cannot suspend yourself; ask another administrator.", status=403)
+        return Refusal("own_account", "You cannot suspend your own account. Ask another administrator.", status=403)
     return None
 
 
@@ -62,9 +64,9 @@ def _last_admin_refusal(target: User, other_admins: int) -> Refusal | None:
 
 def reason_refusal(because: str, *, is_needed: bool) -> Refusal | None:
     if is_needed and not because:
-        return Refusal("reason_missing", "Say why; it stays in the history.", "because")
+        return Refusal("reason_missing", "Enter a reason. It is recorded in the history.", "because")
     if len(because) > REASON_MAX:
-        text = f"A reason has at most {REASON_MAX} characters, this one has {len(because)}; shorten it."
+        text = f"Enter a reason of at most {REASON_MAX} characters; this one has {len(because)}."
         return Refusal("reason_too_long", text, "because")
     return None
 
@@ -77,7 +79,7 @@ def clean_reason(because: str, *, is_needed: bool) -> str:
 
 
 def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | None:
-    """Of what would let somebody who means ill in as the other: nobody comes to what they lack by it."""
+    """For actions that could let an attacker sign in as the other person: no one gains rights that they lack."""
     if refusal := may_administer(by):
         return refusal
     if by.user is None:
@@ -85,30 +87,30 @@ def account_access_refusal(by: Actor, target: User, *, own: str) -> Refusal | No
     if by.user_id == target.pk:
         return Refusal("own_account", own, status=403)
     if target.is_superuser:
-        text = "This is the account for emergencies; operators keep it with 'manage.py', where the portal runs."
+        text = "This is the break-glass account. Operators manage it with 'manage.py' on the portal's server."
         return Refusal("break_glass", text, status=403)
     if lacking := sorted(set(target.roles) - set(by.roles)):
-        text = f"{target.name} is {lacking[0]} and you are not; ask an administrator who is."
+        text = f"{target.name} has the role '{lacking[0]}' and you do not. Ask an administrator who has it."
         return Refusal("lacks_role", text, status=403)
     return None
 
 
 def address_refusal(email: str) -> Refusal | None:
-    """Of a person whom nobody here knows: mail goes there."""
+    """For an address without an account: mail is sent there."""
     name, at, host = email.partition("@")
     if at and name and "." in host and len(email) <= ADDRESS_MAX and not any(char.isspace() for char in email):
         return None
-    text = f"'{email[:80]}' is no mail address. Send one of up to {ADDRESS_MAX} characters."
+    text = f"'{email[:80]}' is not an e-mail address. Enter an address of at most {ADDRESS_MAX} characters."
     return Refusal("bad_address", text, "email")
 
 
 def clean_person_name(name: str) -> str:
     """The name with single spaces. Raises Refused (bad_name)."""
-    return clean_name(name, NAME_MAX, f"A person's name has 1 to {NAME_MAX} characters.")
+    return clean_name(name, NAME_MAX, f"Enter a name of 1 to {NAME_MAX} characters.")
 
 
 def may_change_activity(target: User, *, to: bool) -> Refusal | None:
     if target.is_active is to:
         state = "active" if to else "suspended"
-        return Refusal("already_so", f"{target.name} is {state} already; nothing was changed.", status=409)
+        return Refusal("already_so", f"{target.name} is already {state}. Nothing was changed.", status=409)
     return None

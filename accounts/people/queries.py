@@ -23,7 +23,7 @@ def active_administrators() -> QuerySet[User]:
 
 
 def user_at_verified_address(email: str) -> User | None:
-    """Whose address this is for certain. An address that was only claimed leads to nobody."""
+    """The account with this verified address. A claimed address finds none."""
     return User.objects.filter(email=email, emailaddress__email=email, emailaddress__verified=True).first()
 
 

@@ -16,7 +16,9 @@ class MeSerializer(serializers.Serializer[Any]):
     scopes = serializers.ListField(child=serializers.ChoiceField(choices=Scope.values))
     tenants = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Slugs of your own teams. Staff see others, too: `GET /api/v1/teams`.",
+        help_text="Slugs of your own teams. Staff can see all teams: `GET /api/v1/teams`.",
     )
     via = serializers.CharField(help_text="`page`, or `token <prefix>`.")
-    confined_to = serializers.CharField(allow_blank=True, help_text="The team whose token this is; empty: your own.")
+    confined_to = serializers.CharField(
+        allow_blank=True, help_text="The team that the token is limited to; empty for a personal token."
+    )

@@ -21,23 +21,23 @@ from portal.core.errors import Refusal, refuse_if
 IF_MATCH_LIMIT = 4000
 CHANGED = Refusal(
     "changed_meanwhile",
-    "If-Match does not name what is there now: somebody changed it since you read it. Nothing was done; read it again, "
-    "look at what is different, and send its new ETag.",
+    "If-Match does not match the current version: it was changed after you read it. Nothing was changed. Read it "
+    "again, check the differences, and send the new ETag.",
     status=412,
 )
 IF_MATCH = OpenApiParameter(
     "If-Match",
     {"type": "string", "maxLength": IF_MATCH_LIMIT},
     OpenApiParameter.HEADER,
-    description="The `ETag` that was read, or several with commas between them: it is only done while one of them "
-    "holds, else refused with 412. `*`: while anything is there. Left out: whatever is there.",
+    description="The `ETag` that was read, or several separated by commas. If none of them matches the current "
+    "version, the call is refused with 412. `*` matches any version. Without this header, no version is checked.",
 )
 ETAG = OpenApiParameter(
     "ETag",
     str,
     OpenApiParameter.HEADER,
     response=True,
-    description="For `If-Match`. Of what can be set, not of what is only shown, such as a status.",
+    description="For `If-Match`. Covers the fields that can be set, not read-only fields such as a status.",
 )
 
 

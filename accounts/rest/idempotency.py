@@ -29,8 +29,8 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": KEY_LIMIT},
     OpenApiParameter.HEADER,
-    description="Chosen by you, for this call alone. The same call with the same key is done once, and within "
-    f"{KEPT_FOR // timedelta(hours=1)} hours answered with what was answered first.",
+    description="A key that you choose for this call only. A repeated call with the same key within "
+    f"{KEPT_FOR // timedelta(hours=1)} hours is not executed again and gets the first response.",
 )
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
                 return handler(self, request, **kwargs)  # type: ignore[no-any-return]
             check(request, **kwargs)
             if not (0 < len(key) <= KEY_LIMIT and key.isascii() and key.isprintable()):
-                text = f"Idempotency-Key is 1 to {KEY_LIMIT} printable ASCII characters. Send another one, or none."
+                text = f"Idempotency-Key must be 1 to {KEY_LIMIT} printable ASCII characters. Send another, or none."
                 raise refuse("bad_key", text, field="Idempotency-Key")
             with transaction.atomic():
                 kept, is_new = _claimed(request, key)
@@ -71,7 +71,7 @@ def idempotent(check: Callable[..., object]) -> Callable[[Handler], Handler]:
 
 
 def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
-    """The key's row, and whether this call made it. Whoever comes second waits here for the first to end."""
+    """The key's row, and whether this call made it. The second call waits here for the first to end."""
     person, call, kept_s = actor(request).person, _digest(request), KEPT_FOR.total_seconds()
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [kept_s, SWEPT, person.pk, key, kept_s])
@@ -79,7 +79,7 @@ def _claimed(request: Request, key: str) -> tuple[KeptAnswer, bool]:
         is_new = cursor.fetchone() is not None
     kept = KeptAnswer.objects.get(user=person, key=key)
     if kept.call != call:
-        text = f"This key was sent at {kept.at:%H:%M:%S} UTC with another call. Choose a new key for each call."
+        text = f"This key was used at {kept.at:%H:%M:%S} UTC for another call. Choose a new key for each call."
         raise refuse("key_reused", text, field="Idempotency-Key")
     return kept, is_new
 

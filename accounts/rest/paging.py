@@ -36,12 +36,12 @@ PAGING = (
     OpenApiParameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        description="Items a page.",
+        description="Items per page.",
     ),
     OpenApiParameter(
         "cursor",
         {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": CURSOR_MAX},
-        description="From `next`, unchanged.",
+        description="The cursor from `next`, unchanged.",
     ),
 )
 Row = TypeVar("Row", bound=Model)
@@ -76,7 +76,7 @@ def parse_limit(text: str | None) -> int:
     if text is None:
         return LIMIT_DEFAULT
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= LIMIT_MAX):
-        raise refuse("bad_limit", f"limit is a whole number from 1 to {LIMIT_MAX}.", field="limit")
+        raise refuse("bad_limit", f"limit must be a whole number from 1 to {LIMIT_MAX}.", field="limit")
     return int(text)
 
 
@@ -112,7 +112,7 @@ class KeysetPagination(BasePagination):
                 "next": {
                     "type": ["string", "null"],
                     "format": "uri",
-                    "description": "Address of the next page; null on the last one.",
+                    "description": "URL of the next page; null on the last page.",
                 },
             },
         }
@@ -166,4 +166,4 @@ def _decode(model: type[Model], keys: Sequence[str], cursor: str) -> list[Any]:
 
 
 def _bad_cursor() -> Refused:
-    return refuse("bad_cursor", "This cursor is not one of this list. Start again without it.", field="cursor")
+    return refuse("bad_cursor", "This cursor does not belong to this list. Start without a cursor.", field="cursor")

@@ -37,7 +37,7 @@ def documented_length(most: int) -> Validators:
 
 
 class DocumentedChoiceField(serializers.ChoiceField):
-    """The contract says the choices; any other text goes on to the verb."""
+    """The contract says the choices; any other text is passed to the verb."""
 
     def to_internal_value(self, data: Any) -> str:
         text: str = serializers.CharField(allow_blank=self.allow_blank).run_validation(data)

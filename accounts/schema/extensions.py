@@ -22,7 +22,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": "A personal token, made on the page API tokens."}
+        return {"type": "http", "scheme": "bearer", "description": "A token from the API tokens page."}
 
     def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[str]]]:
         """With the scope that the token needs; of several one is enough."""

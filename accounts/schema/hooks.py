@@ -11,7 +11,7 @@ from portal.core.codes import CODES
 
 REFUSAL = {
     "type": "object",
-    "description": "Why not. `code` is stable; `message` is for people; `field` names what to change, if anything.",
+    "description": "The reason. `code` is stable, `message` is for people, `field` names the field to change, if any.",
     "required": ["code", "message", "field"],
     "properties": {
         "code": {"type": "string", "enum": list(CODES), "examples": ["not_found", "exceeds_grant"]},
@@ -22,10 +22,10 @@ REFUSAL = {
 
 # What stands in an address is the same thing wherever it stands.
 PATH_PARAMETERS = {
-    "name": "Name that it has in the team.",
-    "number": "Number of the run, as the list of runs has it.",
-    "pk": "`id`, as the list has it.",
-    "prefix": "What the token starts with, as the list has it.",
+    "name": "Name within the team.",
+    "number": "Number of the run, as in the list of runs.",
+    "pk": "`id`, as in the list.",
+    "prefix": "Prefix of the token, as in the list.",
     "registry": "Host of the registry, with its port if it has one.",
     "slug": "Slug of a class.",
     "tenant": "Slug of a team.",

@@ -14,32 +14,35 @@ from drf_spectacular.utils import OpenApiParameter
 
 # For a view's `parameters=`: what its 201 has made.
 LOCATION = OpenApiParameter(
-    "Location", str, OpenApiParameter.HEADER, response=[201], description="Address of what was made."
+    "Location", str, OpenApiParameter.HEADER, response=[201], description="URL of the created object."
 )
 TEXTS = {
-    "400": "The body cannot be read: no JSON, or no object, or a key stands in it, or in the query, twice.",
-    "401": "No token and no session, or one that does not work, or not any more.",
-    "403": "The token lacks the scope, or the role does not allow it.",
-    "404": "Not there, or not yours to see.",
-    "409": "It contradicts what is so by now: somebody was quicker, or something else comes first.",
-    "412": "It was changed since it was read; read it again.",
-    "413": "The body has more than 1 MiB.",
+    "400": "The body is not JSON, is not an object, or a key appears twice in the body or in the query.",
+    "401": "No token or session, or it is not valid.",
+    "403": "The token lacks the scope, or your role does not allow it.",
+    "404": "Not found, or not visible to you.",
+    "409": "Conflict with the current state: it was changed in the meantime, or another step is required first.",
+    "412": "It was changed after it was read. Read it again.",
+    "413": "The body is larger than 1 MiB.",
     "415": "The body is not sent as `Content-Type: application/json`.",
-    "422": "The call is readable and wrong; `field` says where.",
+    "422": "The request is not valid; `field` names the field.",
     "429": "Too many calls with this token.",
-    "500": "A mistake of the portal; give the operators the `X-Request-ID`.",
-    "503": "Something that the portal needs does not answer.",
+    "500": "Internal error. Give the `X-Request-ID` to an operator.",
+    "503": "A service that the portal needs does not respond.",
 }
 WAITING_HELPS = {"409", "429", "503"}
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-ID": {
-        "description": "In the portal's log and in the events of what the call changed.",
+        "description": "Also in the portal's log and in the events of the call.",
         "schema": {"type": "string"},
     },
-    "Retry-After": {"description": "Seconds to wait, where waiting helps.", "schema": {"type": "integer"}},
+    "Retry-After": {
+        "description": "Seconds to wait before a retry, if it can help.",
+        "schema": {"type": "integer"},
+    },
     "WWW-Authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}},
     "Idempotent-Replayed": {
-        "description": "`true`: an earlier call with this key was answered so.",
+        "description": "`true`: this is the response to an earlier call with this key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
 }
@@ -50,7 +53,7 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
     "/api/v1/openapi.json": {
         "get": {
             "operationId": "contract_get",
-            "summary": "This contract, the same for everybody; no token needed",
+            "summary": "Get this contract; it is the same for everyone and needs no token",
             "tags": ["openapi.json"],
             "responses": {
                 "200": {
@@ -63,7 +66,7 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
     "/live/logs/{tenant}/{name}": {
         "get": {
             "operationId": "workloads_log",
-            "summary": "The log of a workload's last run as text, for as long as it writes",
+            "summary": "Follow the log of a workload's last run as text",
             "tags": ["workloads"],
             "security": [{"token": ["read"]}, {"session": []}],
             "parameters": [
@@ -73,13 +76,13 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
                     "in": "query",
                     "name": "follow",
                     "schema": {"type": "string", "enum": ["0", "1"], "default": "1"},
-                    "description": "0: what is there now.",
+                    "description": "0: only the lines that exist now.",
                 },
                 {
                     "in": "query",
                     "name": "worker",
                     "schema": {"type": "integer", "minimum": 0, "maximum": 9999},
-                    "description": "Of a job of several workers; default: the first.",
+                    "description": "Worker of a job with several workers; default: the first.",
                 },
             ],
             "responses": {
@@ -87,7 +90,7 @@ NON_DRF_OPERATIONS: dict[str, Any] = {
                 "401": {"description": TEXTS["401"]},
                 "404": {"description": TEXTS["404"], "content": REFUSAL_BODY},
                 "503": {
-                    "description": "Too many logs are followed.",
+                    "description": "Too many logs are being followed.",
                     "headers": {"Retry-After": {"$ref": "#/components/headers/Retry-After"}},
                     "content": {"text/plain": {"schema": {"type": "string"}}},
                 },

@@ -12,13 +12,13 @@ from accounts.people import queries as people_queries
 
 @transaction.atomic
 def signed_in(*, by: Actor, address: str = "", second_factor: str = "", issuer: str = "") -> Event:
-    """Somebody proved to be `by.user`; Django keeps the session itself. Of the break-glass account all admins hear."""
+    """Django keeps the session itself. Sign-ins of the break-glass account are reported to all administrators."""
     how = {"second_factor": second_factor, "issuer": issuer}
     after = {"address": address} | {name: value for name, value in how.items() if value}
     if not by.person.is_superuser:
         return record(by, "account.signed_in", by.person, after=after)
     event = record(by, "account.glass_broken", by.person, after=after)
-    text = f"{by.name} ({by.person.email}) signed in from {address}. If nobody can tell you why, suspend the account."
+    text = f"{by.name} ({by.person.email}) signed in from {address}. If this was not planned, suspend the account."
     deliver(event, people_queries.active_administrators(), subject="The break-glass account was used", body=text)
     return event
 

@@ -14,7 +14,7 @@ from portal.web.client_address import client_address
 
 ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
-NO_ADDRESS = "This is no e-mail address. Type yours, for example alice@example.org."
+NO_ADDRESS = "This is not an e-mail address. Enter your address, for example alice@example.org."
 
 
 class SignInForm(AuthenticationForm):

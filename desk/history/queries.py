@@ -102,7 +102,7 @@ def history_entries(found: Iterable[Event]) -> list[HistoryEntry]:
             at=event.at,
             who=event.actor,
             via="" if event.via in ("page", event.actor) else event.via,
-            sentence=verb_text(event.verb),
+            sentence=verb_text(event.verb, event.after),
             name="" if event.verb in OF_ONESELF else event.name,
             href=_href(event, alive),
             team=event.tenant,

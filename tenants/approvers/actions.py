@@ -1,4 +1,4 @@
-"""The verbs that say about which classes an approver decides. The role itself is set by accounts/people/actions.py."""
+"""The verbs that set which classes an approver decides. The role itself is set by accounts/people/actions.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_CLASSES = "every class"
 
 @transaction.atomic
 def grant_class(user_id: int, gpu_class: str | None, *, by: Actor) -> User:
-    """About the class of that slug; None: about every class, also those to come. Who does already is not told again.
+    """About the class of that slug; None: about every class, also future ones. Granted again, it sends no second mail.
 
     Raises Refused: not_found (404), not_allowed, own_roles (403), not_approver (409).
     """
@@ -31,7 +31,7 @@ def grant_class(user_id: int, gpu_class: str | None, *, by: Actor) -> User:
     _row, is_new = ApproverFor.objects.get_or_create(user=target, gpu_class=one)
     if is_new:
         event = record(by, "approver.named", target, after={"class": gpu_class or ALL_CLASSES})
-        subject = f"You decide requests for {one.name if one else ALL_CLASSES}"
+        subject = f"You can now decide requests for {one.name if one else ALL_CLASSES}"
         deliver(event, [target], subject=subject, body=page_url("/inbox"))
     return target
 
@@ -46,7 +46,7 @@ def revoke_class(user_id: int, gpu_class: str | None, *, by: Actor) -> User:
     one = _class(gpu_class)
     get_or_refuse(ApproverFor.objects.all(), user=target, gpu_class=one).delete()
     event = record(by, "approver.ended", target, before={"class": gpu_class or ALL_CLASSES})
-    subject = f"You do not decide requests for {one.name if one else ALL_CLASSES} any more"
+    subject = f"You can no longer decide requests for {one.name if one else ALL_CLASSES}"
     deliver(event, [target], subject=subject, body=page_url("/inbox"))
     return target
 

@@ -77,17 +77,19 @@ def may_change_classes(by: Actor, *, approver: int) -> Refusal | None:
     if refusal := may_administer(by):
         return refusal
     if by.user is not None and by.user_id == approver:
-        return Refusal("own_roles", "You cannot say what you decide yourself; ask another administrator.", status=403)
+        return Refusal(
+            "own_roles", "You cannot change your own approval rights. Ask another administrator.", status=403
+        )
     return None
 
 
 def may_be_given_classes(name: str, *, is_approver: bool) -> Refusal | None:
     if is_approver:
         return None
-    return Refusal("not_approver", f"{name} is no approver and decides nothing. Give that role first.", status=409)
+    return Refusal("not_approver", f"{name} does not have the role approver. Grant that role first.", status=409)
 
 
 def may_see_inbox(by: Actor, rights: ApproverRights) -> Refusal | None:
     if by.has_role(Role.APPROVER) or rights:
         return None
-    return Refusal("not_allowed", "The inbox is for approvers.", status=403)
+    return Refusal("not_allowed", "Only approvers can open the inbox.", status=403)

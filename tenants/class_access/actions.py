@@ -61,7 +61,7 @@ def accept_terms(class_id: int, version: int, *, by: Actor) -> None:
     if version != gpu_class.terms_version:
         raise refuse(
             "terms_changed",
-            f"{gpu_class.name} has terms of version {gpu_class.terms_version} now, not {version}. Read them again.",
+            f"The terms of {gpu_class.name} are now version {gpu_class.terms_version}, not {version}. Read them again.",
             field="accept_terms",
             status=409,
         )

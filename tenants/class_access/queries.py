@@ -1,4 +1,4 @@
-"""Which classes a person may see, and which a team may use. Whoever may not see a class is answered as for an unknown
+"""Which classes a person may see, and which a team may use. Who may not see a class is answered as for an unknown
 one.
 """
 

@@ -13,6 +13,6 @@ def page_url(path: str) -> str:
 
 
 def hint_team_pages(tenant: Tenant) -> None:
-    """After commit: whoever has a page of the team open sees it as it is now. One query."""
+    """After commit: open pages of the team are updated. One query."""
     for name in tenant.namespaces.values_list("name", flat=True):
         page_hint(name)

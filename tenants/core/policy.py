@@ -16,4 +16,4 @@ def may_operate(by: Actor) -> Refusal | None:
         return refusal
     if by.operates:
         return None
-    return Refusal("not_allowed", "Only operators of the portal may do this.", status=403)
+    return Refusal("not_allowed", "Only operators can do this.", status=403)

@@ -19,22 +19,22 @@ from tenants.models import Grant, Tenant
 
 class TakingSerializer(serializers.Serializer[Any]):
     request = serializers.IntegerField()
-    is_pending = serializers.BooleanField(help_text="Proposed, not decided.")
-    units = serializers.IntegerField(help_text="What is left.")
+    is_pending = serializers.BooleanField(help_text="Proposed and not yet decided.")
+    units = serializers.IntegerField(help_text="Units that remain.")
     starts_at = serializers.DateTimeField(source="starts")
 
 
 class GrantSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
     gpu_class = serializers.CharField(source="slug")
-    kind = serializers.CharField(help_text="base (a total) or boost (on top of it)")
+    kind = serializers.CharField(help_text="base (total) or boost (temporary increase on top of it)")
     units = serializers.IntegerField()
     starts_at = serializers.DateTimeField(source="starts")
-    ends_at = serializers.DateTimeField(source="ends", help_text="Nothing new starts on it from then on.")
-    runs_until = serializers.DateTimeField(help_text="What runs at the end is not taken back before.")
-    state = serializers.CharField(help_text="now, later, or grace (over; what runs goes on)")
-    request = serializers.IntegerField(allow_null=True, help_text="The request that decided it.")
-    reclaim = TakingSerializer(source="taking", allow_null=True, help_text="Units of it may be taken back, or were.")
+    ends_at = serializers.DateTimeField(source="ends", help_text="No new starts after this.")
+    runs_until = serializers.DateTimeField(help_text="Running workloads are not reclaimed before this.")
+    state = serializers.CharField(help_text="now, later, or grace (expired; running workloads continue)")
+    request = serializers.IntegerField(allow_null=True, help_text="The request in which it was approved.")
+    reclaim = TakingSerializer(source="taking", allow_null=True, help_text="A proposed or approved quota reduction.")
 
 
 class TeamGrants(generics.GenericAPIView[Grant]):
@@ -45,7 +45,7 @@ class TeamGrants(generics.GenericAPIView[Grant]):
 
     @extend_schema(
         operation_id="tenants_grants",
-        summary="What a team was granted: in force, to come, or in its grace; newest first",
+        summary="List the grants of a team: in force, future, or in the grace period; newest first",
         responses=GrantSerializer(many=True),
     )
     def get(self, request: Request, tenant: str) -> Response:

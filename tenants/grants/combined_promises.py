@@ -1,4 +1,4 @@
-"""What several requests promise together. Pure: today's promises as steps, what each would change as intervals."""
+"""What several requests allocate together. Pure: today's allocation as steps, what each would change as intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Change = tuple[Promise, ...]
 
 @dataclass(frozen=True)
 class Conflict:
-    """`requests` fit one by one and not together: then `units` more than the limit are promised from `start` on."""
+    """`requests` fit one by one but not together: then `units` more than the limit are allocated from `start` on."""
 
     requests: tuple[int, ...]
     units: int
@@ -40,7 +40,7 @@ def curve_with(before: Sequence[Step], changes: Iterable[Promise], start: dateti
 
 
 def excess_intervals(before: Sequence[Step], changes: Sequence[Promise], limit: int) -> list[ExcessInterval]:
-    """Where more is promised than the limit and more than before; neighbours joined. One walk over all steps.
+    """Where more is allocated than the limit and more than before; neighbours joined. One walk over all steps.
 
     A class may be over its limit already (a node died): what takes from it needs no excuse.
     """
@@ -67,7 +67,7 @@ def find_conflicts(before: Sequence[Step], changes: Mapping[int, Change], limit:
     """By request, where all of `changes` together go over the limit: with which others it does. Those that go over
     it alone are left out: they are no rivals, they are too much.
     """
-    # Where not even all that is added, with nothing taken away, goes over, nobody rivals with anybody.
+    # Where not even all that is added, with nothing removed, exceeds the limit, there are no rivals.
     if not excess_intervals(before, [part for one in changes.values() for part in one if part.units > 0], limit):
         return {}
     fitting = {pk: one for pk, one in changes.items() if not excess_intervals(before, one, limit)}
@@ -83,7 +83,7 @@ def find_conflicts(before: Sequence[Step], changes: Mapping[int, Change], limit:
 
 
 def _intervals_of_growth(changes: Change) -> list[tuple[datetime, datetime]]:
-    """When it promises more than is promised now."""
+    """When it allocates more than is allocated now."""
     start, end = min(one.start for one in changes), max(one.end for one in changes)
     steps = curve(changes, start, end)
     ends = [*(step.at for step in steps[1:]), end]

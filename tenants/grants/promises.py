@@ -19,7 +19,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Step:
-    """From `at` on `units` are promised, until the next step."""
+    """From `at` on `units` are allocated, until the next step."""
 
     at: datetime
     units: int
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ExcessInterval:
-    """From `start` until `end` more is promised than the limit, at most `units` too many."""
+    """From `start` to `end` more is allocated than the limit, at most `units` too many."""
 
     start: datetime
     end: datetime
@@ -93,7 +93,7 @@ def excesses(promises: Iterable[Promise], limit: int, start: datetime, end: date
 
 
 def adds_excess(before: Sequence[Promise], after: Sequence[Promise], limit: int, start: datetime, end: datetime) -> int:
-    """By how many units a decision over-promises at its worst instant: 0 when it makes no instant worse.
+    """By how many units a decision overcommits at its worst instant: 0 when it makes no instant worse.
 
     A class may be over its limit already (a node died): a decision that takes from it needs no excuse.
     """

@@ -27,7 +27,7 @@ from tenants.models import Grant, Membership, Namespace, QuotaLine, Tenant
 # When nothing is left of a grant: its end and its grace.
 OVER_AT = ExpressionWrapper(Upper("period") + F("grace"), output_field=DateTimeField())
 
-# Whoever has no grace hears of the end all the same, also after a night without a worker.
+# Without a grace period the end is still reported, also after a night without a worker.
 END_NOTICE_WINDOW = timedelta(days=1)
 
 

@@ -17,14 +17,14 @@ class ClassFacts:
     held: int = 0
     is_pending: bool = False
     successor: str = ""
-    # What is pending would take units back.
+    # A pending line would reduce it.
     is_reclaimed: bool = False
     unit: str = "unit"
 
 
 @dataclass(frozen=True)
 class Overcommit:
-    """What a decision would promise beyond the limit of a class. `limit` None: nobody knows what is allocatable."""
+    """By how much a decision would exceed the limit of a class. `limit` None: what is allocatable is unknown."""
 
     class_name: str
     units: int

@@ -35,11 +35,11 @@ def set_namespace_state(
     keep_days: int = KEEP_DAYS,
     by: Actor,
 ) -> Namespace:
-    """Suspend (nothing new starts), resume or close; owners and managers are told why. What it is already is no change.
+    """Suspend (nothing new starts), resume or close; owners and managers are notified. The same state changes nothing.
 
-    Closed: nothing new starts, what runs goes on for `grace_hours`, in which it may be resumed; volumes are kept for
-    `keep_days` after that. Raises Refused: not_found (404), not_allowed (403), closed (409), unknown_state, bad_grace,
-    bad_keep (422).
+    Closed: nothing new starts, running workloads continue for `grace_hours`, in which it may be resumed; volumes are
+    kept for `keep_days` after that. Raises Refused: not_found (404), not_allowed (403), closed (409), unknown_state,
+    bad_grace, bad_keep (422).
     """
     get_or_refuse(Namespace.objects.visible_to(by), pk=namespace_id)
     refuse_if(policy.may_operate(by))

@@ -32,7 +32,7 @@ class TeamNamespace(VerbView):
 
     @extend_schema(
         operation_id="namespace_get",
-        summary="Whether a team is active, suspended, closing or closed, and what closing it takes",
+        summary="Get the state of a team (active, suspended, closing or closed) and what closing it deletes",
         parameters=[ETAG],
         responses=LifeSerializer,
     )
@@ -42,7 +42,7 @@ class TeamNamespace(VerbView):
 
     @extend_schema(
         operation_id="namespace_set",
-        summary="Suspend, resume or close a team (202); what it is already changes nothing (200)",
+        summary="Suspend, resume or close a team (202); 200 if the team is already in that state",
         parameters=[IF_MATCH, ETAG],
         request=WantedLifeSerializer,
         responses={200: LifeSerializer, 202: LifeSerializer},

@@ -11,11 +11,11 @@ def closing_announcement(*, closes_at: datetime, volumes_until: datetime, at: da
     """What happens from `at` on, in order."""
     if closes_at > at:
         runs = (
-            f"Nothing new starts from now on. What runs goes on until {time_with_zone(closes_at)} and is stopped then; "
-            "until then the operators can take it back. The team's quota ends at the same time."
+            f"No new workloads start from now on. Running workloads are stopped on {time_with_zone(closes_at)}; until "
+            "then an operator can resume the team. The team's quota expires at the same time."
         )
     else:
-        runs = "Nothing new starts from now on, what runs is stopped, and the team's quota has ended."
+        runs = "No new workloads start from now on. Running workloads are stopped, and the team's quota has expired."
     return f"{runs}\n{_volumes_sentence(closes_at, volumes_until, claims)}"
 
 
@@ -23,10 +23,10 @@ def _volumes_sentence(closes_at: datetime, volumes_until: datetime, claims: int)
     if not claims:
         return "The team has no volumes."
     if volumes_until == closes_at:
-        return f"Its {plural(claims, 'volume')} with everything on them are deleted then."
+        return f"At that time, its {plural(claims, 'volume')} are deleted with all data."
     return (
-        f"Its {plural(claims, 'volume')} are kept until {time_with_zone(volumes_until)} and deleted then, with "
-        "everything on them. Ask the operators before that if you still need the data."
+        f"Its {plural(claims, 'volume')} are deleted with all data on {time_with_zone(volumes_until)}. "
+        "If you still need the data, contact an operator before that."
     )
 
 
@@ -34,21 +34,21 @@ def volume_deletion_reminder(team: str, *, volumes_until: datetime, claims: int)
     """Subject and body."""
     what = plural(claims, "volume") if claims else "volumes"
     body = (
-        f"{team} is closed. Its {what} with everything on them are deleted on {time_with_zone(volumes_until)}.\n"
-        "Ask the operators before that if you still need the data; afterwards nobody can bring it back."
+        f"{team} is closed. Its {what} are deleted with all data on {time_with_zone(volumes_until)}.\n"
+        "If you still need the data, contact an operator before that. Deleted data cannot be restored."
     )
     return f"The volumes of {team} are deleted on {date_with_year(volumes_until)}", body
 
 
 def deletion_notice(team: str) -> tuple[str, str]:
     """Subject and body."""
-    body = "Nothing of the team is in the cluster any more, volumes included. Its requests and its history stay here."
-    return f"{team} is gone from the cluster", body
+    body = "All objects of the team in the cluster were deleted, including volumes. Its requests and history are kept."
+    return f"{team} was deleted from the cluster", body
 
 
 def state_subject(team: str, to: str) -> str:
     return {
-        "active": f"{team} is open again",
-        "suspended": f"{team} is suspended: nothing new starts",
-        "closed": f"{team} is being closed: everything of it in the cluster goes",
+        "active": f"{team} is active again",
+        "suspended": f"{team} is suspended: no new workloads start",
+        "closed": f"{team} is being closed: its objects in the cluster will be deleted",
     }[to]

@@ -27,7 +27,7 @@ class NamespaceLifecycle:
 
 @dataclass(frozen=True)
 class ClosingTerms:
-    """Of closing: how long what runs goes on, and how long volumes are kept after that."""
+    """Of closing: how long running workloads continue, and how long volumes are kept after that."""
 
     grace_hours: int = GRACE_HOURS
     keep_days: int = KEEP_DAYS
@@ -38,7 +38,7 @@ class ClosingTerms:
 
 
 def lifecycle_state(life: NamespaceLifecycle, *, at: datetime) -> str:
-    """active, suspended, closing (in its grace, may be taken back) or closed."""
+    """active, suspended, closing (in its grace period, may be resumed) or closed."""
     if life.wanted != CLOSED:
         return life.wanted
     return "closing" if life.closes_at is not None and life.closes_at > at else "closed"
@@ -61,15 +61,15 @@ def may_close_namespace(by: Actor, life: NamespaceLifecycle, *, at: datetime) ->
 def _unknown(to: str) -> Refusal | None:
     if to in NAMESPACE_STATES:
         return None
-    return Refusal("unknown_state", f"A team is {', '.join(NAMESPACE_STATES)}; nothing was changed.", "wanted")
+    return Refusal("unknown_state", f"Choose one of {', '.join(NAMESPACE_STATES)}. Nothing was changed.", "wanted")
 
 
 def _bad_terms(terms: ClosingTerms) -> Refusal | None:
     if not 0 <= terms.grace_hours <= GRACE_HOURS_MAX:
-        text = f"What runs may go on for 0 to {GRACE_HOURS_MAX} hours (14 days), not {terms.grace_hours}."
+        text = f"Enter a grace period of 0 to {GRACE_HOURS_MAX} hours (14 days), not {terms.grace_hours}."
         return Refusal("bad_grace", text, "grace_hours")
     if not 0 <= terms.keep_days <= KEEP_DAYS_MAX:
-        text = f"Volumes are kept for 0 to {KEEP_DAYS_MAX} days, not {terms.keep_days}."
+        text = f"Enter 0 to {KEEP_DAYS_MAX} days for keeping volumes, not {terms.keep_days}."
         return Refusal("bad_keep", text, "keep_days")
     return None
 
@@ -79,9 +79,9 @@ def _over(life: NamespaceLifecycle, to: str, at: datetime) -> Refusal | None:
         return None
     moment = time_with_zone(life.closes_at) if life.closes_at else "an earlier day"
     if lifecycle_state(life, at=at) == "closed":
-        text = f"This team was closed on {moment}; that is not taken back. Found a new one instead."
+        text = f"This team was closed on {moment} and cannot be resumed. Create a new team instead."
         return Refusal("closed", text, status=409)
     if to != ACTIVE:
-        text = f"This team is being closed: what runs ends on {moment}. Resume it first to change that."
+        text = f"This team is being closed: running workloads stop on {moment}. Resume the team first to change this."
         return Refusal("closed", text, status=409)
     return None

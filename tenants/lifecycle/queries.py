@@ -21,7 +21,7 @@ def object_counts(namespace: Namespace) -> Counter[str]:
 
 
 def state_reason(namespace: Namespace) -> str:
-    """Why it is suspended or being closed, as whoever did it said; "" while it is active. At most one query."""
+    """The stated reason why it is suspended or being closed; "" while it is active. At most one query."""
     if namespace.wanted == Namespace.Wanted.ACTIVE:
         return ""
     last = events_of_row(namespace).filter(verb="namespace.changed").first()

@@ -1,4 +1,4 @@
-"""A namespace's lifecycle, and what closing it takes, as REST takes and shows them."""
+"""A namespace's lifecycle, and what closing it deletes, as REST takes and shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WorkSerializer(serializers.Serializer[Any]):
     gpu_class = serializers.CharField()
     units = serializers.IntegerField()
     who = serializers.CharField()
-    since = serializers.DateTimeField(help_text="When it was asked for.")
+    since = serializers.DateTimeField(help_text="When it was requested.")
 
 
 class VolumeSerializer(serializers.Serializer[Any]):
@@ -43,24 +43,24 @@ class WaitingLineSerializer(serializers.Serializer[Any]):
 
 
 class GoesSerializer(serializers.Serializer[Any]):
-    """What closing takes."""
+    """What closing deletes."""
 
     running = WorkSerializer(many=True, source="inside.running")
     waiting = WorkSerializer(many=True, source="inside.waiting")
     volumes = VolumeSerializer(many=True, source="inside.volumes")
     queue = serializers.CharField(allow_blank=True)
     grants = EndingGrantSerializer(many=True)
-    pending = WaitingLineSerializer(many=True, help_text="Can only be denied or withdrawn then.")
+    pending = WaitingLineSerializer(many=True, help_text="After that, these can only be denied or withdrawn.")
 
 
 class BlockerSerializer(serializers.Serializer[Any]):
-    said = serializers.CharField(help_text="What blocks it.")
+    said = serializers.CharField(help_text="What blocks the deletion.")
     do = serializers.CharField(help_text="What to do.")
-    raw = serializers.CharField(help_text="The API server's own words.")
+    raw = serializers.CharField(help_text="The message of the API server.")
 
 
 class StuckSerializer(serializers.Serializer[Any]):
-    """It was deleted in the cluster and is still there."""
+    """It was deleted in the cluster and still exists."""
 
     since = serializers.DateTimeField()
     blockers = BlockerSerializer(many=True)
@@ -69,27 +69,32 @@ class StuckSerializer(serializers.Serializer[Any]):
 
 class LifeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    state = serializers.CharField(help_text="active, suspended, closing (may be resumed) or closed")
+    state = serializers.CharField(help_text="active, suspended, closing (can be resumed) or closed")
     because = serializers.CharField(allow_blank=True)
-    closes_at = serializers.DateTimeField(allow_null=True, help_text="What runs goes on until then.")
+    closes_at = serializers.DateTimeField(allow_null=True, help_text="Running workloads continue until then.")
     volumes_until = serializers.DateTimeField(allow_null=True, help_text="Volumes are kept until then.")
-    gone_at = serializers.DateTimeField(allow_null=True, help_text="Nothing of it is in the cluster since then.")
+    gone_at = serializers.DateTimeField(
+        allow_null=True, help_text="All its objects in the cluster were deleted by then."
+    )
     stuck = StuckSerializer(allow_null=True)
-    goes = GoesSerializer(allow_null=True, help_text="For those who may close it; null for everybody else.")
+    goes = GoesSerializer(allow_null=True, help_text="Only for users who can close the team, else null.")
 
 
 class WantedLifeSerializer(StrictSerializer):
     wanted = DocumentedChoiceField(choices=lifecycle_policy.NAMESPACE_STATES)
     because = serializers.CharField(
-        default="", allow_blank=True, max_length=core_policy.REASON_MAX, help_text="Its owners and managers read it."
+        default="",
+        allow_blank=True,
+        max_length=core_policy.REASON_MAX,
+        help_text="Shown to the owners and managers of the team.",
     )
     grace_hours = serializers.IntegerField(
         default=GRACE_HOURS,
         validators=documented_range(0, GRACE_HOURS_MAX),
-        help_text="Of closing: so long what runs goes on.",
+        help_text="For closing: hours that running workloads continue.",
     )
     keep_days = serializers.IntegerField(
         default=KEEP_DAYS,
         validators=documented_range(0, KEEP_DAYS_MAX),
-        help_text="Of closing: so long volumes are kept after that.",
+        help_text="For closing: days that volumes are kept after that.",
     )

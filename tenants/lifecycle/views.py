@@ -26,7 +26,7 @@ def namespace_set(request: HttpRequest, tenant: str) -> HttpResponse:
     refuse_if(policy.may_operate(by))
     to = request.POST.get("to", "")
     if to == lifecycle_policy.CLOSED and request.POST.get("confirm", "").strip() != tenant:
-        raise refuse("name_differs", f"Type '{tenant}' to close it; nothing was changed.", field="confirm")
+        raise refuse("name_differs", f"Type '{tenant}' to confirm. Nothing was changed.", field="confirm")
     row = lifecycle_actions.set_namespace_state(
         namespace.pk,
         to=to,
@@ -36,11 +36,13 @@ def namespace_set(request: HttpRequest, tenant: str) -> HttpResponse:
         by=by,
     )
     said = {
-        lifecycle_policy.ACTIVE: "It is open again.",
-        lifecycle_policy.SUSPENDED: "Nothing new starts, what runs goes on.",
-        lifecycle_policy.CLOSED: f"What runs ends on {time_with_zone(row.closes_at)}." if row.closes_at else "",
+        lifecycle_policy.ACTIVE: "The team is active again.",
+        lifecycle_policy.SUSPENDED: "No new workloads start. Running workloads continue.",
+        lifecycle_policy.CLOSED: f"Running workloads are stopped on {time_with_zone(row.closes_at)}."
+        if row.closes_at
+        else "",
     }
-    messages.success(request, f"{row.name}: {said[row.wanted]} Its owners and managers are told.")
+    messages.success(request, f"{row.name}: {said[row.wanted]} Its owners and managers are notified.")
     return redirect("team", tenant)
 
 

@@ -25,7 +25,7 @@ from tenants.models import Invitation, JoinRequest, Membership, Tenant
 
 @transaction.atomic
 def add_member(tenant_slug: str, *, email: str, role: str, by: Actor) -> Membership | Invitation:
-    """A person with an account is a member at once; any other address is invited, and told how to come.
+    """A person with an account is a member at once; any other address gets an invitation.
 
     Raises Refused: not_found (404), not_allowed (403), unknown_role, bad_address (422), already_member,
     already_invited, suspended (409).

@@ -31,7 +31,9 @@ class Members(VerbView, generics.GenericAPIView[Membership]):
     keyset = ("id",)
     queryset = Membership.objects.none()  # for the schema
 
-    @extend_schema(operation_id="members_list", summary="Who is in the team", responses=PersonSerializer(many=True))
+    @extend_schema(
+        operation_id="members_list", summary="List the members of a team", responses=PersonSerializer(many=True)
+    )
     def get(self, request: Request, tenant: str) -> Response:
         found = Membership.objects.filter(tenant=team_of_request(request, tenant)).select_related("user")
         page = self.paginate_queryset(found) or []
@@ -39,7 +41,7 @@ class Members(VerbView, generics.GenericAPIView[Membership]):
 
     @extend_schema(
         operation_id="members_add",
-        summary="Add a person; an address without an account is invited (202)",
+        summary="Add a member; an address without an account is invited (202)",
         request=NewMemberSerializer,
         responses={201: PersonSerializer, 202: InvitationSerializer},
     )
@@ -58,7 +60,7 @@ class MemberDetail(VerbView):
     required_scopes = {"GET": Scope.READ}
 
     @extend_schema(
-        operation_id="members_get", summary="One member of the team", parameters=[ETAG], responses=PersonSerializer
+        operation_id="members_get", summary="Get a member of a team", parameters=[ETAG], responses=PersonSerializer
     )
     def get(self, request: Request, tenant: str, pk: int) -> Response:
         rows = Membership.objects.filter(tenant=team_of_request(request, tenant)).select_related("user")
@@ -66,7 +68,7 @@ class MemberDetail(VerbView):
 
     @extend_schema(
         operation_id="members_set_role",
-        summary="Change a role",
+        summary="Change the role of a member",
         parameters=[IF_MATCH, ETAG],
         request=RoleSerializer,
         responses=PersonSerializer,
@@ -80,7 +82,7 @@ class MemberDetail(VerbView):
 
     @extend_schema(
         operation_id="members_remove",
-        summary="Remove a member, or leave",
+        summary="Remove a member, or leave the team",
         parameters=[IF_MATCH],
         request=None,
         responses={204: None},

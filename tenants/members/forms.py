@@ -34,4 +34,4 @@ class JoinAnswerForm(forms.Form):
 
 class JoinForm(forms.Form):
     team = forms.SlugField(max_length=40, widget=forms.HiddenInput)
-    message = forms.CharField(required=False, label="A word to its owners", max_length=member_policy.MESSAGE_MAX)
+    message = forms.CharField(required=False, label="Message to the owners", max_length=member_policy.MESSAGE_MAX)

@@ -49,11 +49,11 @@ class Membership(models.Model):
         return f"{self.user_id} is {self.role} of {self.tenant_id}"
 
 
-constraint_sentence("membership_once", "already_member", "This person is a member of the team already.", field="user")
+constraint_sentence("membership_once", "already_member", "This person is already a member of the team.", field="user")
 
 
 class Invitation(models.Model):
-    """Somebody who has no account yet is asked into a team by mail address. Whoever signs in with it may accept."""
+    """A mail address without an account is invited to a team. The person who signs in with it may accept."""
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"
@@ -80,19 +80,19 @@ class Invitation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"invitation of {self.email}"
+        return f"invitation for {self.email}"
 
 
 constraint_sentence(
     "one_pending_invitation",
     "already_invited",
-    "This address has an invitation already; revoke it first.",
+    "This address already has an invitation. Revoke it first.",
     field="email",
 )
 
 
 class JoinRequest(models.Model):
-    """Somebody asks to be let into a team; its owners and managers answer."""
+    """A person requests to join a team; its owners and managers answer."""
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"
@@ -124,4 +124,6 @@ class JoinRequest(models.Model):
         return f"request of {self.user_id} to join {self.tenant_id}"
 
 
-constraint_sentence("one_pending_join_request", "already_asked", "You have asked this team already; it will answer.")
+constraint_sentence(
+    "one_pending_join_request", "already_asked", "You already have a pending request to join this team."
+)

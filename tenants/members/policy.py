@@ -21,7 +21,7 @@ MANAGING_ROLES = (OWNER, MANAGER)
 
 MESSAGE_MAX = 300
 
-LAST_OWNER = Refusal("last_owner", "A team needs an owner. Make somebody else an owner first.", status=409)
+LAST_OWNER = Refusal("last_owner", "A team needs at least one owner. Make another member an owner first.", status=409)
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ def may_see_pending_members(by: Actor, standing: Standing) -> Refusal | None:
     """Invitations and requests to join; for a token, reading is enough."""
     if by.user is None or standing.role in MANAGING_ROLES or by.has_role(Role.ADMIN):
         return None
-    return Refusal("not_allowed", "Members are added and removed by the owners and managers of the team.", status=403)
+    return Refusal("not_allowed", "Only owners and managers of the team can manage its members.", status=403)
 
 
 def may_give_role(by: Actor, standing: Standing, role: str) -> Refusal | None:
     if role not in MEMBER_ROLES:
-        return Refusal("unknown_role", f"There is no role {role!r}; choose {', '.join(MEMBER_ROLES)}.", "role")
+        return Refusal("unknown_role", f"There is no role {role!r}. Choose one of {', '.join(MEMBER_ROLES)}.", "role")
     if role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
-        return Refusal("not_allowed", "Only an owner makes others owners.", "role", status=403)
+        return Refusal("not_allowed", "Only an owner can make another person an owner.", "role", status=403)
     return None
 
 
@@ -56,7 +56,7 @@ def may_remove_member(by: Actor, standing: Standing, *, role: str, is_self: bool
     if not is_self and (refusal := may_manage_members(by, standing)):
         return refusal
     if not is_self and role == OWNER and standing.role == MANAGER and not by.has_role(Role.ADMIN):
-        return Refusal("not_allowed", "Only an owner removes an owner.", status=403)
+        return Refusal("not_allowed", "Only an owner can remove an owner.", status=403)
     return LAST_OWNER if role == OWNER and owners <= 1 else None
 
 
@@ -65,25 +65,25 @@ def may_take_role(by: Actor, standing: Standing, *, role: str, owners: int) -> R
     if role != OWNER:
         return None
     if standing.role == MANAGER and not by.has_role(Role.ADMIN):
-        return Refusal("not_allowed", "Only an owner changes the role of an owner.", status=403)
+        return Refusal("not_allowed", "Only an owner can change the role of an owner.", status=403)
     return LAST_OWNER if owners <= 1 else None
 
 
 def may_be_added(email: str, *, is_active: bool) -> Refusal | None:
     if is_active:
         return None
-    return Refusal("suspended", f"The account of '{email}' is suspended; ask an administrator.", "email", status=409)
+    return Refusal("suspended", f"The account of '{email}' is suspended. Ask an administrator.", "email", status=409)
 
 
 def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal | None:
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if standing.role:
-        return Refusal("already_member", f"You are {standing.role} of this team already.", status=409)
+        return Refusal("already_member", f"You are already {standing.role} of this team.", status=409)
     if standing.wanted == "closed":
-        return Refusal("closed", "This team is being closed; ask to join another one.", status=409)
+        return Refusal("closed", "This team is being closed. Join another team.", status=409)
     if len(message) > MESSAGE_MAX:
-        text = f"A message has at most {MESSAGE_MAX} characters, this one has {len(message)}; shorten it."
+        text = f"Enter a message of at most {MESSAGE_MAX} characters; this one has {len(message)}."
         return Refusal("bad_message", text, "message")
     return None
 
@@ -91,7 +91,7 @@ def may_ask_to_join(by: Actor, standing: Standing, *, message: str) -> Refusal |
 def may_accept_invitation(*, expires_at: datetime, now: datetime) -> Refusal | None:
     if expires_at > now:
         return None
-    text = f"This invitation was good until {date_with_year(expires_at)}. Ask the team for a new one, or ask to join."
+    text = f"This invitation expired on {date_with_year(expires_at)}. Ask the team for a new one, or request to join."
     return Refusal("lapsed", text, status=409)
 
 
@@ -100,4 +100,6 @@ def may_answer_join(by: Actor, standing: Standing, *, accept: bool, role: str, r
     if len(reason) <= MESSAGE_MAX and (accept or reason):
         # A no gives none, but a role that there is not was not meant.
         return may_give_role(by, standing, role) if accept or role not in MEMBER_ROLES else None
-    return Refusal("reason_missing", f"Say in up to {MESSAGE_MAX} characters why; the person reads it.", "reason")
+    return Refusal(
+        "reason_missing", f"Enter a reason of at most {MESSAGE_MAX} characters. It is shown to the person.", "reason"
+    )

@@ -41,7 +41,7 @@ class JoinSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(allow_blank=True)
     state = serializers.CharField(help_text="pending, accepted, declined or withdrawn")
     asked_at = serializers.DateTimeField()
-    reason = serializers.CharField(allow_blank=True, help_text="Of a no.")
+    reason = serializers.CharField(allow_blank=True, help_text="Reason if declined.")
 
 
 class NewMemberSerializer(StrictSerializer):
@@ -60,7 +60,7 @@ class JoinAnswerSerializer(StrictSerializer):
         default="",
         allow_blank=True,
         validators=documented_length(member_policy.MESSAGE_MAX),
-        help_text="Needed for a no.",
+        help_text="Required to decline.",
     )
 
 

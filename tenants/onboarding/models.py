@@ -1,4 +1,4 @@
-"""Requests for a team, and the bundles that a new team can begin with. Part of tenants.models."""
+"""Requests for a team, and the quota bundles for new teams. Part of tenants.models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bundle(models.Model):
     summary = models.CharField(max_length=200, blank=True, default="")
     days = models.PositiveIntegerField(default=90)
     position = models.PositiveIntegerField(default=100)
-    is_open = models.BooleanField(default=True, help_text="Whether it can be chosen for a new team")
+    is_open = models.BooleanField(default=True, help_text="Can be selected for new teams")
 
     class Meta:
         ordering = ["position", "name"]
@@ -30,8 +30,8 @@ class Bundle(models.Model):
         return self.name
 
 
-constraint_sentence("tenants_bundle_name_key", "name_taken", "A bundle of this name exists already.", field="name")
-constraint_sentence("bundle_days", "bad_period", "A bundle lasts 1 to 1,096 days (three years).", field="days")
+constraint_sentence("tenants_bundle_name_key", "name_taken", "A bundle with this name already exists.", field="name")
+constraint_sentence("bundle_days", "bad_period", "Enter 1 to 1,096 days (three years).", field="days")
 
 
 class BundleLine(models.Model):
@@ -50,8 +50,8 @@ class BundleLine(models.Model):
         return f"{self.units} {self.gpu_class_id} in {self.bundle_id}"
 
 
-constraint_sentence("bundle_line_once", "bad_lines", "A class stands in one line of a bundle only.", field="gpu_class")
-constraint_sentence("bundle_line_units", "bad_units", "A line of a bundle has at least 1 unit.", field="units")
+constraint_sentence("bundle_line_once", "bad_lines", "A bundle can have only one line per class.", field="gpu_class")
+constraint_sentence("bundle_line_units", "bad_units", "Enter at least 1 unit per line.", field="units")
 
 
 class TeamRequestQuerySet(models.QuerySet["TeamRequest"]):
@@ -111,5 +111,5 @@ class TeamRequest(models.Model):
 constraint_sentence(
     "one_pending_team_request",
     "already_asked",
-    "You wait for a decision about a team already; withdraw that request first or wait for it.",
+    "You already have a pending request for a team. Withdraw it, or wait for the decision.",
 )

@@ -36,10 +36,10 @@ from tenants.people.serializers import (
 
 
 class AccountFilter(FilterSet):
-    q = text_filter(80, "Words of the name or the address.")
-    role = ChoiceFilter(choices=Role.choices, help_text="Who has it.")
+    q = text_filter(80, "Part of the name or the address.")
+    role = ChoiceFilter(choices=Role.choices, help_text="Accounts with this role.")
     suspended = ChoiceFilter(
-        choices=[("true", "true"), ("false", "false")], help_text="Whether they may do nothing now."
+        choices=[("true", "true"), ("false", "false")], help_text="Whether the account is suspended."
     )
 
     class Meta:
@@ -80,7 +80,7 @@ class People(VerbView, generics.GenericAPIView[User]):
 
     @extend_schema(
         operation_id="people_list",
-        summary="Everybody with an account, by address; administrators",
+        summary="List accounts, by address (administrators)",
         responses={200: AccountSerializer(many=True), 404: None},
     )
     def get(self, request: Request) -> Response:
@@ -90,7 +90,7 @@ class People(VerbView, generics.GenericAPIView[User]):
 
     @extend_schema(
         operation_id="people_add",
-        summary="A new account, and the code for its password; administrators",
+        summary="Create an account and its password code (administrators)",
         request=NewAccountSerializer,
         responses={201: PasswordCodeSerializer, 404: None},
     )
@@ -110,7 +110,7 @@ class PasswordCode(VerbView):
 
     @extend_schema(
         operation_id="people_password_code",
-        summary="A code with which somebody sets a new password; administrators",
+        summary="Create a password code for an account (administrators)",
         request=None,
         responses={201: PasswordCodeSerializer},
     )
@@ -124,7 +124,7 @@ class SecondFactorDrop(VerbView):
 
     @extend_schema(
         operation_id="people_second_factor_drop",
-        summary="Take a lost second factor off an account, which is signed out everywhere; administrators",
+        summary="Remove a lost second factor; the account is signed out everywhere (administrators)",
         parameters=[ETAG],
         request=BecauseSerializer,
         responses=AccountDetailSerializer,
@@ -142,7 +142,7 @@ class PersonDetail(VerbView):
 
     @extend_schema(
         operation_id="people_read",
-        summary="One account; administrators",
+        summary="Get an account (administrators)",
         parameters=[ETAG],
         responses=AccountDetailSerializer,
     )
@@ -152,7 +152,7 @@ class PersonDetail(VerbView):
 
     @extend_schema(
         operation_id="people_change",
-        summary="Set roles, suspend, restore; administrators",
+        summary="Set roles, suspend or restore an account (administrators)",
         parameters=[IF_MATCH, ETAG],
         request=AccountChangeSerializer,
         responses=AccountDetailSerializer,
@@ -177,7 +177,7 @@ class ApproverForClass(VerbView):
 
     @extend_schema(
         operation_id="people_approver_for",
-        summary="Let an approver decide about a class; administrators",
+        summary="Allow an approver to decide requests for a class (administrators)",
         parameters=[IF_MATCH, ETAG],
         request=None,
         responses=AccountDetailSerializer,
@@ -191,7 +191,7 @@ class ApproverForClass(VerbView):
 
     @extend_schema(
         operation_id="people_not_approver_for",
-        summary="Take a class back; administrators",
+        summary="Remove a class from an approver (administrators)",
         parameters=[IF_MATCH],
         request=None,
         responses={204: None},
@@ -209,7 +209,7 @@ class ApproverForAll(VerbView):
 
     @extend_schema(
         operation_id="people_approver_for_all",
-        summary="Let an approver decide about every class, also those to come; administrators",
+        summary="Allow an approver to decide requests for all current and future classes (administrators)",
         parameters=[IF_MATCH, ETAG],
         request=None,
         responses=AccountDetailSerializer,
@@ -223,7 +223,7 @@ class ApproverForAll(VerbView):
 
     @extend_schema(
         operation_id="people_not_approver_for_all",
-        summary="Take that back; classes given by name stay; administrators",
+        summary="Remove that right; classes that were added by name are not changed (administrators)",
         parameters=[IF_MATCH],
         request=None,
         responses={204: None},

@@ -44,5 +44,5 @@ class ApproverClassForm(StrictForm):
             cluster__name=settings.CLUSTER_NAME, life_cycle__in=class_queries.OPEN_STATES
         ).order_by("slug")
         open_ones = [(one.slug, one.name) for one in rows if one.slug not in given]
-        every = [] if EVERY_CLASS in given else [(EVERY_CLASS, "Every class, also those to come")]
+        every = [] if EVERY_CLASS in given else [(EVERY_CLASS, "All current and future classes")]
         self.fields["gpu_class"].choices = [("", "Choose"), *every, *open_ones]  # type: ignore[attr-defined]

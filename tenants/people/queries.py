@@ -51,7 +51,7 @@ class PersonRow:
 
 @dataclass(frozen=True)
 class TeamOfPerson:
-    """`is_only_owner`: nobody else whose account is active owns it."""
+    """`is_only_owner`: no other active account owns it."""
 
     slug: str
     name: str

@@ -20,19 +20,23 @@ class AccountSerializer(serializers.Serializer[Any]):
     roles = serializers.ListField(child=serializers.ChoiceField(choices=Role.values))
     suspended = serializers.BooleanField(source="is_suspended")
     joined_at = serializers.DateTimeField()
-    signed_in_at = serializers.DateTimeField(source="last_login", allow_null=True, help_text="The last time, if ever.")
-    has_password = serializers.BooleanField(help_text="One that was set here.")
+    signed_in_at = serializers.DateTimeField(
+        source="last_login", allow_null=True, help_text="Last sign-in; null if never."
+    )
+    has_password = serializers.BooleanField(help_text="Whether a password was set in the portal.")
     has_second_factor = serializers.BooleanField()
-    approver_for_all = serializers.BooleanField(source="decides_all", help_text="Every class, also those to come.")
+    approver_for_all = serializers.BooleanField(source="decides_all", help_text="All current and future classes.")
     approver_for = serializers.ListField(
-        source="slugs", child=serializers.CharField(), help_text="Slugs of classes. Counts while an approver."
+        source="slugs",
+        child=serializers.CharField(),
+        help_text="Slugs of classes. In effect only with the role approver.",
     )
 
 
 class TeamOfSerializer(serializers.Serializer[Any]):
     tenant = serializers.CharField(source="slug")
     role = serializers.CharField()
-    is_only_owner = serializers.BooleanField(help_text="Nobody else with an active account owns it.")
+    is_only_owner = serializers.BooleanField(help_text="No other active account owns the team.")
 
 
 class AccountDetailSerializer(AccountSerializer):
@@ -48,7 +52,7 @@ class PasswordCodeSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
     email = serializers.EmailField()
     password_code = serializers.CharField(
-        help_text=f"Told once; works once, for {account_setup_actions.CODE_DAYS} days."
+        help_text=f"Shown once. Works once, within {account_setup_actions.CODE_DAYS} days."
     )
 
 
@@ -57,12 +61,15 @@ class BecauseSerializer(StrictSerializer):
 
 
 class AccountChangeSerializer(StrictSerializer):
-    """What is left out stays."""
+    """Fields that are left out are not changed."""
 
     roles = serializers.ListField(
-        child=serializers.CharField(max_length=10), max_length=len(Role), required=False, help_text="All of them."
+        child=serializers.CharField(max_length=10),
+        max_length=len(Role),
+        required=False,
+        help_text="The complete list of roles.",
     )
     suspended = serializers.BooleanField(required=False)
     because = serializers.CharField(
-        max_length=people_policy.REASON_MAX, default="", allow_blank=True, help_text="Needed to suspend."
+        max_length=people_policy.REASON_MAX, default="", allow_blank=True, help_text="Required to suspend."
     )

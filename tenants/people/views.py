@@ -92,8 +92,10 @@ def person_roles(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         with refusal_in_form(form):
             target = actions.set_roles(pk, form.cleaned_data["roles"], by=by)
-            said = ", ".join(target.roles) or "no role of staff"
-            messages.success(request, f"{target.name} has {said} now. It counts from the next click or call on.")
+            said = ", ".join(target.roles) or "no staff role"
+            messages.success(
+                request, f"Roles of {target.name} are now: {said}. This takes effect with the next request."
+            )
             return redirect("person", pk)
     return _page(request, by, target, roles_form=form)
 
@@ -104,9 +106,9 @@ def person_suspend(request: HttpRequest, pk: int) -> HttpResponse:
     by = administrator(request)
     target = get_or_refuse(User.objects.all(), pk=pk)
     if request.POST.get("confirm", "").strip() != target.email:
-        raise refuse("name_differs", f"Type '{target.email}' to suspend it; nothing was changed.", field="confirm")
+        raise refuse("name_differs", f"Type '{target.email}' to confirm. Nothing was changed.", field="confirm")
     actions.suspend_user(pk, because=request.POST.get("because", ""), by=by)
-    messages.success(request, f"{target.name} is suspended: signed out everywhere, and no token works any more.")
+    messages.success(request, f"{target.name} is suspended and signed out everywhere. Tokens no longer work.")
     return redirect("person", pk)
 
 
@@ -114,7 +116,7 @@ def person_suspend(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def person_restore(request: HttpRequest, pk: int) -> HttpResponse:
     target = actions.restore_user(pk, because=request.POST.get("because", ""), by=administrator(request))
-    messages.success(request, f"{target.name} may sign in again, with the roles and teams of before.")
+    messages.success(request, f"{target.name} can sign in again, with the same roles and teams as before.")
     return redirect("person", pk)
 
 
@@ -124,7 +126,7 @@ def person_second_factor_drop(request: HttpRequest, pk: int) -> HttpResponse:
     target = credential_actions.drop_second_factor(
         pk, because=request.POST.get("because", ""), by=administrator(request)
     )
-    messages.success(request, f"{target.name} has no second factor any more, and is signed out everywhere.")
+    messages.success(request, f"The second factor of {target.name} was removed. The account is signed out everywhere.")
     return redirect("person", pk)
 
 
@@ -139,7 +141,7 @@ def person_class_grant(request: HttpRequest, pk: int) -> HttpResponse:
             slug, label = form.cleaned_data["gpu_class"], dict(form.fields["gpu_class"].choices)  # type: ignore[attr-defined]
             approver_actions.grant_class(pk, None if slug == EVERY_CLASS else slug, by=by)
             what = approver_actions.ALL_CLASSES if slug == EVERY_CLASS else label[slug]
-            messages.success(request, f"{target.name} decides requests for {what} now, and is told by mail.")
+            messages.success(request, f"{target.name} can now decide requests for {what} and is notified by mail.")
             return redirect("person", pk)
     return _page(request, by, target, class_form=form)
 
@@ -150,7 +152,7 @@ def person_class_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     by, slug = administrator(request), request.POST.get("gpu_class", "")
     target = approver_actions.revoke_class(pk, None if slug == EVERY_CLASS else slug, by=by)
     what = approver_actions.ALL_CLASSES if slug == EVERY_CLASS else slug
-    messages.success(request, f"{target.name} does not decide requests for {what} any more, and is told by mail.")
+    messages.success(request, f"{target.name} can no longer decide requests for {what} and is notified by mail.")
     return redirect("person", pk)
 
 

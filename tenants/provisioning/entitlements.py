@@ -97,7 +97,7 @@ def _used(share: ClassShare, live: LiveClusterQueue) -> dict[FlavorKey, LiveQuot
 
 
 def leaving_cells(shares: Collection[ClassShare], live: LiveClusterQueue) -> dict[FlavorKey, LiveQuotaCell]:
-    """Flavors that have to stay in the queue a while although nobody wants them there.
+    """Flavors that have to stay in the queue for a while although they are no longer wanted.
 
     Removing one in use would hide its use. One that is still open is first closed (all numbers 0) and removed at the
     next look: something may have been admitted to it since we read the queue.

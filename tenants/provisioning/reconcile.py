@@ -1,4 +1,4 @@
-"""Makes the cluster match a Namespace and, knowing what was promised, a Pool. Says when to look again.
+"""Makes the cluster match a Namespace and, from the grants, a Pool. Says when to look again.
 
 What Kueue has admitted is read from the queue itself, not from the mirror: provisioning goes on without the watcher.
 """

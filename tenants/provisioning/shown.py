@@ -33,7 +33,7 @@ def applied_object(row: AppliedObject, absent: Collection[int] = ()) -> dict[str
 
 
 def missing_object(kind: str, name: str) -> dict[str, Any]:
-    text = "It was not sent yet; what comes before it has to be in the cluster first."
+    text = "Not applied yet: it depends on objects that are applied first."
     return {"kind": kind, "name": name, "result": "missing", "label": "", "detail": text, "at": None, "raw": ""}
 
 
@@ -56,7 +56,7 @@ def namespace_context(
             *(missing_object(kind, name) for kind, _namespace, name in unsent),
         ],
         "counts": ", ".join(
-            filter(None, [result_counts(objects, absent), f"{len(unsent)} not sent" if unsent else ""])
+            filter(None, [result_counts(objects, absent), f"{len(unsent)} not applied" if unsent else ""])
         ),
     }
 

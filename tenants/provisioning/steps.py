@@ -28,7 +28,7 @@ NOT_APPLIED = frozenset(map(str, (AppliedObject.Result.REFUSED, AppliedObject.Re
 
 
 def work_on_namespace(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """Trials that nobody uses, reminders of grants, the cluster, word of what the cluster refuses; or the closing."""
+    """Unused trials, reminders of grants, the cluster, alerts about refused objects; or the closing."""
     now = database_now()
     if row.closes_at is not None and row.closes_at <= now:
         return _close(row, deadline, now, kube=kube)

@@ -61,7 +61,7 @@ def file_request(
     deliver(
         event,
         approver_queries.approvers_of(class_ids, tenant=tenant) if class_ids else (),
-        subject=f"{tenant.name} asks for quota",
+        subject=f"{tenant.name} requests quota",
         body=f"{justification.strip()}\n\n" + page_url(f"/requests/{request.pk}"),
     )
     hint_team_pages(tenant)
@@ -99,7 +99,7 @@ def create_request_rows(
 
 @transaction.atomic
 def withdraw_request(request_id: int, *, by: Actor) -> QuotaRequest:
-    """Take back every pending line. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
+    """Withdraw all pending lines. Raises Refused: not_found (404), not_allowed (403), already_decided (409)."""
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant"), pk=request_id)
     standing = queries.standing_of(by, request.tenant)
     is_reclaim = request.lines.filter(kind=QuotaLine.Kind.RECLAIM).exists()
@@ -107,15 +107,15 @@ def withdraw_request(request_id: int, *, by: Actor) -> QuotaRequest:
     pending = QuotaLine.objects.filter(request=request, state=LineState.PENDING).order_by("pk")
     moved = pending.update(state=LineState.WITHDRAWN, decided_at=core_queries.database_now(), decided_by=by.user)
     if not moved:
-        raise refuse("already_decided", "No line of this request is pending any more; nothing was changed.", status=409)
+        raise refuse("already_decided", "This request has no pending lines. Nothing was changed.", status=409)
     Plan.objects.filter(request=request).update(due_at=None)
     event = record(by, "request.withdrawn", request, tenant=request.tenant.slug, after={"lines": moved})
     if is_reclaim:
         deliver(
             event,
             queries.managers_of(request.tenant),
-            subject=f"Taking back units of {request.tenant.name} is withdrawn",
-            body=f"{by.name} withdrew what was not decided; those grants stay as they are.\n\n"
+            subject=f"The quota reduction for {request.tenant.name} was withdrawn",
+            body=f"{by.name} withdrew all pending lines. Their grants are not changed.\n\n"
             + page_url(f"/requests/{request.pk}"),
         )
     hint_team_pages(request.tenant)

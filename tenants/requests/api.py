@@ -48,14 +48,13 @@ def _check_team(request: Request) -> None:
 
 
 class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
-    """`measure`: what a rule may rest on; the URL map hands it in."""
-
+    # The measurements that a rule can use; the URL map hands them in.
     measure: MeasureUsage | None = None
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     query_of_get = (
         text_parameter("tenant", 40, "Slug of a team."),
-        choice_parameter("state", STATES, "Of the request."),
+        choice_parameter("state", STATES, "State of the request."),
     )
     serializer_class = RequestSerializer
     filter_backends = ()
@@ -63,7 +62,7 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
 
     @extend_schema(
         operation_id="requests_list",
-        summary="Requests of my teams (staff: of all), newest first",
+        summary="List requests of my teams (staff: all), newest first",
         responses=RequestSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -72,7 +71,7 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
         state = asked.get("state", "")
         if state and state not in STATES:
             raise refuse(
-                "unknown_state", f"A request is {', '.join(STATES)}; '{state[:40]}' is none of them.", field="state"
+                "unknown_state", f"There is no state '{state[:40]}'. Choose one of {', '.join(STATES)}.", field="state"
             )
         found = request_queries.requests_for(by, tenant=asked.get("tenant", ""), state=state)
         rows = request_queries.request_rows(self.paginate_queryset(found) or [], by=by)
@@ -80,7 +79,7 @@ class Requests(VerbView, generics.GenericAPIView[QuotaRequest]):
 
     @extend_schema(
         operation_id="requests_file",
-        summary="Ask for quota: new totals and boosts; for staff, take units back",
+        summary="Request quota: new totals and temporary increases; for staff, reduce quota",
         parameters=[IDEMPOTENCY_KEY, LOCATION],
         request=NewRequestSerializer,
         responses={201: RequestSerializer},
@@ -107,7 +106,7 @@ class RequestDetail(APIView):
 
     @extend_schema(
         operation_id="requests_get",
-        summary="One request with its lines",
+        summary="Get a request with its lines",
         parameters=[ETAG],
         responses=RequestSerializer,
     )
@@ -117,14 +116,13 @@ class RequestDetail(APIView):
 
 
 class RequestDecide(VerbView):
-    """`measure`: what a decision keeps beside the facts of this app; the URL map hands it in."""
-
     required_scope = Scope.DECIDE
+    # The measurements that a decision records with the facts of this app; the URL map hands them in.
     measure: MeasureUsage | None = None
 
     @extend_schema(
         operation_id="requests_decide",
-        summary="Approve or deny lines, all of those named or none",
+        summary="Approve or deny lines of a request, all of them or none",
         parameters=[IF_MATCH, ETAG],
         request=DecisionSerializer,
         responses=RequestSerializer,
@@ -150,7 +148,7 @@ class RequestWithdraw(VerbView):
 
     @extend_schema(
         operation_id="requests_withdraw",
-        summary="Take back every line that is still pending",
+        summary="Withdraw all pending lines of a request",
         request=None,
         responses=RequestSerializer,
     )

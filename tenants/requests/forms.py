@@ -22,12 +22,12 @@ class RequestForm(FormWithLines):
     """Period and reason; what is typed per class is read by `lines_typed`, since classes are rows."""
 
     from_date = forms.DateField(label="From", widget=DATE_INPUT)
-    until_date = forms.DateField(label="To", widget=DATE_INPUT, help_text="The last day, included.")
+    until_date = forms.DateField(label="To", widget=DATE_INPUT, help_text="The end date is inclusive.")
     justification = forms.CharField(
-        label="What for",
+        label="Justification",
         max_length=policy.JUSTIFICATION_MAX,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="Approvers decide by this: what runs, how long, what happens without it.",
+        help_text="State what runs, for how long, and what happens without it.",
     )
 
 
@@ -64,7 +64,7 @@ def read_typed_lines(data: Mapping[str, str], slugs: Collection[str]) -> tuple[l
         ends = _read(day, data.get(f"until-{slug}", ""), "To: ", told)
         kind = data.get(f"kind-{slug}") or QuotaLine.Kind.BASE
         if amount is None and not told and (starts or ends or kind != QuotaLine.Kind.BASE):
-            told.append("Say how many units, or leave this class as it is: new total, no dates.")
+            told.append("Enter units, or clear the other fields of this class.")
         if told:
             errors[slug] = " ".join(told)
         elif amount is not None:

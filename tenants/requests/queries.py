@@ -31,7 +31,7 @@ HOUR = timedelta(hours=1)
 class LineRow:
     """One line; `held`: in force now, `unit`: what one is called, `refusal`: why this person may not decide it.
 
-    `notice_days`: of a line that takes back, how long before its day the team was told, in whole days.
+    `notice_days`: of a reduction, how long before its day the team was notified, in whole days.
     """
 
     pk: int
@@ -85,7 +85,7 @@ class RequestRow:
 
     @property
     def is_reclaim(self) -> bool:
-        """Its lines take units back; they stand in no request with others."""
+        """Its lines reduce quota; a request has only such lines or none."""
         return any(line.is_reclaim for line in self.lines)
 
     @property
@@ -232,7 +232,7 @@ def decider_name(line: QuotaLine) -> str:
     if line.decided_by is None:
         return line.rule and f"rule {line.rule}"
     lender = line.facts.get("deputy_for")
-    return f"{line.decided_by.name}, deputy for {lender}" if lender else line.decided_by.name
+    return f"{line.decided_by.name}, delegate for {lender}" if lender else line.decided_by.name
 
 
 def decidable_line(

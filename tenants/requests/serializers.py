@@ -20,7 +20,7 @@ from tenants.requests.types import ReclaimLine, RequestedLine
 
 STATES = [str(state) for state in QuotaLine.State]
 
-KINDS_HELP = "base: the new total. boost: on top of it. reclaim: staff lower the total, with notice."
+KINDS_HELP = "base: new total. boost: temporary increase on top of it. reclaim: staff reduce the total, with notice."
 
 
 class LineSerializer(serializers.Serializer[Any]):
@@ -34,12 +34,14 @@ class LineSerializer(serializers.Serializer[Any]):
     decided_units = serializers.IntegerField(allow_null=True)
     decided_from = serializers.DateTimeField(allow_null=True)
     decided_until = serializers.DateTimeField(allow_null=True)
-    decided_grace_hours = serializers.IntegerField(allow_null=True, help_text="How long what runs at the end goes on.")
+    decided_grace_hours = serializers.IntegerField(
+        allow_null=True, help_text="Hours that running workloads continue after the end."
+    )
     decided_at = serializers.DateTimeField(allow_null=True)
     decided_by = serializers.CharField(allow_blank=True)
     reason = serializers.CharField(allow_blank=True)
     notice_days = serializers.IntegerField(
-        allow_null=True, help_text="Of a reclaim: how long before the team was told."
+        allow_null=True, help_text="For reclaim: days between the notice and the reduction."
     )
 
 
@@ -49,7 +51,7 @@ class RequestSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=STATES, help_text="Derived from the lines.")
     filed_by = serializers.CharField()
     filed_at = serializers.DateTimeField()
-    overdue_since = serializers.DateTimeField(allow_null=True, help_text="Since when it waits too long.")
+    overdue_since = serializers.DateTimeField(allow_null=True, help_text="Since when the decision is overdue.")
     justification = serializers.CharField()
     lines = LineSerializer(many=True)
 
@@ -60,13 +62,15 @@ class NewLineSerializer(StrictSerializer):
     kind = serializers.ChoiceField(choices=QuotaLine.Kind.values, default=QuotaLine.Kind.BASE)
     starts_at = serializers.DateTimeField(required=False, help_text="Default: now.")
     ends_at = serializers.DateTimeField(
-        required=False, help_text="Needed, but not for a reclaim: it lasts as long as the grant that it cuts."
+        required=False, help_text="Required, except for reclaim, which ends with the grant that it reduces."
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         is_reclaim = attrs["kind"] == QuotaLine.Kind.RECLAIM
         if is_reclaim and "ends_at" in attrs:
-            raise serializers.ValidationError({"ends_at": "A reclaim lasts as long as the grant that it cuts."})
+            raise serializers.ValidationError(
+                {"ends_at": "Leave it out for reclaim, which ends with the grant that it reduces."}
+            )
         if not is_reclaim and "ends_at" not in attrs:
             raise serializers.ValidationError({"ends_at": ErrorDetail("This field is required.", code="required")})
         return attrs
@@ -79,7 +83,7 @@ class NewRequestSerializer(StrictSerializer):
 
     def validate_lines(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if len({line["kind"] == QuotaLine.Kind.RECLAIM for line in lines}) > 1:
-            raise serializers.ValidationError("What is taken back stands in a request of its own.")
+            raise serializers.ValidationError("Send lines of the kind reclaim in a separate request.")
         return lines
 
 
@@ -87,23 +91,26 @@ class DecisionLineSerializer(StrictSerializer):
     id = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
     approve = serializers.BooleanField()
     units = serializers.IntegerField(
-        required=False, min_value=0, max_value=request_policy.UNITS_MAX, help_text="Default: as asked, as the dates."
+        required=False,
+        min_value=0,
+        max_value=request_policy.UNITS_MAX,
+        help_text="Default: as requested; the same for the dates.",
     )
     starts_at = serializers.DateTimeField(required=False)
     ends_at = serializers.DateTimeField(required=False)
     grace_hours = serializers.IntegerField(
         required=False,
         validators=documented_range(0, GRACE_HOURS_MAX),
-        help_text="How long what runs at the end goes on. Default: 24; a reclaim keeps it.",
+        help_text="Hours that running workloads continue after the end. Default: 24; unchanged for reclaim.",
     )
     reason = serializers.CharField(
-        required=False, default="", allow_blank=True, max_length=core_policy.REASON_MAX, help_text="Needed for a no."
+        required=False, default="", allow_blank=True, max_length=core_policy.REASON_MAX, help_text="Required to deny."
     )
 
 
 class DecisionSerializer(StrictSerializer):
     lines = serializers.ListField(child=DecisionLineSerializer(), min_length=1, max_length=request_policy.LINES_MAX)
-    over_promise = serializers.BooleanField(default=False, help_text="Promise more than there is.")
+    over_promise = serializers.BooleanField(default=False, help_text="Overcommit: exceed the allocation limit.")
     over_promise_reason = serializers.CharField(default="", allow_blank=True, max_length=core_policy.REASON_MAX)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accounts.events.texts import verb_text
 from accounts.models import Event
 from catalog.classes.capacity.types import Capacity
 from catalog.models import GpuClass
@@ -12,26 +13,25 @@ from tenants.models import QuotaLine
 from tenants.requests.queries import LineRow, RequestRow
 
 EVENT_TEXTS = {
-    "request.filed": "filed the request",
-    "request.reclaimed": "asked to take quota back",
-    "request.withdrawn": "withdrew what was pending",
-    "request.decided": "decided",
+    "request.filed": "submitted the request",
+    "request.reclaimed": "proposed to reduce quota",
+    "request.withdrawn": "withdrew all pending lines",
     "request.commented": "commented",
-    "request.asked_back": "asked back",
+    "request.asked_back": "requested information",
 }
 
 
 KIND_LABELS: dict[str, str] = {
     QuotaLine.Kind.BASE: "new total",
-    QuotaLine.Kind.BOOST: "boost",
-    QuotaLine.Kind.RECLAIM: "taking back",
+    QuotaLine.Kind.BOOST: "temporary increase",
+    QuotaLine.Kind.RECLAIM: "quota reduction",
 }
 
 
 def requested_units(line: LineRow) -> str:
-    """`4 → 8 cards`, `+2 cards` for a boost, or `down to 3 cards` of a total, which boosts stay on top of."""
+    """`4 → 8 GPUs`, `+2 GPUs` for a temporary increase, or `reduced to 3 GPUs` for a total."""
     if line.is_reclaim:
-        return f"down to {plural(line.asked_units, line.unit)}"
+        return f"reduced to {plural(line.asked_units, line.unit)}"
     if line.kind == "boost":
         return f"+{plural(line.asked_units, line.unit)}"
     return f"{line.held} → {plural(line.asked_units, line.unit)}"
@@ -56,19 +56,19 @@ def request_event(found: Event) -> dict[str, Any]:
     return {
         "at": found.at,
         "who": found.actor,
-        "sentence": EVENT_TEXTS.get(found.verb, found.verb),
+        "sentence": EVENT_TEXTS.get(found.verb) or verb_text(found.verb, found.after),
         "name": "",
         "href": "",
     }
 
 
 def class_note(one: GpuClass, capacity: Capacity, promised: int) -> str:
-    """`shared; 12 of 32 free; 28 promised of 32`, or `for volumes; 200 promised of 1000 GiB`."""
+    """`time-sliced ×4; 12 of 32 free; 28 of 32 allocated to teams`, or `for volumes; 200 of 1000 GiB …`."""
     if one.is_storage:
-        return (
-            f"for volumes; {promised} promised of {'unknown' if one.promise_limit is None else one.promise_limit} GiB"
-        )
-    kind = "exclusive" if one.sharing == GpuClass.Sharing.NONE else f"shared by {one.replicas}"
+        storage_limit = "unknown" if one.promise_limit is None else one.promise_limit
+        return f"for volumes; {promised} of {storage_limit} GiB allocated to teams"
+    is_shared = one.sharing != GpuClass.Sharing.NONE
+    kind = f"{one.get_sharing_display()} ×{one.replicas}" if is_shared else "not shared"
     limit = capacity.allocatable if one.promise_limit is None else one.promise_limit
-    free = "free units unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
-    return f"{kind}; {free}; {promised} promised of {'unknown' if limit is None else limit}"
+    free = "free: unknown" if capacity.free is None else f"{capacity.free} of {capacity.allocatable} free"
+    return f"{kind}; {free}; {promised} of {'unknown' if limit is None else limit} allocated to teams"

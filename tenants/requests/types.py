@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class RequestedLine:
-    """One line as typed. `units` of a base line are the new total, of a boost what is added."""
+    """One line as typed. `units` of a base line are the new total, of an increase what is added."""
 
     gpu_class: str
     units: int

@@ -34,10 +34,10 @@ from tenants.requests.types import RequestedLine
 from tenants.requests.usage_evidence import MeasureUsage
 
 PAGE_SIZE = 25
-KINDS = ((QuotaLine.Kind.BASE, "New total"), (QuotaLine.Kind.BOOST, "Boost on top"))
-SENT = "Your request was sent; approvers are told."
-DONE_BY_RULE = "Done: a rule decided it at once."
-# Units of the boost in the example beside the field.
+KINDS = ((QuotaLine.Kind.BASE, "New total"), (QuotaLine.Kind.BOOST, "Temporary increase"))
+SENT = "Your request was submitted. Approvers are notified."
+DONE_BY_RULE = "A rule approved your request automatically."
+# Units of the temporary increase in the example beside the field.
 BOOST_EXAMPLE = 2
 
 
@@ -103,7 +103,7 @@ def request_new(request: HttpRequest, tenant: str, measure: MeasureUsage) -> Htt
 @require_POST
 def request_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     actions.withdraw_request(pk, by=actor(request))
-    messages.success(request, "What was pending is withdrawn.")
+    messages.success(request, "All pending lines were withdrawn.")
     return redirect("request", pk)
 
 

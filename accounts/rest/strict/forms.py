@@ -19,7 +19,7 @@ class StrictForm(forms.Form):
         name = first_unknown_field(set(self.data) - self.sent_along, list(self.fields))
         if name is not None:
             told = validation_messages.validation_message(
-                name[:NAME_LIMIT], validation_messages.UNKNOWN, f"Fields are: {', '.join(self.fields)}."
+                name[:NAME_LIMIT], validation_messages.UNKNOWN, f"Known fields: {', '.join(self.fields)}."
             )
             raise forms.ValidationError(told, code=validation_messages.UNKNOWN)
         return super().clean()

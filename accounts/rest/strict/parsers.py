@@ -30,7 +30,7 @@ class ObjectParser(BaseParser):
         except (ValueError, RecursionError) as error:
             raise refuse("not_json", "The body is not valid JSON (UTF-8).", status=400) from error
         if not isinstance(body, dict):
-            raise refuse("not_an_object", 'The body has to be a JSON object: {"name": …}.', status=400)
+            raise refuse("not_an_object", 'The body must be a JSON object: {"name": …}.', status=400)
         return body
 
 
@@ -39,7 +39,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if key in found:
             raise refuse(
-                "duplicate_key", f"The key {key[:60]!r} stands twice in one object.", field=key[:60], status=400
+                "duplicate_key", f"The key {key[:60]!r} appears twice in one object.", field=key[:60], status=400
             )
         found[key] = value
     return found

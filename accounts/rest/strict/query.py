@@ -1,4 +1,4 @@
-"""What stands behind the `?` of a call to the API: what is not known is refused there as it is in bodies.
+"""The query string of API calls: unknown parameters are refused, as unknown fields are in bodies.
 
 A filter with a slip in its name would answer everything as if nothing had been asked for. This looks at names and
 sizes alone, the same for everybody and whatever is there, so that a stranger learns nothing by it.
@@ -71,7 +71,7 @@ class StrictQuery(BasePermission):
         known = _known(view, method)
         for name, values in request.query_params.lists():
             if name not in known:
-                listed = f"It takes {', '.join(sorted(known))}." if known else "This call takes none."
+                listed = f"Known parameters: {', '.join(sorted(known))}." if known else "This call has none."
                 told = f"There is no query parameter '{name[:NAME_LIMIT]}'. {listed}"
                 raise refuse("unknown_field", told, field=name[:NAME_LIMIT])
             _check_value(name, values, known[name])
@@ -96,14 +96,14 @@ def _most(parameter: OpenApiParameter) -> int | None:
 
 def _check_value(name: str, values: list[str], most: int | None) -> None:
     if len(values) > 1:
-        told = f"'{name}' stands {len(values)} times in the query; send it once."
+        told = f"'{name}' appears {len(values)} times in the query. Send it once."
         raise refuse("duplicate_key", told, field=name, status=400)
     said = ""
     if not values[0] and name not in OWN_CODES:
-        raise refuse("invalid", f"'{name}' has no value; send one, or leave it out.", field=name)
+        raise refuse("invalid", f"'{name}' has no value. Send a value, or leave the parameter out.", field=name)
     if most is not None and len(values[0]) > most:
-        said = f"It has at most {most} characters."
+        said = f"It can have at most {most} characters."
     elif "\0" in values[0]:
-        said = "It has a NUL character."
+        said = "It contains a NUL character."
     if said:
         raise refuse("invalid", validation_messages.validation_message(name, "max_length", said), field=name)

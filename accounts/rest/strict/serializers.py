@@ -39,8 +39,8 @@ class StrictSerializer(serializers.Serializer[Any]):
 KINDS: tuple[tuple[type[serializers.Field[Any, Any, Any, Any]], type, str], ...] = (
     (serializers.BooleanField, bool, "true or false"),
     (serializers.IntegerField, int, "a whole number"),
-    (serializers.CharField, str, "a text"),
-    (serializers.ChoiceField, str, "a text"),
+    (serializers.CharField, str, "a string"),
+    (serializers.ChoiceField, str, "a string"),
 )
 
 
@@ -54,14 +54,14 @@ def _of_another_kind(field: Any, value: Any) -> Any:
         if isinstance(field, kind_of_field):
             is_whole = kind is int and isinstance(value, float) and value.is_integer()
             is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-            return None if value is None or is_whole or is_kind else [ErrorDetail(f"It has to be {said}.", "invalid")]
+            return None if value is None or is_whole or is_kind else [ErrorDetail(f"It must be {said}.", "invalid")]
     return None
 
 
 def _fields_are(known: Collection[str], serializer: serializers.BaseSerializer[Any]) -> str:
     one: Any = serializer
     within = one.field_name or getattr(one.parent, "field_name", None)
-    return f"Fields{f' of {within}' if within else ''} are: {', '.join(known)}."
+    return f"Known fields{f' of {within}' if within else ''}: {', '.join(known)}."
 
 
 def takes_no_fields(post: Callable[..., Response]) -> Callable[..., Response]:
@@ -78,7 +78,7 @@ def takes_no_fields(post: Callable[..., Response]) -> Callable[..., Response]:
             name = first_unknown_field(list(request.data), ())
             if name is not None:
                 told = validation_messages.validation_message(
-                    name[:NAME_LIMIT], validation_messages.UNKNOWN, "This call takes none."
+                    name[:NAME_LIMIT], validation_messages.UNKNOWN, "This call has no fields."
                 )
                 raise refuse("unknown_field", told, field=name[:NAME_LIMIT])
         return answer

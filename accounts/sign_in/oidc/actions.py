@@ -64,14 +64,14 @@ def connect_identity(user_id: int, *, issuer: str, subject: str, by: Actor) -> I
     refuse_if(policy.may_connect_identity(by, user, is_held=held.exists()))
     row = Identity.objects.create(user=user, issuer=issuer, subject=subject)
     event = record(by, "account.connected", user, after={"issuer": issuer})
-    text = f"From now on the person whom {issuer} knows by your name there may sign in to your account.\n\n{NOT_YOU}"
+    text = f"You can now sign in to this account with your account at {issuer}.\n\n{NOT_YOU}"
     deliver(event, [user], subject="Single sign-on was connected to your account", body=text)
     return row
 
 
 @transaction.atomic
 def disconnect_identity(user_id: int, *, issuer: str, by: Actor) -> None:
-    """Whoever the issuer means signs in no more; all sessions of the account end. For a mistake, or to connect anew.
+    """The person at the issuer can no longer sign in; all sessions of the account end. For a mistake, or to reconnect.
 
     Raises Refused: not_found (404), not_allowed, own_account, break_glass, lacks_role (403), already_so (409).
     """
@@ -81,7 +81,7 @@ def disconnect_identity(user_id: int, *, issuer: str, by: Actor) -> None:
     held.delete()
     after = {"issuer": issuer, "sessions_ended": end_sessions(user)}
     event = record(by, "account.disconnected", user, after=after)
-    deliver(event, [user], subject="Single sign-on was taken off your account", body=NOT_YOU)
+    deliver(event, [user], subject="Single sign-on was removed from your account", body=NOT_YOU)
 
 
 @transaction.atomic

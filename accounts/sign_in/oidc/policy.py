@@ -7,20 +7,23 @@ from accounts.models import User
 from accounts.people.policy import account_access_refusal
 from portal.core.errors import Refusal
 
+OWN_CONNECT = "You cannot connect your own account. Ask another administrator."
+OWN_DISCONNECT = "You cannot disconnect your own account. Ask another administrator."
+
 
 def may_connect_identity(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
     """With somebody at an issuer. `is_held`: the person here or the one there is connected already."""
-    if refusal := account_access_refusal(by, target, own="Another administrator connects you."):
+    if refusal := account_access_refusal(by, target, own=OWN_CONNECT):
         return refusal
     if is_held:
-        text = f"{target.name}, or this person at the issuer, is connected already; nothing was changed."
+        text = f"{target.name}, or this person at the issuer, is already connected. Nothing was changed."
         return Refusal("already_so", text, status=409)
     return None
 
 
 def may_disconnect_identity(by: Actor, target: User, *, is_held: bool) -> Refusal | None:
-    if refusal := account_access_refusal(by, target, own="Another administrator disconnects you."):
+    if refusal := account_access_refusal(by, target, own=OWN_DISCONNECT):
         return refusal
     if is_held:
         return None
-    return Refusal("already_so", f"{target.name} is not connected with this issuer; nothing was changed.", status=409)
+    return Refusal("already_so", f"{target.name} is not connected to this issuer. Nothing was changed.", status=409)

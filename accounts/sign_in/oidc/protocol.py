@@ -42,7 +42,7 @@ REASONS: dict[type[jwt.PyJWTError], str] = {
 
 
 class SignInRejected(Exception):
-    """Nobody is signed in. `reason` and `facts` are for the log; whoever tries is not told what was found out."""
+    """Sign-in fails. `reason` and `facts` are for the log only; the visitor is not told them."""
 
     def __init__(self, reason: str, **facts: str | int) -> None:
         super().__init__(reason)

@@ -41,8 +41,8 @@ CODE_MAX = 4096
 @require_POST
 @never_cache
 def begin(request: HttpRequest) -> HttpResponse:
-    """A page that goes on by itself instead of a redirect: browsers hold a form to `form-action` of our CSP wherever it
-    is sent on to, and an issuer sends people on to addresses that only it knows.
+    """A page that continues automatically instead of a redirect: browsers apply `form-action` of our CSP to redirects
+    of a form, and an issuer sends people on to addresses that only it knows.
     """
     sso = _chosen()
     if request.user.is_authenticated:
@@ -123,7 +123,7 @@ def _back() -> str:
 
 
 def _refused(request: HttpRequest, sso: SingleSignOn, error: SignInRejected) -> HttpResponse:
-    """Why is in the log alone: whoever tries things out learns nothing of issuer and accounts."""
+    """The reason is only in the log: visitors learn nothing of issuer and accounts."""
     log.warning("oidc_refused", reason=error.reason, address=client_address(request), **error.facts)
     context = {"form": SignInForm(request), "next": "", "issuer_name": sso.name, "is_refused": True}
     return render(request, "accounts/sign_in/login.html", context, status=403)

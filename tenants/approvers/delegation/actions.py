@@ -21,7 +21,7 @@ from tenants.models import Deputy
 
 @transaction.atomic
 def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) -> Deputy:
-    """Who decides, within the period, what this approver may decide at that moment. The person is told.
+    """Who decides, within the period, what this approver may decide at that moment. The person is notified.
 
     Raises Refused: not_allowed (403), nothing_to_give, suspended, has_deputy (409), unknown_person, is_self,
     bad_period (422).
@@ -37,16 +37,16 @@ def name_delegate(*, email: str, starts: datetime, ends: datetime, by: Actor) ->
     row = Deputy.objects.create(approver=by.person, deputy=person, period=DateTimeTZRange(starts, ends))
     event = record(by, "deputy.named", row, after={"user": email, "from": starts, "until": ends})
     text = (
-        f"From {time_with_zone(starts)} until {time_with_zone(ends)} you decide the requests that {by.name} "
-        "decides, but none that you filed or of a team of yours.\n\n"
+        f"From {time_with_zone(starts)} to {time_with_zone(ends)} you can decide the same requests as {by.name}, "
+        "except your own requests and requests of your teams.\n\n"
     )
-    deliver(event, [row.deputy], subject=f"You stand in for {by.name}", body=text + page_url("/inbox"))
+    deliver(event, [row.deputy], subject=f"You are a delegate of {by.name}", body=text + page_url("/inbox"))
     return row
 
 
 @transaction.atomic
 def end_delegation(deputy_id: int, *, by: Actor) -> Deputy:
-    """At once; of two who end it one does. The other one is told. Raises Refused: not_found (404), not_allowed (403),
+    """At once; of two who end it one does. The other is notified. Raises Refused: not_found (404), not_allowed (403),
     is_over (409).
     """
     rows = Deputy.objects.visible_to(by).select_for_update(of=("self",)).select_related("approver", "deputy")
@@ -58,6 +58,6 @@ def end_delegation(deputy_id: int, *, by: Actor) -> Deputy:
     row.save(update_fields=["ended_at"])
     event = record(by, "deputy.ended", row, after={"user": row.deputy.email})
     others = [person for person in (row.approver, row.deputy) if person.pk != by.user_id]
-    subject = f"{row.deputy.name} does not stand in for {row.approver.name} any more"
+    subject = f"{row.deputy.name} is no longer a delegate of {row.approver.name}"
     deliver(event, others, subject=subject, body=page_url("/deputies"))
     return row

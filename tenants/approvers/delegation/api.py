@@ -26,7 +26,9 @@ class DeputySerializer(serializers.Serializer[Any]):
     deputy = serializers.CharField()
     starts_at = serializers.DateTimeField(source="starts")
     ends_at = serializers.DateTimeField(source="ends")
-    state = serializers.CharField(help_text="later, now, over; void: the approver is none now, or is suspended")
+    state = serializers.CharField(
+        help_text="later, now or over; void: the approver lost the role, or an account is suspended"
+    )
 
 
 class NewDeputySerializer(StrictSerializer):
@@ -48,7 +50,7 @@ class Delegations(VerbView, generics.GenericAPIView[Deputy]):
 
     @extend_schema(
         operation_id="deputies_of_mine",
-        summary="Who stands in for me and for whom I do (staff: all), now and later; newest first",
+        summary="List current and future delegations from me and to me (staff: all), newest first",
         responses=DeputySerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -58,7 +60,7 @@ class Delegations(VerbView, generics.GenericAPIView[Deputy]):
 
     @extend_schema(
         operation_id="deputies_name",
-        summary="Name who decides for me within a period",
+        summary="Name a delegate who decides for me during a period",
         request=NewDeputySerializer,
         responses={201: DeputySerializer},
     )
@@ -75,7 +77,7 @@ class DelegationEnd(VerbView):
 
     @extend_schema(
         operation_id="deputies_end",
-        summary="End it at once, by either of the two",
+        summary="End a delegation immediately, as approver or as delegate",
         request=None,
         responses=DeputySerializer,
     )

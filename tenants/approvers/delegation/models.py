@@ -61,7 +61,7 @@ class Deputy(models.Model):
     objects = DeputyQuerySet.as_manager()
 
     class Meta:
-        verbose_name_plural = "deputies"
+        verbose_name = "delegate"
         ordering = ["id"]
         constraints = [
             models.CheckConstraint(condition=~Q(approver=F("deputy")), name="deputy_is_somebody_else"),
@@ -77,12 +77,12 @@ class Deputy(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"deputy {self.deputy.name} for {self.approver.name}"
+        return f"delegate {self.deputy.name} for {self.approver.name}"
 
 
 constraint_sentence(
     "one_deputy_at_a_time",
     "has_deputy",
-    "Somebody stands in for you within these days already; end that first, or choose other days.",
+    "You already have a delegate in this period. End that delegation first, or choose other dates.",
     field="starts_at",
 )

@@ -37,7 +37,7 @@ def delegation_list(request: HttpRequest) -> HttpResponse:
         with refusal_in_form(form):
             starts, ends = start_of_day(typed["starts_at"]), end_of_day(typed["ends_at"])
             row = delegation_actions.name_delegate(email=typed["email"], starts=starts, ends=ends, by=by)
-            messages.success(request, f"{row.deputy.name} stands in for you then, and is told by mail.")
+            messages.success(request, f"{row.deputy.name} is your delegate in this period and is notified by mail.")
             return redirect("deputies")
     context: dict[str, Any] = {
         "rows": delegation_rows(by),
@@ -55,5 +55,5 @@ def delegation_list(request: HttpRequest) -> HttpResponse:
 @require_POST
 def delegation_end(request: HttpRequest, pk: int) -> HttpResponse:
     row = delegation_actions.end_delegation(pk, by=actor(request))
-    messages.success(request, f"{row.deputy.name} does not stand in for {row.approver.name} any more.")
+    messages.success(request, f"{row.deputy.name} is no longer a delegate of {row.approver.name}.")
     return redirect("deputies")

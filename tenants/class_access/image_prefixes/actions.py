@@ -15,7 +15,7 @@ from tenants.models import ImagePrefix, Tenant
 
 @transaction.atomic
 def allow_prefix(tenant: str, prefix: str, *, by: Actor) -> tuple[ImagePrefix, bool]:
-    """And whether it is new; one that is there already is left as it is.
+    """And whether it is new; an existing one is not changed.
 
     Raises Refused: not_found (404), not_allowed (403), too_many_prefixes (409), bad_prefix (422).
     """
@@ -36,7 +36,7 @@ def allow_prefix(tenant: str, prefix: str, *, by: Actor) -> tuple[ImagePrefix, b
 
 @transaction.atomic
 def disallow_prefix(tenant: str, pk: int, *, by: Actor) -> ImagePrefix:
-    """Nothing more is declared or started with an image below it; what runs or waits goes on.
+    """Nothing more is declared or started with an image below it; running and queued workloads continue.
 
     Raises Refused: not_found (404), not_allowed (403).
     """

@@ -23,7 +23,7 @@ from tenants.models import ImagePrefix, Tenant
 
 class PrefixSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
-    prefix = serializers.CharField(help_text="With a slash at its end.")
+    prefix = serializers.CharField(help_text="Ends with a slash.")
     by = serializers.SerializerMethodField()
     allowed_at = serializers.DateTimeField()
 
@@ -33,7 +33,8 @@ class PrefixSerializer(serializers.Serializer[Any]):
 
 class NewPrefixSerializer(StrictSerializer):
     prefix = serializers.CharField(
-        validators=documented_length(PREFIX_LIMIT), help_text="Host and parts of the path: registry.example.org/vision/"
+        validators=documented_length(PREFIX_LIMIT),
+        help_text="Registry host and path, for example registry.example.org/vision/",
     )
 
 
@@ -47,7 +48,7 @@ class ImagePrefixes(VerbView, generics.GenericAPIView[ImagePrefix]):
 
     @extend_schema(
         operation_id="image_prefixes_list",
-        summary="Below what a team may use any image",
+        summary="List the image prefixes that are allowed to a team",
         responses=PrefixSerializer(many=True),
     )
     def get(self, request: Request, tenant: str) -> Response:
@@ -57,7 +58,7 @@ class ImagePrefixes(VerbView, generics.GenericAPIView[ImagePrefix]):
 
     @extend_schema(
         operation_id="image_prefixes_allow",
-        summary="Allow a prefix (operators); one that is there already is answered with 200",
+        summary="Allow an image prefix (operators); 200 if it is already allowed",
         request=NewPrefixSerializer,
         responses={200: PrefixSerializer, 201: PrefixSerializer},
     )
@@ -73,7 +74,7 @@ class ImagePrefixDetail(VerbView):
 
     @extend_schema(
         operation_id="image_prefixes_disallow",
-        summary="Take a prefix away (operators); what runs or waits goes on",
+        summary="Remove an image prefix (operators); running and queued workloads continue",
         responses={204: None},
     )
     @takes_no_fields

@@ -25,4 +25,4 @@ class ImagePrefix(models.Model):
         return self.prefix
 
 
-constraint_sentence("image_prefix_once", "prefix_there", "The team has this prefix already.", field="prefix")
+constraint_sentence("image_prefix_once", "prefix_there", "The team already has this prefix.", field="prefix")

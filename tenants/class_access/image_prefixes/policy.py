@@ -22,27 +22,29 @@ def prefix_refusal(text: str) -> Refusal | None:
 def may_add_prefix(count: int) -> Refusal | None:
     if count < PREFIXES_LIMIT:
         return None
-    text = f"The team has {count} prefixes, at most {PREFIXES_LIMIT} are possible. Take some away first."
+    text = f"The team has {count} prefixes; the limit is {PREFIXES_LIMIT}. Remove a prefix first."
     return Refusal("too_many_prefixes", text, "prefix", status=409)
 
 
 def may_use_image(image: str, prefixes: Sequence[str]) -> Refusal | None:
     """Of a reference that is not in the catalog. Says what is allowed, and the way out."""
-    way = f"{_allowed(prefixes)} Choose an image of the catalog, or ask the operators to allow its prefix."
+    way = f"{_allowed(prefixes)} Choose an image from the catalog, or ask an operator to allow its prefix."
     try:
         found = image_references.parse_reference(image)
     except InvalidReference as error:
         return Refusal(
-            "unknown_image", f"'{image[:80]}' is not in the catalog, and no reference. {error} {way}", "image"
+            "unknown_image",
+            f"'{image[:80]}' is not in the catalog and is not a valid image reference. {error} {way}",
+            "image",
         )
     if image_references.prefix_of(found, prefixes):
         return None
-    text = f"{image} is not in the catalog, and below no prefix that is allowed to your team. {way}"
+    text = f"{image} is not in the catalog and does not match an allowed prefix of your team. {way}"
     return Refusal("image_not_allowed", text, "image")
 
 
 def _allowed(prefixes: Sequence[str]) -> str:
     if not prefixes:
-        return "No prefix is allowed to it."
+        return "Your team has no allowed prefixes."
     more = f" and {len(prefixes) - 5} more" if len(prefixes) > 5 else ""
-    return f"Allowed: what is below {', '.join(prefixes[:5])}{more}."
+    return f"Allowed prefixes: {', '.join(prefixes[:5])}{more}."

@@ -1,1 +1,1 @@
-"""What all teams together are promised of a class over time, against what the class can give."""
+"""What is allocated of a class to all teams over time, against its allocation limit."""

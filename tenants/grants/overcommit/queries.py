@@ -1,4 +1,4 @@
-"""What all teams together are promised of classes over time, and what one promise more would do to it.
+"""What is allocated of classes to all teams over time, and the effect of one more grant.
 
 The database sums: no grant is read by itself.
 """
@@ -43,8 +43,8 @@ class PromisedUnits:
         return [one for one in self.own if one.gpu_class_id == class_id and one.kind == Grant.Kind.BASE]
 
     def excess(self, gpu_class: GpuClass, asked: Promise, *, is_base: bool, limit: int | None) -> Overcommit | None:
-        """Would this promise take the class over its limit at some instant, and higher than it is promised already?
-        A new base total ends the team's running one when it starts. `limit` None: any growth is a promise in the dark.
+        """Would this grant exceed the limit of the class at some instant, and more than it is exceeded already?
+        A new base total ends the team's running one when it starts. `limit` None: any growth is an overcommit.
         """
         replaced = [promise_of(one) for one in self.bases(gpu_class.pk)] if is_base else []
         found = combined_promises.excess_intervals(
@@ -71,7 +71,7 @@ def promise_steps(class_ids: Collection[int], *, at: datetime) -> dict[int, list
 
 
 def _steps(changes: Sequence[tuple[datetime, int]], at: datetime) -> list[Step]:
-    # In the end nothing is promised: what is promised now is what falls away from now on, less what comes.
+    # In the end nothing is allocated: what is allocated now is what expires from now on, less what starts.
     units = -sum(change for _, change in changes)
     found = [Step(at, units)]
     for edge, change in changes:
@@ -96,9 +96,9 @@ SELECT class.id, edge, sum(change)::bigint
 def overcommit_of(
     tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, limit: int | None, at: datetime
 ) -> grant_types.Overcommit | None:
-    """Would this promise take the class over its limit at some instant, and higher than it is promised already?
+    """Would this grant exceed the limit of the class at some instant, and more than it is exceeded already?
 
-    `limit` None: any growth is a promise in the dark.
+    `limit` None: any growth is an overcommit.
     """
     before, after = promises_before_and_after(tenant_id, gpu_class, promised, is_base=is_base, at=at)
     units = promises.adds_excess(before, after, limit or 0, promised.start, promised.end)
@@ -108,7 +108,7 @@ def overcommit_of(
 def promises_before_and_after(
     tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, at: datetime
 ) -> tuple[list[Promise], list[Promise]]:
-    """What all teams are promised of the class, without and with this promise. One query.
+    """What is allocated of the class to all teams, without and with this grant. One query.
 
     A new base total ends the tenant's running one when it starts.
     """
@@ -153,7 +153,7 @@ class PromiseCurve:
 def promise_curve(
     tenant_id: int, gpu_class: GpuClass, promised: Promise, *, is_base: bool, limit: int | None, at: datetime
 ) -> PromiseCurve:
-    """From now to a week after the promise's end. One query."""
+    """From now to a week after the grant's end. One query."""
     before, after = promises_before_and_after(tenant_id, gpu_class, promised, is_base=is_base, at=at)
     end = promised.end + CURVE_AFTERWARDS
     return PromiseCurve(

@@ -1,4 +1,4 @@
-"""Mails before and after the end of a base grant, sent when a worker looks at the team's namespace.
+"""Mails before and after the end of a base grant, sent when a worker checks the team's namespace.
 
 Nothing is written in advance, so nothing has to be taken back: a grant that was replaced or renewed meanwhile ends
 earlier, or another follows it, and is not reminded of.
@@ -28,7 +28,7 @@ REMINDER_DAYS = (14, 7, 1)
 def reminder_days_due(starts: datetime, ends: datetime, at: datetime) -> int | None:
     """The latest reminder whose moment has come; None before the first and after the end. Pure.
 
-    A moment before the grant's own start is none: who is granted three days need not hear of the fourteenth.
+    A moment before the grant's own start is none: a grant of three days needs no reminder 14 days before.
     """
     if at >= ends:
         return None
@@ -91,16 +91,16 @@ def _notify_ended(namespace: Namespace, grant_ids: list[int]) -> None:
 
 
 def _deliver_end(event: Event, tenant: Tenant, grant: Grant) -> None:
-    what = "boost" if grant.kind == Grant.Kind.BOOST else "grant"
+    what = "temporary increase" if grant.kind == Grant.Kind.BOOST else "grant"
     end, runs_until = grant.period.upper, grant.period.upper + grant.grace
     deliver(
         event,
         queries.managers_of(tenant),
-        subject=f"The {what} of {grant.gpu_class.name} for {tenant.name} has ended",
+        subject=f"Expired: {what} of {grant.gpu_class.name} for {tenant.name}",
         body=(
-            f"The {what} of {_units(grant)} of {grant.gpu_class.name} ended on {time_with_zone(end)}.\n"
+            f"The {what} of {_units(grant)} of {grant.gpu_class.name} expired on {time_with_zone(end)}.\n"
             f"{mails.grant_end_text(runs_until, is_storage=grant.gpu_class.is_storage, is_over=True)}\n\n"
-            f"What the team holds now: {page_url(f'/teams/{tenant.slug}/grants')}"
+            f"Current grants of the team: {page_url(f'/teams/{tenant.slug}/grants')}"
         ),
     )
 
@@ -123,10 +123,10 @@ def _remind(tenant: Tenant, grant: Grant, days: int) -> None:
     deliver(
         event,
         queries.managers_of(tenant),
-        subject=f"{grant.gpu_class.name} of {tenant.name} ends on {date_with_year(ends)}",
+        subject=f"The grant of {grant.gpu_class.name} for {tenant.name} expires on {date_with_year(ends)}",
         body=(
-            f"The grant of {_units(grant)} of {grant.gpu_class.name} ends on {time_with_zone(ends)}.\n"
+            f"The grant of {_units(grant)} of {grant.gpu_class.name} expires on {time_with_zone(ends)}.\n"
             f"{mails.grant_end_text(runs_until, is_storage=grant.gpu_class.is_storage, is_over=False)}\n\n"
-            f"Renew it with one click: {page_url(f'/teams/{tenant.slug}/grants')}"
+            f"Renew the grant: {page_url(f'/teams/{tenant.slug}/grants')}"
         ),
     )

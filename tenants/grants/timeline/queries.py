@@ -1,4 +1,4 @@
-"""A team's grants over time, each with its last day: what stops, what goes on until when, what is kept."""
+"""A team's grants over time, each with its expiry: what stops, what continues until when, what is kept."""
 
 from __future__ import annotations
 

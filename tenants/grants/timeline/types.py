@@ -11,12 +11,12 @@ from tenants.grants import types as grant_types
 
 @dataclass(frozen=True)
 class GrantRow:
-    """`state`: now, later, or grace (it is over, what runs goes on until `runs_until`).
+    """`state`: now, later, or grace (it expired, running workloads continue until `runs_until`).
 
     `request`: which decided it, None for a grant that came without one. `follows`: the total of the base grant that
-    begins when or after this one ends, None without one; `is_continued`: it begins at once. `facts`: the class as a
-    renewal sees it, None when the team may not ask for it. `taking`: units of it may be taken back, or were. `refusal`:
-    why this person may not renew it, `reclaim_refusal`: why not take units of it back; the page fills them in.
+    starts when or after this one ends, None without one; `is_continued`: it starts at once. `facts`: the class as a
+    renewal sees it, None when the team may not ask for it. `taking`: a proposed or approved reduction. `refusal`:
+    why this person may not renew it, `reclaim_refusal`: why not reduce it; the page fills them in.
     """
 
     pk: int
@@ -40,7 +40,7 @@ class GrantRow:
 
     @property
     def take_label(self) -> str:
-        return "Take storage back…" if self.is_storage else "Take units back…"
+        return "Reduce storage quota…" if self.is_storage else "Reduce quota…"
 
     @property
     def has_grace(self) -> bool:
@@ -49,7 +49,7 @@ class GrantRow:
 
 @dataclass(frozen=True)
 class GrantReclaim:
-    """Units of a grant that may be taken back, or were: what is left of it from `starts` on. `until`: its old end."""
+    """A proposed or approved reduction of a grant: the units that remain from `starts` on. `until`: its old end."""
 
     request: int
     is_pending: bool

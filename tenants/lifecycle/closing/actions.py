@@ -1,4 +1,4 @@
-"""The end of a closed team: its grants end, and its owners and managers are told of each step once."""
+"""The end of a closed team: its grants end, and its owners and managers are notified of each step once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSING = system_actor("closing")
 
 
 def end_grants(namespace: Namespace, at: datetime) -> list[dict[str, Any]]:
-    """Bring the ends of all the team's grants forward to `at`, graces included; one that begins later is taken back.
+    """Bring the ends of all the team's grants forward to `at`, graces included; one that starts later is deleted.
 
     What runs is stopped, so no grace holds units any longer. In the transaction of a verb that records what it returns:
     class, units and former end of each grant that would have gone on.
@@ -52,7 +52,7 @@ def end_grants(namespace: Namespace, at: datetime) -> list[dict[str, Any]]:
 
 @transaction.atomic
 def finalize_closing(row: Namespace, at: datetime) -> bool:
-    """From here on closing is not taken back, and the grants have ended. False: it was taken back just now."""
+    """From here on closing cannot be undone, and the grants have ended. False: it was undone just now."""
     namespace = core_queries.lock_namespace(row.pk)
     closes_at = namespace.closes_at
     if namespace.wanted != Namespace.Wanted.CLOSED or closes_at is None or closes_at > at:

@@ -23,7 +23,7 @@ class PendingLine:
 
 @dataclass(frozen=True)
 class FreedUnits:
-    """Units of a class that are promised to the team now and free for others after."""
+    """Units of a class that are allocated to the team now and free for others after."""
 
     name: str
     units: int

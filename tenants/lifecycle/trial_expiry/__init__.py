@@ -1,1 +1,1 @@
-"""Trials that nobody uses any more are closed automatically."""
+"""Unused trials are closed automatically."""

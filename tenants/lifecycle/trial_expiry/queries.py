@@ -1,4 +1,4 @@
-"""Since when nobody uses a trial. Runs belong to an app above, which registers how to read them."""
+"""Since when a trial is unused. Runs belong to an app above, which registers how to read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def register_team_runs(runs: Callable[[int], TeamRuns]) -> None:
 
 
 def idle_since(row: Namespace, at: datetime) -> datetime | None:
-    """None: it is used. Fails where nobody has registered: without a reader it is unknown whether a trial is used."""
+    """None: it is used. Fails where no reader is registered: then it is unknown whether a trial is used."""
     (team_runs,) = _runs
     runs = team_runs(row.tenant_id)
     waits = QuotaLine.objects.filter(tenant_id=row.tenant_id, state=QuotaLine.State.PENDING)

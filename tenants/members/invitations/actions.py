@@ -1,4 +1,4 @@
-"""The verbs by which people come into a team: invite, accept, decline, ask to join, answer."""
+"""The verbs by which people join a team: invite, accept, decline, ask to join, answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INVITATION_LIFETIME = timedelta(days=30)
 def invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
     refuse_if(address_refusal(email))
     now = timezone.now()
-    # One that has lapsed makes room for the new one.
+    # An expired invitation is replaced by the new one.
     pending_invitations(email).filter(tenant=tenant, expires_at__lte=now).update(
         state=Invitation.State.REVOKED, ended_at=now
     )
@@ -36,8 +36,8 @@ def invite(tenant: Tenant, email: str, role: str, by: Actor) -> Invitation:
     event = record(by, "member.invited", row, tenant=tenant.slug, after={"user": email, "role": role})
     until = date_with_year(row.expires_at)
     text = (
-        f"{by.name} invites you to {tenant.name} as {role}. Sign in with this address until {until} and accept; if you "
-        "have no account yet, ask for one where you work.\n\n"
+        f"{by.name} invites you to {tenant.name} as {role}. Sign in with this address and accept by {until}. If you "
+        "have no account yet, ask an administrator of the portal.\n\n"
     )
     deliver_to_address(event, email, subject=f"Invitation to {tenant.name}", body=text + page_url("/start"))
     return row
@@ -75,7 +75,7 @@ def answer_join(
     if accept:
         subject, body = f"You are {role} of {tenant.name}", page_url(f"/teams/{tenant.slug}")
     else:
-        subject, body = f"{tenant.name} did not let you in", f"{reason}\n\n" + page_url("/start")
+        subject, body = f"{tenant.name} declined your request to join", f"{reason}\n\n" + page_url("/start")
     deliver(event, [row.user], subject=subject, body=body)
     hint_team_pages(tenant)
     row.refresh_from_db()
@@ -84,7 +84,7 @@ def answer_join(
 
 @transaction.atomic
 def ask_to_join(tenant_slug: str, *, message: str, by: Actor) -> JoinRequest:
-    """Its owners and managers are told. Raises Refused: not_found (404), already_member, already_asked, closed (409),
+    """Owners and managers are notified. Raises Refused: not_found (404), already_member, already_asked, closed (409),
     bad_message (422).
     """
     tenant = get_or_refuse(Tenant.objects.all(), slug=tenant_slug)
@@ -94,7 +94,7 @@ def ask_to_join(tenant_slug: str, *, message: str, by: Actor) -> JoinRequest:
     event = record(by, "join.asked", tenant, tenant=tenant.slug, after={"user": by.person.email, "message": message})
     told = f"{message}\n\n" if message else ""
     body = told + page_url(f"/teams/{tenant.slug}/members")
-    deliver(event, member_queries.managers_of(tenant), subject=f"{by.name} asks to join {tenant.name}", body=body)
+    deliver(event, member_queries.managers_of(tenant), subject=f"{by.name} requests to join {tenant.name}", body=body)
     hint_team_pages(tenant)
     return row
 
@@ -118,7 +118,7 @@ def accept_invitation(invitation_id: int, *, by: Actor) -> Membership:
     after = {"user": row.email, "role": row.role}
     event = record(by, "invitation.accepted", row.tenant, tenant=row.tenant.slug, after=after)
     if row.invited_by is not None:
-        subject = f"{by.name} is {row.role} of {row.tenant.name} now"
+        subject = f"{by.name} is now {row.role} of {row.tenant.name}"
         deliver(event, [row.invited_by], subject=subject, body=page_url(f"/teams/{row.tenant.slug}/members"))
     hint_team_pages(row.tenant)
     return membership

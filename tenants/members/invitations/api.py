@@ -30,7 +30,7 @@ from tenants.models import Invitation, JoinRequest, Tenant
 
 
 def _team_for_managers(request: Request, slug: str) -> Tenant:
-    """Who asks to come, and who was invited, is for those who let people in."""
+    """Join requests and invitations are shown only to people who manage members."""
     found = team_of_request(request, slug)
     by = actor(request)
     refuse_if(member_policy.may_see_pending_members(by, member_queries.standing_of(by, found)))
@@ -45,7 +45,7 @@ class TeamInvitations(generics.GenericAPIView[Invitation]):
 
     @extend_schema(
         operation_id="tenant_invitations_list",
-        summary="Invitations that wait for an answer, newest first",
+        summary="List pending invitations of a team, newest first",
         responses=InvitationSerializer(many=True),
     )
     def get(self, request: Request, tenant: str) -> Response:
@@ -59,7 +59,7 @@ class TeamInvitation(VerbView):
 
     @extend_schema(
         operation_id="tenant_invitations_revoke",
-        summary="Take an invitation back",
+        summary="Revoke an invitation",
         request=None,
         responses={204: None},
     )
@@ -77,7 +77,7 @@ class TeamJoins(generics.GenericAPIView[JoinRequest]):
 
     @extend_schema(
         operation_id="tenant_joins_list",
-        summary="Who asks to join and waits for an answer, newest first",
+        summary="List pending join requests of a team, newest first",
         responses=JoinSerializer(many=True),
     )
     def get(self, request: Request, tenant: str) -> Response:
@@ -91,7 +91,7 @@ class TeamJoin(VerbView):
 
     @extend_schema(
         operation_id="tenant_joins_answer",
-        summary="Let somebody in, or say why not",
+        summary="Accept or decline a join request",
         request=JoinAnswerSerializer,
         responses=JoinSerializer,
     )
@@ -111,7 +111,7 @@ class Joins(VerbView, generics.GenericAPIView[JoinRequest]):
 
     @extend_schema(
         operation_id="joins_list",
-        summary="Where I asked to join, newest first, with the answer",
+        summary="List my join requests with their answers, newest first",
         responses=JoinSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -121,7 +121,7 @@ class Joins(VerbView, generics.GenericAPIView[JoinRequest]):
 
     @extend_schema(
         operation_id="joins_ask",
-        summary="Ask to join a team; its owners are told",
+        summary="Request to join a team; its owners are notified",
         request=NewJoinSerializer,
         responses={201: JoinSerializer},
     )
@@ -136,7 +136,9 @@ class JoinDetail(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
-    @extend_schema(operation_id="joins_withdraw", summary="Do not ask any more", request=None, responses={204: None})
+    @extend_schema(
+        operation_id="joins_withdraw", summary="Withdraw a join request", request=None, responses={204: None}
+    )
     @takes_no_fields
     def delete(self, request: Request, pk: int) -> Response:
         invitation_actions.withdraw_join(pk, by=self.by)
@@ -156,7 +158,7 @@ class Invitations(generics.GenericAPIView[Invitation]):
 
     @extend_schema(
         operation_id="invitations_list",
-        summary="Invitations to my address that I can accept, newest first",
+        summary="List my invitations that I can accept, newest first",
         responses=InvitationSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -170,7 +172,7 @@ class InvitationAccept(VerbView):
 
     @extend_schema(
         operation_id="invitations_accept",
-        summary="Accept: I am a member then",
+        summary="Accept an invitation and become a member",
         request=None,
         responses=PersonSerializer,
     )
@@ -185,7 +187,9 @@ class InvitationDecline(VerbView):
     required_scope = Scope.REQUEST
     is_personal = True
 
-    @extend_schema(operation_id="invitations_decline", summary="Decline", request=None, responses={204: None})
+    @extend_schema(
+        operation_id="invitations_decline", summary="Decline an invitation", request=None, responses={204: None}
+    )
     @takes_no_fields
     def post(self, request: Request, pk: int) -> Response:
         invitation_actions.decline_invitation(pk, by=self.by)

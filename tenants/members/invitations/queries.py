@@ -46,12 +46,12 @@ class JoinableTeam:
 
 
 def own_invitations(by: Actor) -> QuerySet[Invitation]:
-    """By the address of the account, if it is the person's for certain; whoever only claims it finds none."""
+    """By the address of the account, if it is verified; a claimed address finds none."""
     return Invitation.objects.filter(email=by.person.email, email__in=verified_addresses(by.user))
 
 
 def invitations_for(by: Actor, *, at: datetime) -> list[InvitationRow]:
-    """Pending and not lapsed, by the address of the account. One query."""
+    """Pending and not expired, by the address of the account. One query."""
     rows = own_invitations(by).filter(state=Invitation.State.PENDING, expires_at__gt=at)
     return [
         InvitationRow(row.pk, row.tenant.name, row.role, row.invited_by.name if row.invited_by else "", row.expires_at)
@@ -88,7 +88,7 @@ def joinable_teams(by: Actor, text: str) -> list[JoinableTeam]:
 
 @dataclass(frozen=True)
 class PendingMembers:
-    """What the owners of a team have to answer or may take back."""
+    """What the owners of a team have to answer or may revoke."""
 
     joins: list[JoinRequest]
     invitations: list[Invitation]
@@ -102,7 +102,7 @@ def pending_members(tenant: Tenant) -> PendingMembers:
 
 
 def teams_without_owner() -> list[Tenant]:
-    """Teams that run and have no owner with an active account: nobody there can let people in. One query."""
+    """Active teams without an owner whose account is active: no one there can accept join requests. One query."""
     # Few accounts are suspended: to leave these out costs half of joining those of all owners.
     suspended = User.objects.filter(is_active=False)
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=Membership.Role.OWNER).exclude(user__in=suspended)

@@ -25,7 +25,7 @@ class TeamTokens(VerbView, generics.GenericAPIView[ApiToken]):
 
     @extend_schema(
         operation_id="team_tokens_list",
-        summary="Tokens of the team that are not revoked, newest first; for its owners and managers",
+        summary="List team tokens that are not revoked, newest first (owners and managers)",
         responses=TokenSerializer(many=True),
     )
     def get(self, request: Request, tenant: str) -> Response:
@@ -35,7 +35,7 @@ class TeamTokens(VerbView, generics.GenericAPIView[ApiToken]):
 
     @extend_schema(
         operation_id="team_tokens_create",
-        summary="A new token of the team, as whose maker it acts there; its text is in this answer only",
+        summary="Create a team token that acts as you in this team; the secret is in this response only",
         request=NewTokenSerializer,
         responses={201: CreatedTokenSerializer},
     )
@@ -52,7 +52,7 @@ class TeamTokenDetail(VerbView):
 
     @extend_schema(
         operation_id="team_tokens_revoke",
-        summary="Revoke a token of the team; it stops working at once",
+        summary="Revoke a team token; it stops working immediately",
         responses={204: None},
     )
     @takes_no_fields

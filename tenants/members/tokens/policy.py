@@ -12,13 +12,15 @@ from tenants.members.policy import MANAGING_ROLES, Standing
 def may_see_team_tokens(by: Actor, standing: Standing) -> Refusal | None:
     if standing.role in MANAGING_ROLES or by.has_role(Role.ADMIN):
         return None
-    return Refusal("not_allowed", "A team's tokens are for its owners and managers; ask one of them.", status=403)
+    return Refusal(
+        "not_allowed", "Only owners and managers of the team can see its tokens. Ask one of them.", status=403
+    )
 
 
 def may_create_team_token(by: Actor, standing: Standing) -> Refusal | None:
     """It acts as its maker within the team, so that somebody from outside has nothing to give it."""
     if standing.role not in MANAGING_ROLES:
-        return Refusal("not_allowed", "A team's tokens are made by its owners and managers.", status=403)
+        return Refusal("not_allowed", "Only owners and managers of the team can create its tokens.", status=403)
     return scope_refusal(by, Scope.ADMIN)
 
 

@@ -49,5 +49,5 @@ def team_tokens(request: HttpRequest, tenant: str) -> HttpResponse:
 @require_POST
 def team_token_revoke(request: HttpRequest, tenant: str, prefix: str) -> HttpResponse:
     token = actions.revoke_team_token(tenant, prefix, by=actor(request))
-    messages.success(request, f"The token {token.name} was revoked; it stops working at once.")
+    messages.success(request, f"The token {token.name} was revoked. It no longer works.")
     return redirect("team-tokens", tenant)

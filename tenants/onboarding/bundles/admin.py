@@ -21,7 +21,7 @@ class BundleForm(ActionForm):
 
     lines = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 6, "cols": 60}),
-        help_text="One line a class, as in the catalog's addresses: a100-sxm4-80gb = 2",
+        help_text="One line per class, with the slug from the catalog: a100-sxm4-80gb = 2",
     )
 
     class Meta:
@@ -41,7 +41,7 @@ class BundleForm(ActionForm):
                 continue
             slug, equals, units = (part.strip() for part in text.partition("="))
             if not (equals and units.isascii() and units.isdigit() and len(units) <= 6):
-                raise ValidationError(f"'{text.strip()[:60]}' is no line: write the class, an equals sign, the units.")
+                raise ValidationError(f"'{text.strip()[:60]}' is not valid. Enter lines such as: a100-sxm4-80gb = 2")
             found.append((slug, int(units)))
         return found
 

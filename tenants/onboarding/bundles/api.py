@@ -22,7 +22,7 @@ class Bundles(generics.GenericAPIView[Bundle]):
 
     @extend_schema(
         operation_id="bundles_list",
-        summary="What a new team can begin with",
+        summary="List the quota bundles for new teams",
         responses=BundleSerializer(many=True),
     )
     def get(self, request: Request) -> Response:

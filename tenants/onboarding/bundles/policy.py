@@ -1,4 +1,4 @@
-"""What a bundle may hold. Pure."""
+"""What a bundle may contain. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUMMARY_MAX = 200
 
 BUNDLE_DAYS_MAX = 1096
 
-UNKNOWN_BUNDLE = Refusal("unknown_bundle", "There is no such bundle for new teams; choose one of the list.", "bundle")
+UNKNOWN_BUNDLE = Refusal("unknown_bundle", "There is no such bundle. Choose one from the list.", "bundle")
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class BundleUnits:
 
 def lines_refusal(slugs: Collection[str], known: Collection[str]) -> Refusal | None:
     if len(set(slugs)) < len(slugs):
-        return Refusal("bad_lines", "A class stands in one line of a bundle only.", "lines")
+        return Refusal("bad_lines", "A bundle can have only one line per class.", "lines")
     unknown = sorted(set(slugs) - set(known))
     return (
-        Refusal("unknown_class", f"There is no class '{unknown[0][:40]}'; see the catalog.", "lines")
+        Refusal("unknown_class", f"There is no class '{unknown[0][:40]}'. See the catalog.", "lines")
         if unknown
         else None
     )
@@ -38,20 +38,20 @@ def lines_refusal(slugs: Collection[str], known: Collection[str]) -> Refusal | N
 
 def bundle_refusal(*, name: str, summary: str, days: int, lines: Collection[BundleUnits]) -> Refusal | None:
     if not 1 <= len(name) <= 60:
-        return Refusal("bad_name", "Give the bundle a name of up to 60 characters.", "name")
+        return Refusal("bad_name", "Enter a name of 1 to 60 characters.", "name")
     if len(summary) > SUMMARY_MAX:
-        return Refusal("bad_summary", f"A summary has up to {SUMMARY_MAX} characters.", "summary")
+        return Refusal("bad_summary", f"Enter a summary of at most {SUMMARY_MAX} characters.", "summary")
     if not 1 <= days <= BUNDLE_DAYS_MAX:
-        return Refusal("bad_period", f"A bundle lasts 1 to {BUNDLE_DAYS_MAX:,} days (three years).", "days")
+        return Refusal("bad_period", f"Enter 1 to {BUNDLE_DAYS_MAX:,} days (three years).", "days")
     if not 1 <= len(lines) <= request_policy.LINES_MAX:
-        return Refusal("bad_lines", f"A bundle has 1 to {request_policy.LINES_MAX} lines, each class once.", "lines")
+        return Refusal("bad_lines", f"Enter 1 to {request_policy.LINES_MAX} lines, each class once.", "lines")
     for line in lines:
         if not 1 <= line.units <= request_policy.UNITS_MAX:
-            text = f"{line.name}: a line has 1 to {request_policy.UNITS_MAX:,} units, not {line.units}."
+            text = f"{line.name}: enter 1 to {request_policy.UNITS_MAX:,} units, not {line.units}."
             return Refusal("bad_units", text, "lines")
         if not line.is_active:
-            return Refusal("class_closed", f"{line.name} is not open for requests; choose another class.", "lines")
+            return Refusal("class_closed", f"{line.name} is not open for requests. Choose another class.", "lines")
         if not line.is_for_everyone:
-            text = f"{line.name} is for named teams; a team that does not exist yet is none of them."
+            text = f"{line.name} is limited to selected teams, so a new team cannot use it. Choose another class."
             return Refusal("class_closed", text, "lines")
     return None

@@ -15,5 +15,5 @@ class BundleLineSerializer(serializers.Serializer[Any]):
 class BundleSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     summary = serializers.CharField(allow_blank=True)
-    days = serializers.IntegerField(help_text="How long its grants last.")
+    days = serializers.IntegerField(help_text="Days until its grants expire.")
     lines = BundleLineSerializer(many=True)

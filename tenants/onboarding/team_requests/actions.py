@@ -57,7 +57,7 @@ def request_team(*, name: str, purpose: str, bundle: str, slug: str = "", by: Ac
     event = record(by, "team.asked", row, after={"slug": slug, "purpose": purpose, "bundle": chosen.name})
     body = f"{purpose}\n\nBundle: {chosen.name}\n\n" + page_url(f"/team-requests/{row.pk}")
     people = [person for person in team_request_queries.deciders(chosen) if person.pk != by.user_id]
-    deliver(event, people, subject=f"{by.name} asks for a team: {name}", body=body)
+    deliver(event, people, subject=f"{by.name} requests a team: {name}", body=body)
     return row
 
 
@@ -104,7 +104,7 @@ def decide_team(
         refuse_if(policy.may_deny(reason=reason))
         move_state(TeamRequest, row.pk, to=TeamRequestState.DENIED, **decided)
         event = record(by, "team.decided", row, after={"approved": False, "reason": reason, **signed})
-        subject = f"Your team {row.name} was not approved"
+        subject = f"Your request for the team {row.name} was denied"
         deliver(event, [row.user], subject=subject, body=f"{reason}\n\n" + page_url("/start"))
     else:
         by_rule = rule_queries.is_rule_on(BUNDLE)
@@ -155,7 +155,7 @@ def _grant_bundle(
         )
         for line in request.lines.select_related("gpu_class").order_by("pk")
     ]
-    subject = f"Your team {request.tenant.name} is founded"
+    subject = f"Your team {request.tenant.name} was created"
     decision_actions.decide_request(request.pk, decisions, by=by, over_promise=over_promise, subject=subject)
 
 
@@ -165,7 +165,7 @@ def _leave_to_approvers(event: Event, request: QuotaRequest, *, by: Actor) -> No
     tenant, path = request.tenant, f"/requests/{request.pk}"
     class_ids = list(request.lines.values_list("gpu_class_id", flat=True))
     approvers = [one for one in queries.approvers_of(class_ids, tenant=tenant) if one.pk != by.user_id]
-    subject, body = f"{tenant.name} asks for quota", f"{request.justification}\n\n" + page_url(path)
+    subject, body = f"{tenant.name} requests quota", f"{request.justification}\n\n" + page_url(path)
     deliver(event, approvers, subject=subject, body=body)
-    body = "What it shall begin with waits for the approvers.\n\n" + page_url(path)
-    deliver(event, [request.filed_by], subject=f"Your team {tenant.name} is founded", body=body)
+    body = "Its initial quota is pending: approvers decide it as a request.\n\n" + page_url(path)
+    deliver(event, [request.filed_by], subject=f"Your team {tenant.name} was created", body=body)

@@ -33,14 +33,14 @@ class TeamRequests(VerbView, generics.GenericAPIView[TeamRequest]):
     required_scope = Scope.READ
     required_scopes = {"POST": Scope.REQUEST}
     is_personal = True
-    query_of_get = (choice_parameter("state", TEAM_REQUEST_STATES, "Of the request."),)
+    query_of_get = (choice_parameter("state", TEAM_REQUEST_STATES, "State of the request."),)
     serializer_class = TeamRequestSerializer
     filter_backends = ()
     queryset = TeamRequest.objects.none()  # for the schema
 
     @extend_schema(
         operation_id="team_requests_list",
-        summary="Teams that I asked for (staff: that anybody did), newest first",
+        summary="List my requests for a team (staff: all), newest first",
         responses=TeamRequestSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -48,7 +48,7 @@ class TeamRequests(VerbView, generics.GenericAPIView[TeamRequest]):
         found: QuerySet[TeamRequest] = TeamRequest.objects.visible_to(by)
         if state := request.query_params.get("state", ""):
             if state not in TEAM_REQUEST_STATES:
-                text = f"A request is {', '.join(TEAM_REQUEST_STATES)}; '{state[:40]}' is none of them."
+                text = f"There is no state '{state[:40]}'. Choose one of {', '.join(TEAM_REQUEST_STATES)}."
                 raise refuse("unknown_state", text, field="state")
             found = found.filter(state=state)
         rows = teams.team_request_rows(self.paginate_queryset(found) or [], by=by)
@@ -56,7 +56,7 @@ class TeamRequests(VerbView, generics.GenericAPIView[TeamRequest]):
 
     @extend_schema(
         operation_id="team_requests_ask",
-        summary="Ask for a team",
+        summary="Request a team",
         request=NewTeamSerializer,
         responses={201: TeamRequestSerializer},
     )
@@ -72,7 +72,7 @@ class TeamRequestDecide(VerbView):
 
     @extend_schema(
         operation_id="team_requests_decide",
-        summary="Found the team with its bundle, or deny it",
+        summary="Approve a request and create the team with its bundle, or deny it",
         request=TeamDecisionSerializer,
         responses=TeamRequestSerializer,
     )
@@ -90,7 +90,7 @@ class TeamRequestWithdraw(VerbView):
 
     @extend_schema(
         operation_id="team_requests_withdraw",
-        summary="Ask no longer for a team",
+        summary="Withdraw a request for a team",
         request=None,
         responses=TeamRequestSerializer,
     )

@@ -21,15 +21,15 @@ class TeamForm(forms.Form):
         label="Short name",
         required=False,
         max_length=40,
-        help_text="In addresses and in the cluster; made of the name if you leave it empty.",
+        help_text="Used in URLs and as namespace. Derived from the name if empty.",
     )
     purpose = forms.CharField(
-        label="What for",
+        label="Purpose",
         max_length=team_request_policy.PURPOSE_MAX,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Approvers decide by this.",
+        help_text="Approvers base their decision on this.",
     )
-    bundle = forms.ChoiceField(label="What it begins with", widget=forms.RadioSelect)
+    bundle = forms.ChoiceField(label="Initial quota", widget=forms.RadioSelect)
 
     def __init__(self, *args: Any, bundles: Collection[BundleRow], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -35,30 +35,28 @@ def may_ask_for_team(by: Actor) -> Refusal | None:
 
 def team_refusal(*, name: str, slug: str, purpose: str) -> Refusal | None:
     if not 1 <= len(name) <= NAME_MAX:
-        text = f"Give the team a name of up to {NAME_MAX} characters that people will recognise."
+        text = f"Enter a team name of 1 to {NAME_MAX} characters."
         return Refusal("bad_name", text, "name")
     if not 1 <= len(purpose) <= PURPOSE_MAX:
-        text = f"Say in up to {PURPOSE_MAX} characters what the team is for; approvers decide by it."
+        text = f"Enter the purpose of the team in at most {PURPOSE_MAX} characters."
         return Refusal("bad_purpose", text, "purpose")
     return policy.slug_refusal(slug)
 
 
 def may_decide_team(by: Actor, team: DecidableTeam) -> Refusal | None:
-    """An approver of every class in the bundle, or a deputy; never the requester. To approve more is asked."""
+    """An approver of every class in the bundle, or a delegate; never the requester. To approve more is asked."""
     if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
     if not (by.has_role(Role.APPROVER) or team.is_deputy):
-        return Refusal("not_allowed", "New teams are decided by approvers.", status=403)
+        return Refusal("not_allowed", "Only approvers can decide requests for a team.", status=403)
     if by.user_id == team.asked_by:
-        return Refusal("own_request", "You asked for this team yourself; another approver decides it.", status=403)
+        return Refusal("own_request", "You cannot decide your own request. Another approver decides it.", status=403)
     others = [name for slug, name in team.classes.items() if team.decides is not None and slug not in team.decides]
     if others:
-        text = f"Other approvers decide this: {', '.join(others)} in its bundle is not yours."
+        text = f"You do not decide requests for {', '.join(others)} (in the bundle). Other approvers decide this."
         return Refusal("not_your_class", text, status=403)
     if team.state != "pending":
-        text = (
-            f"This request for a team is {team.state} already; nothing was changed. Reload the page to see who decided."
-        )
+        text = f"This request is already {team.state}. Nothing was changed. Reload the page to see who decided it."
         return Refusal("already_decided", text, status=409)
     return None
 
@@ -66,11 +64,14 @@ def may_decide_team(by: Actor, team: DecidableTeam) -> Refusal | None:
 def may_approve_team(team: DecidableTeam, units: Collection[str]) -> Refusal | None:
     """`units`: slugs of the classes that the approver changed the units of."""
     if not team.is_active:
-        text = "The account of who asked is suspended: the team would have no owner. Deny it, or restore the account."
+        text = (
+            "The requester's account is suspended, so the team would have no owner. Deny the request, or restore the "
+            "account."
+        )
         return Refusal("suspended", text, status=409)
     unknown = sorted(set(units) - set(team.classes))
     if unknown:
-        return Refusal("unknown_class", f"The bundle has no line of '{unknown[0][:40]}'.", "units")
+        return Refusal("unknown_class", f"The bundle has no class '{unknown[0][:40]}'.", "units")
     return None
 
 
@@ -78,5 +79,5 @@ def units_refusal(units: Collection[str], *, by_rule: bool) -> Refusal | None:
     """`by_rule`: the rule "bundle" is on, and the yes to a team grants its lines."""
     if by_rule or not units:
         return None
-    text = "Bundles are not granted with the team at the moment: its lines wait, and their units are decided then."
+    text = "The rule 'bundle' is off, so the quota is decided later as a request. Do not change the units here."
     return Refusal("rule_off", text, "units", status=409)

@@ -99,7 +99,7 @@ def team_requests_to_decide(mine: ApproverRights) -> QuerySet[TeamRequest]:
         return found.none()
     lenders = [right.approver_id for right in mine.lent]
     of_others = _of_classes(mine.classes) & ~Q(user__in=lenders)
-    # What an approver asked for is not the deputy's by that approver's right.
+    # A delegate does not decide what the approver requested.
     of_lenders = (Q(user=lender) & _of_classes(mine.classes_for(None, lender)) for lender in lenders)
     return found.filter(functools.reduce(operator.or_, of_lenders, of_others))
 
@@ -137,7 +137,7 @@ def deciders(bundle: Bundle) -> list[User]:
 
 @dataclass(frozen=True)
 class BundleLineImpact:
-    """What a line of the bundle would do. `pool`: what all teams were promised and what is free, as a sentence."""
+    """What a line of the bundle would do. `pool`: what is allocated to all teams and what is free, as a sentence."""
 
     line: BundleLineRow
     pool: str

@@ -19,7 +19,7 @@ TEAM_REQUEST_STATES = [str(state) for state in TeamRequest.State]
 class TeamRequestSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField(source="pk")
     name = serializers.CharField()
-    slug = serializers.CharField(help_text="As asked for.")
+    slug = serializers.CharField(help_text="The requested short name.")
     purpose = serializers.CharField()
     bundle = serializers.CharField(source="bundle.name")
     asked_by = serializers.CharField(source="who")
@@ -28,13 +28,13 @@ class TeamRequestSerializer(serializers.Serializer[Any]):
     decided_by = serializers.CharField(allow_blank=True)
     decided_at = serializers.DateTimeField(allow_null=True)
     reason = serializers.CharField(allow_blank=True)
-    tenant = serializers.CharField(allow_blank=True, help_text="Slug of the team that came of it.")
+    tenant = serializers.CharField(allow_blank=True, help_text="Slug of the created team.")
 
 
 class NewTeamSerializer(StrictSerializer):
     name = serializers.CharField(max_length=team_request_policy.NAME_MAX)
     slug = serializers.CharField(
-        max_length=40, required=False, default="", allow_blank=True, help_text="Default: made of the name."
+        max_length=40, required=False, default="", allow_blank=True, help_text="Default: derived from the name."
     )
     purpose = serializers.CharField(max_length=team_request_policy.PURPOSE_MAX)
     bundle = serializers.CharField(max_length=60, help_text="Name of a bundle.")
@@ -43,21 +43,21 @@ class NewTeamSerializer(StrictSerializer):
 class TeamDecisionSerializer(StrictSerializer):
     approve = serializers.BooleanField()
     slug = serializers.CharField(
-        max_length=40, required=False, default="", allow_blank=True, help_text="Default: as asked."
+        max_length=40, required=False, default="", allow_blank=True, help_text="Default: as requested."
     )
     units = serializers.DictField(
         child=serializers.IntegerField(min_value=0, max_value=request_policy.UNITS_MAX),
         required=False,
         default=dict,
         validators=documented_length(request_policy.LINES_MAX),
-        help_text="By slug of a class; default: as in the bundle.",
+        help_text="Units by class slug; default: as in the bundle.",
     )
     reason = serializers.CharField(
         required=False,
         default="",
         allow_blank=True,
         max_length=core_policy.REASON_MAX,
-        help_text="Needed for a no, or to give less than the bundle.",
+        help_text="Required to deny, or to approve less than the bundle.",
     )
-    over_promise = serializers.BooleanField(default=False, help_text="Promise more than there is.")
+    over_promise = serializers.BooleanField(default=False, help_text="Overcommit: exceed the allocation limit.")
     over_promise_reason = serializers.CharField(default="", allow_blank=True, max_length=core_policy.REASON_MAX)

@@ -65,7 +65,7 @@ def team_request_decide(request: HttpRequest, pk: int) -> HttpResponse:
                 over_promise=OverPromise(typed["over_promise"], typed["reason"]),
                 by=by,
             )
-            messages.success(request, f"Decided; {row.who} is told.")
+            messages.success(request, f"Decision saved. {row.who} is notified.")
             return redirect("team-request", pk)
     return render(
         request, "tenants/onboarding/team_requests/team_request.html", _context(found, by, form=form), status=422
@@ -106,7 +106,7 @@ def _context(found: TeamRequest, by: Actor, *, form: TeamDecisionForm | None = N
         "stands_in_for": mine.lenders([line.slug for line in row.bundle.lines], None, found.user_id),
         "may_decide": row.refusal,
         "events": [
-            {"at": one.at, "who": one.actor, "sentence": verb_text(one.verb), "name": one.name}
+            {"at": one.at, "who": one.actor, "sentence": verb_text(one.verb, one.after), "name": one.name}
             for one in event_queries.events_of_row(found)[:20]
         ],
     }

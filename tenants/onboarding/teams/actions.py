@@ -51,7 +51,7 @@ def create_tenant_rows(
     """The same, but nobody asks who may: for a verb that has decided it (tenants.onboarding.team_requests.actions)."""
     refuse_if(policy.slug_refusal(slug))
     if not name.strip():
-        raise refuse("bad_name", "Give the team a name that people will recognise.", field="name")
+        raise refuse("bad_name", "Enter a team name of 1 to 80 characters.", field="name")
     tenant = Tenant.objects.create(slug=slug, name=" ".join(name.split())[:80], purpose=purpose[:300])
     Membership.objects.create(tenant=tenant, user=owner, role=Membership.Role.OWNER)
     row = Namespace.objects.create(

@@ -48,9 +48,9 @@ def begin_trial(*, by: Actor) -> Tenant:
         tenant, [asked], facts, justification=TRIAL_PURPOSE, filed_by=person, now=now
     )
     try:
-        decision_actions.decide_by_rule(request, rule=STARTER, subject="Your trial has begun")
+        decision_actions.decide_by_rule(request, rule=STARTER, subject="Your trial has started")
     except Refused as refused:
-        # Somebody was promised the last unit while we waited for the class; there is nothing to tick here.
+        # Another request got the last unit while we waited for the class; a trial cannot overcommit.
         if refused.code != "over_promised":
             raise
         raise Refused(trial_policy.last_unit_taken(trial.gpu_class.name)) from refused

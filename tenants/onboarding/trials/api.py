@@ -19,7 +19,7 @@ class Trials(VerbView):
 
     @extend_schema(
         operation_id="trials_begin",
-        summary="Try the portal: a team of my own with one unit of a starter class for eight hours, once",
+        summary="Start a trial: a personal team with one unit of a starter class for eight hours, once per user",
         request=None,
         responses={201: TenantSerializer, 404: None},
     )

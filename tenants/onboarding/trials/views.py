@@ -16,5 +16,5 @@ from tenants.onboarding.trials import actions as trial_actions
 @require_POST
 def trial_start(request: HttpRequest) -> HttpResponse:
     tenant = trial_actions.begin_trial(by=actor(request))
-    messages.success(request, "Your trial has begun: it takes a few seconds until everything is there.")
+    messages.success(request, "Your trial has started. The setup takes a few seconds.")
     return redirect("tenant-home", tenant.slug)

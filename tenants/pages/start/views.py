@@ -30,7 +30,7 @@ def team_request_new(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         with refusal_in_form(form):
             team_request_actions.request_team(by=actor(request), **form.cleaned_data)
-            messages.success(request, "Sent. Approvers are told by mail; their answer comes the same way.")
+            messages.success(request, "Request sent. Approvers are notified by mail; you get the decision by mail.")
             return redirect("start")
     return start_page(request, team_form=form, status=422)
 
@@ -49,7 +49,9 @@ def join(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         with refusal_in_form(form):
             invitation_actions.ask_to_join(form.cleaned_data["team"], message=form.cleaned_data["message"], by=by)
-            messages.success(request, "Sent. The owners of the team are told by mail; their answer comes the same way.")
+            messages.success(
+                request, "Request sent. The owners of the team are notified by mail; you get their answer by mail."
+            )
             return redirect("start")
     return start_page(request, join_form=form, status=422)
 

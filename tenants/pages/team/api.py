@@ -27,7 +27,7 @@ from tenants.provisioning import shown as provisioning_shown
 class Tenants(generics.GenericAPIView[Tenant]):
     required_scope = Scope.READ
     serializer_class = TenantSerializer
-    query = (text_parameter("q", 80, "Words of the name or the slug."),)
+    query = (text_parameter("q", 80, "Part of the name or the slug."),)
     filter_backends = ()
     keyset = ("slug",)
     queryset = Tenant.objects.none()  # for the schema
@@ -37,7 +37,9 @@ class Tenants(generics.GenericAPIView[Tenant]):
         return core_queries.teams_matching(seen, self.request.query_params.get("q", ""))
 
     @extend_schema(
-        operation_id="tenants_list", summary="My teams (staff: all), by slug", responses=TenantSerializer(many=True)
+        operation_id="tenants_list",
+        summary="List my teams (staff: all), by slug",
+        responses=TenantSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         page = self.paginate_queryset(self.get_queryset()) or []
@@ -49,7 +51,7 @@ class TenantDetail(APIView):
 
     @extend_schema(
         operation_id="tenants_get",
-        summary="One team: members, what it holds, its objects in the cluster",
+        summary="Get a team with its members, quota and objects in the cluster",
         responses=TenantDetailSerializer,
     )
     def get(self, request: Request, tenant: str) -> Response:

@@ -21,7 +21,7 @@ class ObjectSerializer(serializers.Serializer[Any]):
 class NamespaceSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     wanted = serializers.CharField()
-    is_settled = serializers.BooleanField(help_text="Whether everything that was decided is in the cluster.")
+    is_settled = serializers.BooleanField(help_text="Whether all decided changes are applied in the cluster.")
     applied_as_of = serializers.DateTimeField(allow_null=True)
     error = serializers.CharField(allow_blank=True)
     objects = ObjectSerializer(many=True)
@@ -29,8 +29,8 @@ class NamespaceSerializer(serializers.Serializer[Any]):
 
 class HoldingSerializer(serializers.Serializer[Any]):
     gpu_class = serializers.CharField(source="slug")
-    units = serializers.IntegerField(help_text="In force now.")
-    until = serializers.DateTimeField(allow_null=True, help_text="When the base grant ends.")
+    units = serializers.IntegerField(help_text="Units in force now.")
+    until = serializers.DateTimeField(allow_null=True, help_text="Expiry of the base grant.")
 
 
 class MemberSerializer(serializers.Serializer[Any]):

@@ -50,9 +50,9 @@ def member_add(request: HttpRequest, tenant: str) -> HttpResponse:
         with refusal_in_form(form):
             added = actions.add_member(tenant, by=by, **form.cleaned_data)
             if isinstance(added, Invitation):
-                messages.success(request, f"{added.email} has no account here yet and got an invitation by mail.")
+                messages.success(request, f"{added.email} has no account yet. An invitation was sent by mail.")
             else:
-                messages.success(request, f"{added.user.name} is {added.role} now.")
+                messages.success(request, f"{added.user.name} is now {added.role}.")
             return redirect("team", tenant)
     return render(request, "tenants/pages/team/team.html", _team_context(tenant, by, form), status=422)
 
@@ -66,7 +66,7 @@ def member_role(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     if form.is_valid():
         with refusal_in_form(form):
             member = actions.set_role(tenant, user_id=pk, role=form.cleaned_data["role"], by=by)
-            messages.success(request, f"{member.user.name} is {member.role} now.")
+            messages.success(request, f"{member.user.name} is now {member.role}.")
             return redirect("team", tenant)
     messages.error(request, form.first_error)
     return redirect("team", tenant)
@@ -81,7 +81,7 @@ def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
         # The team's page is not theirs any more.
         messages.success(request, "You left the team.")
         return redirect("home")
-    messages.success(request, "Removed from the team.")
+    messages.success(request, "Member removed.")
     return redirect("team", tenant)
 
 
@@ -89,7 +89,7 @@ def member_remove(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
 @require_POST
 def invitation_revoke(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
     invitation_actions.revoke_invitation(tenant, pk, by=actor(request))
-    messages.success(request, "The invitation is taken back.")
+    messages.success(request, "The invitation was revoked.")
     return redirect("team", tenant)
 
 
@@ -105,7 +105,7 @@ def join_answer(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
             row = invitation_actions.answer_join(
                 tenant, pk, accept=typed["answer"] == "accept", role=typed["role"], reason=typed["reason"], by=by
             )
-            said = "is a member now" if typed["answer"] == "accept" else "is told why not"
+            said = "is now a member" if typed["answer"] == "accept" else "was declined and is notified"
             messages.success(request, f"{row.user.name} {said}.")
             return redirect("team", tenant)
     context = _team_context(tenant, by, MemberForm()) | {"answer_form": form, "answered": pk}

@@ -35,11 +35,11 @@ def alert_new_refusals(row: Namespace) -> None:
         deliver(
             event,
             [*_operators(), *queries.managers_of(row.tenant)],
-            subject=f"The cluster refuses a part of {row.tenant.name}",
+            subject=f"The cluster refused objects of {row.tenant.name}",
             body=(
                 "\n".join(f"{name}: {text}" for name, text in by_name.items())
-                + "\n\nIt is tried again every few minutes; what the cluster accepted before stays in force.\n"
-                + f"Each object and its state: {page_url(f'/teams/{row.tenant.slug}')}"
+                + "\n\nThe portal retries every few minutes. Objects that were accepted before remain in force.\n"
+                + f"State of each object: {page_url(f'/teams/{row.tenant.slug}')}"
             ),
         )
 

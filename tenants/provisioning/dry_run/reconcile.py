@@ -34,7 +34,7 @@ def reconcile_plan(row: Plan, deadline: Deadline, *, kube: Kube) -> Outcome:
     units = dict(held.in_force)
     totals = {one.gpu_class_id: one.units for one in held.bases}
     for line in lines:
-        # A new or lowered total takes the place of the total alone; boosts stay on top.
+        # A new or lowered total replaces only the total; increases stay on top.
         replaced = 0 if line.kind == QuotaLine.Kind.BOOST else totals.get(line.gpu_class_id, 0)
         units[line.gpu_class_id] = units.get(line.gpu_class_id, 0) - replaced + line.asked_units
     live = queue_of(target, kube)
@@ -73,5 +73,5 @@ def _in_plan_namespace(manifest: Manifest) -> Manifest:
 def _in_own_namespace(one: PlannedChange, namespace: str) -> PlannedChange:
     if one.namespace != PLAN_NAMESPACE:
         return one
-    note = f"Tried in the empty namespace {PLAN_NAMESPACE}, because {namespace} does not exist yet."
+    note = f"Dry run in the empty namespace {PLAN_NAMESPACE}, because {namespace} does not exist yet."
     return replace(one, namespace=namespace, text=f"{one.text} {note}".strip())

@@ -29,7 +29,7 @@ Result = AppliedObject.Result
 
 
 def tear_down(row: Namespace, deadline: Deadline, *, kube: Kube) -> Outcome:
-    """`row.closes_at` has come and is not taken back any more. DONE: nothing is left in the cluster.
+    """`row.closes_at` has come and cannot be undone. DONE: nothing is left in the cluster.
 
     In any other order something hangs: a queue with work cannot go, and work without a queue cannot end.
     """

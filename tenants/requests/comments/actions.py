@@ -1,4 +1,4 @@
-"""The verb by which somebody comments on a request or asks back."""
+"""The verb that comments on a request, or requests information."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tenants.requests.comments.queries import may_comment_on
 
 @transaction.atomic
 def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: Actor) -> RequestComment:
-    """Who is concerned and did not write it is told. Raises Refused: not_found (404), not_allowed (403),
+    """All who are concerned, except the author, are notified. Raises Refused: not_found (404), not_allowed (403),
     already_decided (409, asking back), bad_comment (422).
     """
     request = get_or_refuse(QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by"), pk=request_id)
@@ -27,7 +27,7 @@ def comment_request(request_id: int, *, text: str, asks_back: bool = False, by: 
     refuse_if(policy.comment_refusal(text))
     row = RequestComment.objects.create(request=request, author=by.person, text=text, asks_back=asks_back)
     event = record(by, "request.asked_back" if asks_back else "request.commented", request, tenant=request.tenant.slug)
-    asks = "asks back about" if asks_back else "commented on"
+    asks = "requests information about" if asks_back else "commented on"
     deliver(
         event,
         [person for person in _concerned(request) if person.pk != by.user_id],

@@ -30,7 +30,9 @@ class CommentSerializer(serializers.Serializer[Any]):
 
 class NewCommentSerializer(StrictSerializer):
     text = serializers.CharField(max_length=policy.COMMENT_MAX)
-    asks_back = serializers.BooleanField(default=False, help_text="By an approver: the team shall answer first.")
+    asks_back = serializers.BooleanField(
+        default=False, help_text="Approvers only: request information; the team answers first."
+    )
 
 
 def _check_request(request: Request, pk: int) -> None:
@@ -51,7 +53,7 @@ class Comments(VerbView, generics.GenericAPIView[RequestComment]):
 
     @extend_schema(
         operation_id="requests_comments",
-        summary="What was said about a request, oldest first",
+        summary="List comments on a request, oldest first",
         responses=CommentSerializer(many=True),
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -60,7 +62,7 @@ class Comments(VerbView, generics.GenericAPIView[RequestComment]):
 
     @extend_schema(
         operation_id="requests_comment",
-        summary="Say something about a request, or ask back",
+        summary="Comment on a request, or request information",
         parameters=[IDEMPOTENCY_KEY],
         request=NewCommentSerializer,
         responses={201: CommentSerializer},

@@ -55,14 +55,14 @@ def decide_request(
 ) -> QuotaRequest:
     """Decide lines of a request, all of those named or none. `subject`: of the mail, where it is about more.
 
-    Class rows are locked in id order, then the namespace: whoever decides about the same class waits for us, at most
+    Class rows are locked in id order, then the namespace: another decision about the same class waits for us, at most
     2 s. Raises Refused: not_found (404), not_allowed, own_request, own_team, not_your_class (403), already_decided,
     closed, class_retiring, over_promised, busy, grant_overlaps (409), the rest 422 with its field.
     """
     found = QuotaRequest.objects.visible_to(by).select_related("tenant", "filed_by")
     request = get_or_refuse(found, pk=request_id)
     if not decisions or len({decision.line_id for decision in decisions}) < len(decisions):
-        raise refuse("bad_lines", "Decide at least one line, each of them once.", field="lines")
+        raise refuse("bad_lines", "Send a decision for at least one line, and each line only once.", field="lines")
     return apply_decisions(request, decisions, over_promise or OverPromise(), by=by, subject=subject)
 
 
@@ -156,7 +156,7 @@ def _overcommits(
     figures: dict[int, decision_queries.ClassFigures],
     promised: PromisedUnits,
 ) -> list[Overcommit]:
-    """Where the approved lines would promise more than the class can give, and more than was promised before."""
+    """Where the approved lines would exceed the limit of the class, and more than it was exceeded before."""
     found = [
         promised.excess(
             classes[one.line.gpu_class_id],
@@ -183,7 +183,7 @@ def _carry_out(
     facts: dict[str, Any],
     over_promise: OverPromise,
 ) -> None:
-    """`bases`: the team's grants of this class that are not over and no boosts."""
+    """`bases`: the team's grants of this class that are not over, without increases."""
     line = one.line
     decided: dict[str, Any] = {"decided_by": by.user, "decided_at": now, "reason": one.decision.reason[:500]}
     decided["rule"] = rule
@@ -225,8 +225,8 @@ def _end_running(bases: Sequence[Grant], one: ResolvedDecision) -> None:
             continue
         if grant.period.lower >= one.starts:
             text = (
-                f"A total of {grant.units} is granted from {time_with_zone(grant.period.lower)} on already. "
-                "End this one before that, or start it later."
+                f"A total of {grant.units} is already granted from {time_with_zone(grant.period.lower)}. Choose an "
+                "earlier end or a later start."
             )
             raise refuse("grant_overlaps", text, field="ends_at", status=409)
         Grant.objects.filter(pk=grant.pk).update(period=DateTimeTZRange(grant.period.lower, one.starts))
@@ -235,7 +235,7 @@ def _end_running(bases: Sequence[Grant], one: ResolvedDecision) -> None:
 def _wake_reconcilers(tenant: Tenant, namespaces: Sequence[Namespace]) -> None:
     for namespace in namespaces:
         touch(Namespace, namespace.pk)
-        # Woken, not touched: what is lent to everybody changes with promises, the catalog does not.
+        # Woken, not touched: what is lent changes with grants, the catalog does not.
         wake(Pool, Pool.objects.filter(cluster_id=namespace.cluster_id).values_list("pk", flat=True))
         page_hint(namespace.name)
     # What the team's other pending requests would change is different now.
@@ -265,7 +265,7 @@ def _notify(
     deliver(
         event,
         [request.filed_by, *member_queries.managers_of(tenant)],
-        subject=subject or f"Decided: quota for {tenant.name}",
+        subject=subject or f"Quota request of {tenant.name}: decision",
         body=mails.decision_text(answers) + page_url(f"/requests/{request.pk}"),
     )
 

@@ -18,7 +18,7 @@ def _sentence(answer: dict[str, Any]) -> str:
     if not answer["approved"]:
         return f"{answer['class']}: denied. {answer['reason']}"
     if answer["kind"] == "reclaim":
-        from_units = f"{units} are left from {time_with_zone(answer['from'])} on"
-        return f"{answer['class']}: taken back, {from_units}. {answer['reason']}".strip()
-    period = f"from {time_with_zone(answer['from'])} until {time_with_zone(answer['until'])}"
-    return f"{answer['class']}: {units} {period}. {answer['reason']}".strip()
+        new_total = f"to {units} from {time_with_zone(answer['from'])}"
+        return f"{answer['class']}: reduced {new_total}. {answer['reason']}".strip()
+    period = f"from {time_with_zone(answer['from'])} to {time_with_zone(answer['until'])}"
+    return f"{answer['class']}: approved, {units} {period}. {answer['reason']}".strip()

@@ -23,7 +23,7 @@ GRACE_HOURS_MAX = GRACE_MAX // timedelta(hours=1)
 
 
 def with_delegator(decision: Decision, lender: ApproverRight | None) -> Decision:
-    """The record says for whom a deputy decided."""
+    """The record states for whom a delegate decided."""
     if lender is None:
         return decision
     return replace(decision, measured={**decision.measured, "deputy_for": lender.name})
@@ -37,12 +37,12 @@ class ResolvedDecision:
     starts: datetime
     ends: datetime
     grace: timedelta = GRACE
-    # Of a line that takes back: the total that is granted at `starts`.
+    # Of a reduction: the total that is granted at `starts`.
     held: int = 0
 
     @property
     def is_total(self) -> bool:
-        """It replaces the total that is granted then; a boost comes on top."""
+        """It replaces the total that is granted then; an increase is added to it."""
         return self.line.kind != QuotaLine.Kind.BOOST
 
     @property
@@ -50,7 +50,7 @@ class ResolvedDecision:
         return self.line.kind == QuotaLine.Kind.RECLAIM
 
     def cutting(self, base: Grant | None) -> ResolvedDecision:
-        """With the total that is granted at `starts`. What is left of it keeps its grace unless one was said."""
+        """With the total that is granted at `starts`. What is left of it keeps its grace unless one was set."""
         if base is None:
             return self
         return replace(self, held=base.units, grace=base.grace if self.decision.grace_hours is None else self.grace)
@@ -89,26 +89,32 @@ def grace_refusal(hours: int | None) -> Refusal | None:
     """None: as usual."""
     if hours is None or 0 <= hours <= GRACE_HOURS_MAX:
         return None
-    text = f"A grace is a whole number of hours from 0 to {GRACE_HOURS_MAX} ({GRACE_HOURS_MAX // 24} days)."
+    text = f"Enter a grace period of 0 to {GRACE_HOURS_MAX} hours ({GRACE_HOURS_MAX // 24} days)."
     return Refusal("bad_grace", text, "grace_hours")
 
 
 def may_decide(by: Actor, line: DecidableLine) -> Refusal | None:
-    """An approver of this class or a deputy, never the requester nor a member of the team. For a yes more is asked."""
+    """An approver of this class or a delegate, never the requester nor a member of the team. Approval needs more."""
     if refusal := scope_refusal(by, Scope.DECIDE):
         return refusal
     if not (by.has_role(Role.APPROVER) or line.is_deputy):
-        return Refusal("not_allowed", "Requests are decided by approvers.", status=403)
+        return Refusal("not_allowed", "Only approvers can decide requests.", status=403)
     if by.user_id == line.filed_by:
-        return Refusal("own_request", "You filed this request yourself; another approver decides it.", status=403)
+        return Refusal("own_request", "You cannot decide your own request. Another approver decides it.", status=403)
     if line.role:
-        return Refusal("own_team", "You are a member of this team; another approver decides its requests.", status=403)
+        return Refusal(
+            "own_team", "You cannot decide requests of your own team. Another approver decides them.", status=403
+        )
     if line.decides is not None and line.gpu_class not in line.decides:
-        return Refusal("not_your_class", f"{line.class_name} is decided by other approvers.", status=403)
+        return Refusal(
+            "not_your_class",
+            f"You do not decide requests for {line.class_name}. Other approvers decide them.",
+            status=403,
+        )
     if line.state != "pending":
         return Refusal(
             "already_decided",
-            f"This line is {line.state} already; nothing was changed. Reload the page to see who decided and when.",
+            f"This line is already {line.state}. Nothing was changed. Reload the page to see who decided it and when.",
             status=409,
         )
     return None
@@ -117,7 +123,7 @@ def may_decide(by: Actor, line: DecidableLine) -> Refusal | None:
 def may_grant(standing: Standing) -> Refusal | None:
     """A closed team's lines can be denied only."""
     if standing.wanted == "closed":
-        return Refusal("closed", "This team is being closed; nothing is granted to it any more.", status=409)
+        return Refusal("closed", "This team is being closed and cannot get quota. Deny the request.", status=409)
     return None
 
 
@@ -126,38 +132,44 @@ def may_approve(
 ) -> Refusal | None:
     """`is_less`: fewer units than were asked."""
     if not 0 <= units <= UNITS_MAX:
-        return Refusal("bad_units", f"Units are whole numbers from 0 to {UNITS_MAX:,}.", "units")
+        return Refusal("bad_units", f"Enter 0 to {UNITS_MAX:,} units.", "units")
     if ends <= max(starts, now):
-        return Refusal("bad_period", "The period is over before it starts; choose a later end.", "ends_at")
+        return Refusal("bad_period", "The period ends before it starts. Choose a later end.", "ends_at")
     if ends - starts > PERIOD_MAX:
-        return Refusal("bad_period", "A period has at most three years.", "ends_at")
+        return Refusal("bad_period", "The period can be at most three years.", "ends_at")
     if is_less and not reason:
-        return Refusal("reason_missing", "Say why it is less than was asked; the team reads it.", "reason")
+        return Refusal(
+            "reason_missing",
+            "Enter a comment on why you approve less than requested.",
+            "reason",
+        )
     return None
 
 
 def may_over_promise(excesses: Collection[Overcommit], *, is_ticked: bool, reason: str) -> Refusal | None:
-    """More than the class can give at some instant: only knowingly, and with a reason that stays in the record."""
+    """More than the limit of the class at some instant: only if selected, and with a reason that is recorded."""
     if not excesses:
         return None
     worst = max(excesses, key=lambda excess: excess.units)
     if worst.limit is None:
-        why = "no fresh data from the cluster, no limit set"
-        what = f"What {worst.class_name} can give is not known at the moment ({why})."
+        what = f"The capacity of {worst.class_name} is unknown: no current cluster data and no allocation limit."
     else:
-        what = (
-            f"This promises {worst.units} of {worst.class_name} more than the {worst.limit} it can give at that time."
-        )
+        what = f"This exceeds the allocation limit of {worst.class_name} ({worst.limit}) by {worst.units}."
     if not is_ticked:
         return Refusal(
-            "over_promised", f"{what} Tick 'promise it anyway' and say why, or give fewer.", "over_promise", 409
+            "over_promised",
+            f"{what} Select 'Overcommit anyway' and enter a comment, or approve fewer units.",
+            "over_promise",
+            409,
         )
     if not reason.strip():
-        return Refusal("reason_missing", f"{what} Say why it is promised anyway.", "over_promise_reason")
+        return Refusal("reason_missing", f"{what} Enter a comment that explains the overcommit.", "over_promise_reason")
     return None
 
 
 def may_deny(*, reason: str) -> Refusal | None:
     if 1 <= len(reason.strip()) <= REASON_MAX:
         return None
-    return Refusal("reason_missing", f"Say in up to {REASON_MAX} characters why; the team reads it.", "reason")
+    return Refusal(
+        "reason_missing", f"Enter a comment of 1 to {REASON_MAX} characters. It is shown to the team.", "reason"
+    )

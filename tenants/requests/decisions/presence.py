@@ -49,7 +49,7 @@ def mark_request_open(request_id: int, who: User) -> None:
 
 
 def viewers_of_requests(request_ids: Collection[int], who: User) -> dict[int, list[OpenViewer]]:
-    """By request, the longest first; one that nobody else has open is left out. One round trip."""
+    """By request, the longest first; requests that no other person has open are left out. One round trip."""
     now = timezone.now()
     pks = list(request_ids)
     try:

@@ -23,8 +23,8 @@ PAST_LINES_MAX = 10
 class ClassFigures:
     """One class for one tenant, as an approver sees it. None: the mirror does not know.
 
-    `limit`: units that may be promised at one time (staff's limit, else allocatable). `promised`: in force now, all
-    tenants together. `used`: by the tenant; `in_use`: by everybody, now.
+    `limit`: units that may be allocated at one time (the limit set by staff, else allocatable). `promised`: allocated
+    now, all tenants together. `used`: by the tenant; `in_use`: by all, now.
     """
 
     held: int
@@ -70,7 +70,7 @@ def class_figures(
 
 
 def pool_sentences(class_ids: Collection[int]) -> dict[int, str]:
-    """What all tenants together were promised of each class, as a sentence. About ten queries."""
+    """What is allocated of each class to all tenants together, as a sentence. About ten queries."""
     classes = list(GpuClass.objects.filter(pk__in=class_ids).select_related("cluster"))
     if not classes:
         return {}
@@ -82,14 +82,14 @@ def pool_sentences(class_ids: Collection[int]) -> dict[int, str]:
 def pool_sentence(gpu_class: GpuClass, capacity: capacity_types.Capacity, promised: int) -> str:
     limit = capacity.limit(gpu_class)
     if gpu_class.is_storage:
-        return f"{promised} of {'unknown' if limit is None else limit} GiB promised"
-    free = "free units unknown" if capacity.free is None else f"{capacity.free} free now"
-    return f"{promised} of {'unknown' if limit is None else limit} promised; {free}"
+        return f"{promised} of {'unknown' if limit is None else limit} GiB allocated to teams"
+    free = "free: unknown" if capacity.free is None else f"{capacity.free} free now"
+    return f"{promised} of {'unknown' if limit is None else limit} allocated to teams; {free}"
 
 
 @dataclass(frozen=True)
 class PastLine:
-    """A line that is not pending any more. `units`: granted, None unless it was approved."""
+    """A line that is no longer pending. `units`: granted, None unless it was approved."""
 
     request_id: int
     name: str

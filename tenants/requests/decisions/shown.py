@@ -17,7 +17,7 @@ from tenants.requests.queries import LineRow
 from tenants.requests.shown import KIND_LABELS
 from tenants.requests.usage_evidence import UsageEvidence
 
-FITS = "Fits: at no time in the period more would be promised than there is."
+FITS = "Within the allocation limit for the whole period."
 
 
 def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,8 +27,9 @@ def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: 
         **fields,
         "number": number,
         "kind": KIND_LABELS[row.kind],
+        "is_boost": row.kind == QuotaLine.Kind.BOOST,
         "is_reclaim": row.is_reclaim,
-        # Where units are taken back, empty means as the grant that is cut states.
+        # Where quota is reduced, empty means the grace of the reduced grant.
         "grace_value": typed.get(f"grace-{row.pk}", "" if row.is_reclaim else GRACE // timedelta(hours=1)),
         "fits": "" if row.state != "pending" else problem or FITS,
         "fits_tone": "bad" if problem else "good",
@@ -40,9 +41,9 @@ def line_context(row: LineRow, *, number: int, problem: str, error: str, typed: 
 
 
 def line_problem(excess: Overcommit | None, growth: Refusal | None, *, is_over: bool) -> str:
-    """`growth`: the class gives no more. `is_over`: the asked period ended before anybody decided."""
+    """`growth`: the class gives no more. `is_over`: the requested period ended before a decision."""
     if is_over:
-        return "The period that was asked for is over; choose a later end, or deny it."
+        return "The requested period has ended. Choose a later end, or deny the request."
     if growth is not None:
         return growth.message
     return overcommit_sentence(excess) if excess else ""
@@ -50,10 +51,8 @@ def line_problem(excess: Overcommit | None, growth: Refusal | None, *, is_over: 
 
 def overcommit_sentence(excess: Overcommit) -> str:
     if excess.limit is None:
-        return f"What {excess.class_name} can give is not known at the moment: no data from the cluster, no limit set."
-    return (
-        f"{excess.class_name} would be promised {excess.units} more than the {excess.limit} it can give at that time."
-    )
+        return f"The capacity of {excess.class_name} is unknown: no current cluster data and no allocation limit."
+    return f"{excess.class_name} would exceed its allocation limit of {excess.limit} by {excess.units}."
 
 
 def facts_table(
@@ -70,17 +69,17 @@ def facts_table(
         return {"name": name, "values": ["unknown" if value is None else value for value in values]}
 
     rows = [
-        row("In force for this team", "held"),
-        row("Used by this team now", "used"),
-        row("Promised to all teams", "promised"),
-        row("May be promised", "limit"),
+        row("Quota of this team", "held"),
+        row("In use by this team", "used"),
+        row("Allocated to teams", "promised"),
+        row("Allocation limit", "limit"),
         row("Allocatable in the cluster", "allocatable"),
-        row("In use by everybody now", "in_use"),
-        row("Free this minute", "free"),
+        row("In use by all teams", "in_use"),
+        row("Free now", "free"),
     ]
     rows += [{"name": name, "values": [values[pk] for pk in columns]} for name, values in measured.rows]
     asked = {line.gpu_class_id: _cards(line, measured) for line in lines}
-    rows.append({"name": "Asked as physical cards", "values": [asked[pk] for pk in columns]})
+    rows.append({"name": "Requested, in physical GPUs", "values": [asked[pk] for pk in columns]})
     return {
         "columns": list(columns.values()),
         "rows": rows,
@@ -98,11 +97,11 @@ def _cards(line: LineRow, measured: UsageEvidence) -> str:
 
 
 def past_line(row: PastLine) -> dict[str, Any]:
-    """One that was decided before: `A100, asked for 8 cards in all`, and what came of it."""
-    wanted = plural(row.asked, row.unit) + (" on top" if row.kind == "boost" else " in all")
-    sentence, given = f"asked for {wanted}", "given"
+    """One that was decided before: `A100, requested 8 GPUs in total`, and what came of it."""
+    wanted = plural(row.asked, row.unit) + (" as temporary increase" if row.kind == "boost" else " in total")
+    sentence, given = f"requested {wanted}", "granted"
     if row.kind == QuotaLine.Kind.RECLAIM:
-        sentence, given = f"to be taken back down to {plural(row.asked, row.unit)}", "left"
+        sentence, given = f"proposed reduction to {plural(row.asked, row.unit)}", "reduced to"
     is_changed = row.units is not None and row.units != row.asked
     return {
         "pk": row.request_id,
@@ -118,20 +117,20 @@ def plan_context(objects: Collection[Mapping[str, Any]], *, made_at: datetime | 
     changed = [one for one in objects if one["change"] != "same" or one["result"] != "accepted"]
     same = len(objects) - len(changed)
     refused = sum(one["result"] == "refused" for one in objects)
-    headline = f"{plural(len(changed), 'object')} would change" if changed else "nothing would change"
+    headline = f"{plural(len(changed), 'object')} would change" if changed else "no changes"
     return {
         "headline": headline + (f", {refused} refused" if refused else ""),
         "made_at": made_at,
         "error": error,
         "changed": [_planned(one) for one in changed],
-        "unchanged": f"{plural(same, 'object')} would stay as now." if same else "",
+        "unchanged": f"{plural(same, 'object')} unchanged." if same else "",
         "note": "",
     }
 
 
 def _planned(one: Mapping[str, Any]) -> dict[str, Any]:
     is_accepted = one["result"] == "accepted"
-    words = {"create": "New, dry run accepted", "change": "Changes, dry run accepted", "delete": "Goes away"}
+    words = {"create": "New, dry run accepted", "change": "Changes, dry run accepted", "delete": "Deleted"}
     return {
         "kind": one["kind"],
         "name": one["name"],

@@ -1,6 +1,6 @@
 """Which requests are ready to approve, which are in conflict, which need a review. Pure.
 
-Unknown is never ready to approve: where nobody looked at what is in use, somebody reviews the request.
+Unknown is never ready to approve: a request whose usage was not measured needs a review.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TriageGroup(StrEnum):
 class TriageLine:
     """A pending line, approved as asked. `base`: the team's running total where it starts.
 
-    `excess`, `rivals`: what it would promise too much, alone and with other requests that wait. `refusal`: why this
+    `excess`, `rivals`: by how much it exceeds the limit, alone and with other pending requests. `refusal`: why this
     person may not decide it. `obstacle`: why it cannot be approved as asked, whoever decides, or "". `increase`: what
     more of it rests on; None: nothing measures it.
     """
@@ -93,17 +93,14 @@ def triage(request: TriageRequest, bounds: IncreaseBounds) -> Triage:
 def _conflicts(request: TriageRequest) -> Iterator[str]:
     for line in request.lines:
         if line.excess is not None and line.excess.limit is not None:
-            yield (
-                f"{line.name} would be promised {line.excess.units} more than the {line.excess.limit} it can give at "
-                "that time."
-            )
+            yield f"{line.name} would exceed its allocation limit of {line.excess.limit} by {line.excess.units}."
         if line.rivals is not None:
             yield _rivalry(request.pk, line, line.rivals)
     plan = request.plan
     if plan.foreign:
-        yield f"{plural(plan.foreign, 'planned object')} cannot be made: somebody else's has the name."
+        yield f"{plural(plan.foreign, 'planned object')} cannot be created: the name belongs to another owner's object."
     if plan.refused:
-        yield f"The cluster refuses {plural(plan.refused, 'planned object')} in the dry run."
+        yield f"The cluster refused {plural(plan.refused, 'planned object')} in the dry run."
 
 
 def _rivalry(pk: int, line: TriageLine, found: Conflict) -> str:
@@ -112,39 +109,42 @@ def _rivalry(pk: int, line: TriageLine, found: Conflict) -> str:
     if len(others) > CONFLICTS_NAMED_MAX:
         named.append(f"{len(others) - CONFLICTS_NAMED_MAX} more")
     with_them = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-    return f"{line.name} fits alone; with {with_them} it is {found.units} too many from {found.start:%-d %b %Y} on."
+    return (
+        f"{line.name} fits alone, but with {with_them} it exceeds the allocation limit by {found.units} "
+        f"from {found.start:%-d %b %Y}."
+    )
 
 
 def _questions(request: TriageRequest, bounds: IncreaseBounds) -> Iterator[str]:
     if request.is_asked_back:
-        yield "Asked back: the team has not answered yet."
+        yield "Information requested: the team has not answered yet."
     if not request.lines:
-        yield "No line of it is pending."
+        yield "It has no pending lines."
     for line in request.lines:
         if line.refusal is not None:
             yield line.refusal.message
         if line.obstacle:
             yield line.obstacle
         if line.excess is not None and line.excess.limit is None:
-            yield f"What {line.name} can give is not known at the moment: no fresh data from the cluster, no limit set."
+            yield f"The capacity of {line.name} is unknown: no current cluster data and no allocation limit."
         if not line.obstacle and (question := _use(line, bounds)):
             yield question
     if request.plan.error:
-        yield f"The plan could not be made: {request.plan.error}"
+        yield f"The plan failed: {request.plan.error}"
     elif not request.plan.is_ready:
         yield "The plan is not ready yet."
 
 
 def _use(line: TriageLine, bounds: IncreaseBounds) -> str:
-    """Why measured use does not justify it; "" where it does, and where nothing more is asked for."""
+    """Why measured usage does not justify it; "" where it does, and where no more is requested."""
     if line.kind == "reclaim":
-        return f"{line.name} is taken back from the team."
+        return f"Reduces the quota of the team for {line.name}."
     if not line.is_increase:
         return ""
     if line.kind == "boost":
-        return f"A boost of {plural(line.asked, line.unit)} of {line.name}: measured use speaks for totals alone."
+        return f"{line.name}: temporary increase of {plural(line.asked, line.unit)}. Usage can justify only totals."
     if line.increase is None:
-        return f"{line.name}: {line.asked} instead of {line.base}, and nothing measures what is used of it."
+        return f"{line.name}: {line.asked} instead of {line.base}, but its usage is not measured."
     refusal = increase_refusal(line.increase, bounds)
     return refusal.message if refusal else ""
 
@@ -156,10 +156,10 @@ def _merits(request: TriageRequest) -> Iterator[str]:
         elif line.asked == line.base:
             yield f"{line.name}: renews {plural(line.asked, line.unit)}."
         else:
-            yield f"{line.name}: less than now, {line.asked} instead of {line.base}."
-    yield "Fits at all times."
+            yield f"{line.name}: reduces the total from {line.base} to {line.asked}."
+    yield "Within the allocation limit at all times."
     changed = request.plan.changed
-    yield f"Plan clean: {plural(changed, 'object')} would change." if changed else "Plan clean: nothing would change."
+    yield f"Dry run accepted: {plural(changed, 'object')} would change." if changed else "Dry run accepted: no changes."
 
 
 def _lower(sentence: str) -> str:

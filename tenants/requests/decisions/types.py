@@ -32,7 +32,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class OverPromise:
-    """The approver's tick and reason for promising more than a class can give."""
+    """The approver's selection and reason for an overcommit."""
 
     is_ticked: bool = False
     reason: str = ""
@@ -40,7 +40,7 @@ class OverPromise:
 
 @dataclass(frozen=True)
 class DecidableLine:
-    """A line as somebody meets it who may decide it. `decides`: slugs of the actor's classes, also as a deputy, None
+    """A line as somebody meets it who may decide it. `decides`: slugs of the actor's classes, also as a delegate, None
     for all of them.
     """
 

@@ -79,7 +79,7 @@ def request_decide(request: HttpRequest, pk: int, measure: MeasureUsage) -> Http
                 by=by,
                 over_promise=OverPromise(typed["over_promise"], typed["reason"]),
             )
-            messages.success(request, f"Decided; {found.filed_by.name} is told.")
+            messages.success(request, f"Decision saved. {found.filed_by.name} is notified.")
             return redirect("request", pk)
     return render(
         request, "tenants/requests/decisions/request.html", _request_context(found, by, measure, form=form), status=422

@@ -1,6 +1,6 @@
-"""A request that waits too long: everybody who may decide is told, once, when a worker looks at its plan.
+"""A request that is pending too long: all who may decide are notified once, when a worker checks its plan.
 
-Nothing is written in advance: who decides, withdraws or asks back in time has nothing to take back.
+Nothing is written in advance: a decision, withdrawal or question in time has nothing to undo.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def _escalate(request: QuotaRequest) -> None:
     deliver(
         event,
         [person for person in (*approvers, *admins) if person.pk != found.filed_by_id],
-        subject=f"Overdue: {found.tenant.name} waits for a decision",
+        subject=f"Overdue: quota request of {found.tenant.name}",
         body=(
-            f"Request #{found.pk} of {found.tenant.name} was filed on {date_with_year(found.filed_at)} and waits for "
-            f"more than {days} working days. Whoever decides one of its classes can decide it; an administrator can "
-            f"name another approver.\n\n{page_url(f'/requests/{found.pk}')}"
+            f"Request #{found.pk} of {found.tenant.name} was submitted on {date_with_year(found.filed_at)} and has "
+            f"been pending for more than {days} working days. Approvers of its classes can decide it. An administrator "
+            f"can add another approver.\n\n{page_url(f'/requests/{found.pk}')}"
         ),
     )

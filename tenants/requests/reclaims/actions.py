@@ -11,7 +11,6 @@ from accounts.core.actor import Actor
 from accounts.events.actions import deliver, record
 from portal.core.due import touch
 from portal.core.errors import get_or_refuse, refuse_if
-from portal.ui.text import plural_form
 from tenants.approvers import queries as approver_queries
 from tenants.core import queries as core_queries
 from tenants.core.notifications import hint_team_pages, page_url
@@ -57,20 +56,19 @@ def file_reclaim(tenant_slug: str, *, lines: Sequence[ReclaimLine], justificatio
         mails.reclaim_text(found.name, found.units, one, now, unit=found.unit, is_storage=found.is_storage)
         for one, found in zip(lines, cut, strict=True)
     ]
-    what = " and ".join(sorted({plural_form(one.unit) for one in cut}))
     body = "\n".join([*sentences, "", because, "", page_url(f"/requests/{request.pk}")])
     approvers = approver_queries.approvers_of([row.gpu_class_id for row in rows], tenant=tenant)
     deliver(
         event,
         [person for person in approvers if person.pk != by.user_id],
-        subject=f"To decide: {what} of {tenant.name} shall be taken back",
+        subject=f"To decide: quota reduction for {tenant.name}",
         body=body,
     )
     deliver(
         event,
         queries.managers_of(tenant),
-        subject=f"{what[:1].upper()}{what[1:]} of {tenant.name} may be taken back",
-        body=f"{by.name} proposes this; an approver decides. Say under the request what you need.\n\n{body}",
+        subject=f"Proposed quota reduction for {tenant.name}",
+        body=f"{by.name} proposes this reduction; an approver decides. Comment on the request what you need.\n\n{body}",
     )
     hint_team_pages(tenant)
     return request

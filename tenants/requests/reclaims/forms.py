@@ -14,8 +14,8 @@ class ReclaimForm(FormWithLines):
     units = forms.IntegerField(label="New total", min_value=0, max_value=request_policy.UNITS_MAX)
     from_date = forms.DateField(label="From", widget=DATE_INPUT)
     justification = forms.CharField(
-        label="Why",
+        label="Justification",
         max_length=request_policy.JUSTIFICATION_MAX,
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="The team and the approver read it.",
+        help_text="Shown to the team and to the approver.",
     )

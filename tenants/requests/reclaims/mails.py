@@ -7,15 +7,15 @@ from datetime import datetime
 from portal.ui.text import plural_form, time_with_zone
 from tenants.requests.types import ReclaimLine
 
-_OF_UNITS = "What runs then goes on for the grace of the grant that is cut."
-_OF_STORAGE = "Volumes stay; while they ask for more than that, new ones are refused."
+_OF_UNITS = "Running workloads continue for the grace period of the reduced grant."
+_OF_STORAGE = "Volumes are kept. While they request more than that, new volumes are refused."
 
 
 def reclaim_text(class_name: str, held: int, one: ReclaimLine, now: datetime, *, unit: str, is_storage: bool) -> str:
-    """What shall be taken back, with the notice: `now` is the moment at which the team is told."""
+    """The reduction, with its notice: `now` is the moment at which the team is notified."""
     days = (one.starts - now).days
     consequence = _OF_STORAGE if is_storage else _OF_UNITS
     return (
-        f"{class_name}: from {held} to {one.units} {plural_form(unit)} from {time_with_zone(one.starts)} on, "
+        f"{class_name}: from {held} to {one.units} {plural_form(unit)} from {time_with_zone(one.starts)}, "
         f"in {days} days. {consequence}"
     )

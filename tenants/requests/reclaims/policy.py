@@ -21,7 +21,7 @@ NOTICE = timedelta(days=7)
 
 @dataclass(frozen=True)
 class ReclaimableTotal:
-    """A class, and the total of it that is granted at the moment from which units shall be taken back.
+    """A class, and the total of it that is granted at the moment of the reduction.
 
     `units` 0 and `ends` at that moment: no total is granted then. `team`: its name.
     """
@@ -39,7 +39,7 @@ class ReclaimableTotal:
 
 @dataclass(frozen=True)
 class ReclaimDecision:
-    """What a decision makes of a line that takes back, beside what was asked. `held`: the total granted then."""
+    """What a decision makes of a reduction, beside what was requested. `held`: the total granted then."""
 
     units: int
     starts: datetime
@@ -51,17 +51,17 @@ class ReclaimDecision:
 
 
 def may_reclaim(by: Actor, standing: Standing) -> Refusal | None:
-    """Of some class: operators and approvers from outside the team. Which class is asked by `may_reclaim_class`."""
+    """Of some class: operators and approvers from outside the team. The class is checked by `may_reclaim_class`."""
     if refusal := scope_refusal(by, Scope.REQUEST):
         return refusal
     if not (by.operates or by.has_role(Role.APPROVER)):
-        text = "Units are taken back by operators and by who decides about the class."
+        text = "Only operators and approvers of the class can reduce quota."
         return Refusal("not_allowed", text, status=403)
     if standing.role:
-        text = "You are a member of this team: ask for a lower total instead, or let somebody else take units back."
+        text = "You cannot reduce the quota of your own team. Request a lower total instead."
         return Refusal("own_team", text, status=403)
     if standing.wanted == "closed":
-        return Refusal("closed", "This team is being closed; all its units come back by that.", status=409)
+        return Refusal("closed", "This team is being closed, which ends all its grants.", status=409)
     return None
 
 
@@ -69,49 +69,51 @@ def may_reclaim_class(by: Actor, slug: str, name: str, *, decides: Collection[st
     """`decides`: slugs of the actor's classes, None for all of them."""
     if by.operates or decides is None or slug in decides:
         return None
-    text = f"{name} is taken back by operators and by who decides about it."
+    text = f"Only operators and approvers of {name} can reduce its quota."
     return Refusal("not_your_class", text, "gpu_class", status=403)
 
 
 def reclaim_line_refusal(taken: ReclaimLine, held: ReclaimableTotal | None, *, now: datetime) -> Refusal | None:
     """Can this total be lowered so, from then on? `held` None: no such class in the catalog."""
     if held is None:
-        return Refusal("unknown_class", f"There is no class '{taken.gpu_class}'; see the catalog.", "gpu_class")
+        return Refusal("unknown_class", f"There is no class '{taken.gpu_class}'. See the catalog.", "gpu_class")
     if not 0 <= taken.units <= UNITS_MAX:
-        return Refusal("bad_units", f"Units are whole numbers from 0 to {UNITS_MAX:,}.", "units")
+        return Refusal("bad_units", f"Enter 0 to {UNITS_MAX:,} units.", "units")
     if held.is_pending:
-        text = f"{held.team} already waits for a decision about {held.name}; decide that line first."
+        text = f"A request of {held.team} for {held.name} is pending. Decide that request first."
         return Refusal("already_pending", text, "gpu_class", status=409)
     if taken.starts < now + NOTICE:
         first = time_with_zone(now + NOTICE)
-        text = f"A team has at least {NOTICE.days} days' notice: take back from {first} on, or later."
+        text = f"A team gets at least {NOTICE.days} days' notice. Choose {first} or later."
         return Refusal("notice_too_short", text, "starts_at")
-    return _lower_refusal(taken.units, held.units, f"{held.team} holds", held.name, taken.starts)
+    return _lower_refusal(taken.units, held.units, f"{held.team} has", held.name, taken.starts)
 
 
 def reclaim_decision_refusal(answer: ReclaimDecision, class_name: str) -> Refusal | None:
     """Asked when it is decided: the team was told of this total from this day on, and of nothing worse."""
     if answer.units < answer.asked_units:
-        text = f"The team was told of a total of {answer.asked_units}; file another line to take back more."
+        text = (
+            f"The team was notified of a total of {answer.asked_units}. To reduce further, propose another reduction."
+        )
         return Refusal("more_than_told", text, "units")
     if answer.starts < answer.asked_from:
-        text = f"The team was told of {time_with_zone(answer.asked_from)}; choose that moment or a later one."
+        text = f"The team was notified of {time_with_zone(answer.asked_from)}. Choose this time or later."
         return Refusal("notice_too_short", text, "starts_at")
     if answer.ends != answer.asked_until:
-        text = f"Taking back lasts as long as the grant that it cuts, until {time_with_zone(answer.asked_until)}."
+        text = f"A reduction must end with the grant that it reduces, on {time_with_zone(answer.asked_until)}."
         return Refusal("bad_period", text, "ends_at")
-    return _lower_refusal(answer.units, answer.held, "The team holds", class_name, answer.starts)
+    return _lower_refusal(answer.units, answer.held, "The team has", class_name, answer.starts)
 
 
 def _lower_refusal(units: int, held: int, who: str, class_name: str, starts: datetime) -> Refusal | None:
     if not held:
         when = date_with_year(starts)
-        text = f"{who} no total of {class_name} on {when}: nothing can be taken back. Boosts end by themselves."
+        text = f"{who} no total of {class_name} on {when} to reduce. Temporary increases expire automatically."
         return Refusal("nothing_held", text, "gpu_class")
     if units > held:
-        text = f"{who} {held} of {class_name} on {date_with_year(starts)}; {units} would be more. Say a lower total."
+        text = f"{who} {held} of {class_name} on {date_with_year(starts)}, and {units} is more. Enter a lower total."
         return Refusal("more_than_held", text, "units")
     if units == held:
-        text = f"{who} {held} of {class_name} on {date_with_year(starts)} anyway. Say a lower total."
+        text = f"{who} {held} of {class_name} already on {date_with_year(starts)}. Enter a lower total."
         return Refusal("not_lower", text, "units")
     return None

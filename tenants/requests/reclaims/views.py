@@ -46,7 +46,7 @@ def grant_reclaim(request: HttpRequest, tenant: str, pk: int) -> HttpResponse:
         form.name_lines([slug])
         with refusal_in_form(form):
             filed = reclaim_actions.file_reclaim(tenant, lines=[line], justification=typed["justification"], by=by)
-            messages.success(request, "Proposed; the team is told, and another approver decides.")
+            messages.success(request, "Reduction proposed. The team is notified, and another approver decides.")
             return redirect("request", filed.pk)
         errors = form.line_errors()
     context = {

@@ -27,11 +27,11 @@ def renew_grant(tenant_slug: str, grant_id: int, *, by: Actor, measure: MeasureU
         raise Refused(NOT_FOUND)
     row = rows[grant_id]
     refuse_if(may_renew(by, member_queries.standing_of(by, tenant), row))
-    before = f" Decided before in request #{row.request}." if row.request else ""
+    before = f" Approved before in request #{row.request}." if row.request else ""
     return actions.file_request(
         tenant_slug,
         lines=[renewal_line(row)],
-        justification=f"Renewal of the grant that ends on {date_with_year(row.ends)}.{before}",
+        justification=f"Renewal of the grant that expires on {date_with_year(row.ends)}.{before}",
         by=by,
         measure=measure,
     )

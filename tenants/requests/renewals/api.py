@@ -24,7 +24,7 @@ class GrantRenew(VerbView):
 
     @extend_schema(
         operation_id="tenants_grant_renew",
-        summary="Ask for a base grant again, from its end on, for as long",
+        summary="Request the renewal of a base grant from its end, for the same duration",
         request=None,
         responses={201: RequestSerializer},
     )

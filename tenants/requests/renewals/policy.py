@@ -15,12 +15,14 @@ def may_renew(by: Actor, standing: member_policy.Standing, row: GrantRow) -> Ref
     if refusal := request_policy.may_file(by, standing):
         return refusal
     if row.state == "grace":
-        return Refusal("is_over", "This grant is over; file a new request.", status=409)
+        return Refusal("is_over", "This grant has expired. Submit a new request.", status=409)
     if row.follows is not None:
-        return Refusal("has_follower", f"A total of {row.follows} is granted after it already.", status=409)
+        return Refusal("has_follower", f"A total of {row.follows} is already granted after this grant.", status=409)
     if row.facts is not None and row.facts.life_cycle == "retiring":
-        instead = f" Ask for its successor, {row.facts.successor}." if row.facts.successor else ""
-        return Refusal("class_retiring", f"{row.name} is being retired: no grant is renewed.{instead}", status=409)
+        instead = f" Request its successor, {row.facts.successor}." if row.facts.successor else ""
+        return Refusal(
+            "class_retiring", f"{row.name} is being retired, so its grants cannot be renewed.{instead}", status=409
+        )
     return request_policy.line_refusal(renewal_line(row), row.facts, now=row.ends)
 
 

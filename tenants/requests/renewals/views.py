@@ -19,5 +19,7 @@ from tenants.requests.usage_evidence import MeasureUsage
 def grant_renew(request: HttpRequest, tenant: str, pk: int, measure: MeasureUsage) -> HttpResponse:
     filed = renewal_actions.renew_grant(tenant, pk, by=actor(request), measure=measure)
     is_pending = filed.lines.filter(state=QuotaLine.State.PENDING).exists()
-    messages.success(request, "The renewal was asked for; approvers are told." if is_pending else "Renewed by rule.")
+    messages.success(
+        request, "Renewal requested. Approvers are notified." if is_pending else "Renewed automatically by a rule."
+    )
     return redirect("request", filed.pk)

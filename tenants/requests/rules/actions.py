@@ -101,7 +101,7 @@ def _increases(tenant: Tenant, lines: Sequence[QuotaLine], measure: MeasureUsage
 
 
 def _is_possible(request: QuotaRequest, decision: Decision, decide: ApplyDecisions) -> bool:
-    """What would promise too much, or has to wait for others who decide, is left to people."""
+    """What would overcommit, or needs other approvers, is left to people."""
     try:
         with transaction.atomic():
             _by(INCREASE, request, [decision], decide)

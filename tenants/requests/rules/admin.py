@@ -17,18 +17,18 @@ from tenants.requests.rules.models import BOUNDS
 from tenants.requests.rules.policy import BOUND_RANGES, INCREASE, IncreaseBounds, bounds_refusals
 
 BOUND_HELP_TEXTS = {
-    "growth_percent_max": "The new total is at most so many percent more than the running one (one unit at the least).",
-    "units_max": "The new total is at most so many units.",
-    "days_max": "It is asked for at most so many days.",
-    "peak_percent_min": "At the peak of the last 30 days so many percent of what the team holds were in use.",
-    "mean_percent_min": "In their mean, so many percent.",
-    "waited_percent_min": "So many percent of the team's runs waited over a minute; 0 asks for none.",
-    "seen_percent_min": "So many percent of the 30 days were looked at; what nobody saw justifies nothing.",
+    "growth_percent_max": "Maximum increase over the current total, in percent (at least one unit).",
+    "units_max": "Maximum new total, in units.",
+    "days_max": "Maximum period of the request, in days.",
+    "peak_percent_min": "Minimum peak usage in the last 30 days, in percent of the quota.",
+    "mean_percent_min": "Minimum average usage in the last 30 days, in percent of the quota.",
+    "waited_percent_min": "Minimum share of the team's runs that waited over a minute, in percent; 0 for no minimum.",
+    "seen_percent_min": "Minimum share of the last 30 days with measured usage, in percent.",
 }
 
 
 class RuleForm(ActionForm):
-    """Every bound that is not possible is refused beside its own field."""
+    """Each invalid bound is refused beside its own field."""
 
     class Meta:
         model = Rule

@@ -11,7 +11,7 @@ from tenants.grants.promises import Promise, in_force
 from tenants.requests import policy
 
 DECREASE, STARTER, BUNDLE, INCREASE = "decrease", "starter", "bundle", "increase"
-# What a rule is while nobody has touched it: as migrations ship its row.
+# The default of a rule, as migrations create its row.
 RULE_DEFAULTS = {DECREASE: True, STARTER: True, BUNDLE: True, INCREASE: False}
 DAYS_MAX = policy.PERIOD_MAX.days
 GROWTH_PERCENT_MAX = 1000
@@ -23,7 +23,7 @@ class IncreaseBounds:
 
     `growth_percent_max`: of the running total, rounded down, one unit at the least. `units_max`: of the new total.
     `days_max`: of the period. Of the last 30 days: `peak_percent_min` and `mean_percent_min` of what the team holds
-    was in use, `waited_percent_min` of its runs waited over a minute, `seen_percent_min` of the time was looked at.
+    was in use, `waited_percent_min` of its runs waited over a minute, `seen_percent_min` of the time was measured.
     """
 
     growth_percent_max: int = 50
@@ -37,13 +37,13 @@ class IncreaseBounds:
 
 # Smallest and largest value of each, and what it is called where it is out of range.
 BOUND_RANGES: Mapping[str, tuple[int, int, str]] = {
-    "growth_percent_max": (1, GROWTH_PERCENT_MAX, "The growth in percent"),
-    "units_max": (1, policy.UNITS_MAX, "The largest total in units"),
-    "days_max": (1, DAYS_MAX, "The longest period in days"),
-    "peak_percent_min": (1, 100, "The smallest peak in percent"),
-    "mean_percent_min": (0, 100, "The smallest mean in percent"),
-    "waited_percent_min": (0, 100, "The smallest share of waiting runs in percent"),
-    "seen_percent_min": (1, 100, "The smallest share of the time that was looked at in percent"),
+    "growth_percent_max": (1, GROWTH_PERCENT_MAX, "The maximum growth in percent"),
+    "units_max": (1, policy.UNITS_MAX, "The maximum total in units"),
+    "days_max": (1, DAYS_MAX, "The maximum period in days"),
+    "peak_percent_min": (1, 100, "The minimum peak usage in percent"),
+    "mean_percent_min": (0, 100, "The minimum average usage in percent"),
+    "waited_percent_min": (0, 100, "The minimum share of waiting runs in percent"),
+    "seen_percent_min": (1, 100, "The minimum share of measured time in percent"),
 }
 
 
@@ -51,8 +51,8 @@ BOUND_RANGES: Mapping[str, tuple[int, int, str]] = {
 class IncreaseFacts:
     """A new total as asked, with what was measured of the team's use of the class. None: unknown.
 
-    `held`: units in force now, boosts included; `base`: those of the running total alone. `asked`: the new total, for
-    `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: 0 to 1, of these 30 days that were looked at.
+    `held`: units in force now, increases included; `base`: those of the running total alone. `asked`: the new total,
+    for `days`. `peak` and `mean`: units in use within 30 days. `seen_share`: 0 to 1, of these 30 days were measured.
     `waited_share`: 0 to 1, of the runs that waited over a minute; None without a run.
     """
 
@@ -77,8 +77,8 @@ def increase_justification(facts: IncreaseFacts) -> str:
     """What an increase rests on that is not refused."""
     waited = "" if facts.waited_share is None else f", {_percent(facts.waited_share)} % of the runs waited"
     return (
-        f"Of {facts.held} held, {_number(facts.peak)} were in use at the peak of the last 30 days and "
-        f"{_number(facts.mean)} in the mean{waited}."
+        f"Of {facts.held} units, peak usage in the last 30 days was {_number(facts.peak)} and average usage "
+        f"{_number(facts.mean)}{waited}."
     )
 
 
@@ -89,7 +89,7 @@ def bounds_refusals(values: Mapping[str, Any]) -> dict[str, Refusal]:
         value = values.get(field)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             said = "nothing" if value is None else str(value)[:20]
-            text = f"{words} is a whole number from {least:,} to {most:,}, not {said}."
+            text = f"{words} must be a whole number from {least:,} to {most:,}, not {said}."
             found[field] = Refusal("bad_bounds", text, field)
     return found
 
@@ -97,32 +97,32 @@ def bounds_refusals(values: Mapping[str, Any]) -> dict[str, Refusal]:
 def _beyond(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
     name = facts.class_name
     if facts.base == 0:
-        return f"The team has no running total of {name}: there is no use to justify more by."
+        return f"The team has no current total of {name}, so no usage can justify an increase."
     most = max(facts.base + 1, facts.base * (100 + bounds.growth_percent_max) // 100)
     if facts.asked > most:
         return (
-            f"{facts.asked} of {name} instead of {facts.base} is a growth of more than {bounds.growth_percent_max} %: "
-            f"up to {most} is within bounds."
+            f"{facts.asked} of {name} instead of {facts.base} is an increase of more than "
+            f"{bounds.growth_percent_max} %. Up to {most} is within the limit."
         )
     if facts.asked > bounds.units_max:
-        return f"A total of {facts.asked} of {name} is more than the {bounds.units_max} that are within bounds."
+        return f"A total of {facts.asked} of {name} exceeds the limit of {bounds.units_max}."
     if facts.days > bounds.days_max:
-        return f"{facts.days:.0f} days of {name} are more than the {bounds.days_max} that are within bounds."
+        return f"{facts.days:.0f} days of {name} exceed the limit of {bounds.days_max} days."
     return ""
 
 
 def _unused(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
     name, held = facts.class_name, facts.held
     if facts.peak is None or facts.mean is None:
-        return f"How much of {name} the team used is unknown: nobody has looked within the last 30 days."
+        return f"The team's usage of {name} is unknown: it was not measured in the last 30 days."
     if _is_below(facts.peak, bounds.peak_percent_min, held):
         return (
-            f"At the peak of the last 30 days {_number(facts.peak)} of {held} {name} were in use, less than "
+            f"Peak usage of {name} in the last 30 days was {_number(facts.peak)} of {held}, less than "
             f"{bounds.peak_percent_min} %."
         )
     if _is_below(facts.mean, bounds.mean_percent_min, held):
         return (
-            f"In the mean of the last 30 days {_number(facts.mean)} of {held} {name} were in use, less than "
+            f"Average usage of {name} in the last 30 days was {_number(facts.mean)} of {held}, less than "
             f"{bounds.mean_percent_min} %."
         )
     return ""
@@ -131,18 +131,18 @@ def _unused(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
 def _unseen(facts: IncreaseFacts, bounds: IncreaseBounds) -> str:
     name = facts.class_name
     if facts.seen_share is None or _is_below(facts.seen_share, bounds.seen_percent_min):
-        seen = "an unknown share" if facts.seen_share is None else f"{_percent(facts.seen_share)} %"
+        seen = "an unknown part" if facts.seen_share is None else f"{_percent(facts.seen_share)} %"
         return (
-            f"What is in use of {name} was looked at in {seen} of the last 30 days, less than "
+            f"The usage of {name} was measured during {seen} of the last 30 days, less than "
             f"{bounds.seen_percent_min} %."
         )
     if not bounds.waited_percent_min:
         return ""
     if facts.waited_share is None:
-        return f"The team started nothing on {name} within the last 30 days: nothing waited."
+        return f"The team started no runs on {name} in the last 30 days, so none waited."
     if _is_below(facts.waited_share, bounds.waited_percent_min):
         return (
-            f"{_percent(facts.waited_share)} % of the runs on {name} waited over a minute within the last 30 days, "
+            f"{_percent(facts.waited_share)} % of the runs on {name} waited over a minute in the last 30 days, "
             f"less than {bounds.waited_percent_min} %."
         )
     return ""
@@ -163,6 +163,6 @@ def _number(value: float | None) -> str:
 
 
 def is_nowhere_more(before: Sequence[Promise], after: Sequence[Promise]) -> bool:
-    """Whether at no instant more is promised after than before."""
+    """Whether at no instant more is allocated after than before."""
     edges = {edge for promise in (*before, *after) for edge in (promise.start, promise.end)}
     return all(in_force(after, at) <= in_force(before, at) for at in edges)

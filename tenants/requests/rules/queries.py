@@ -30,7 +30,7 @@ def bounds_of(row: Rule) -> IncreaseBounds:
 
 
 def granted_and_base_units(tenant_ids: Collection[int], *, at: datetime) -> dict[tuple[int, int], tuple[int, int]]:
-    """By tenant and class: units in force at that instant, boosts included, and those of the total alone. One query."""
+    """By tenant and class: units in force at that instant with increases, and those of the total alone. One query."""
     rows = Grant.objects.filter(tenant_id__in=tenant_ids, period__contains=at).values("tenant_id", "gpu_class_id")
     summed = rows.annotate(held=Sum("units"), base=Sum("units", filter=Q(kind=Grant.Kind.BASE), default=0))
     return {(row["tenant_id"], row["gpu_class_id"]): (row["held"], row["base"]) for row in summed}

@@ -104,7 +104,7 @@ def test_what_is_wrong_is_named_and_nobody_is_made(ada: User, email: str, name: 
 def test_the_page_keeps_what_was_typed(ada: User) -> None:
     answer = signed_in(ada).post(f"{PEOPLE}/new", {"email": "ada@example.org", "name": "Dave"})
     assert answer.status_code == 422
-    assert "has an account already" in answer.text
+    assert "already has an account" in answer.text
     assert 'value="Dave"' in answer.text
 
 
@@ -168,7 +168,7 @@ def test_a_suspended_account_takes_none(bob: User) -> None:
 
 def test_whether_an_address_is_known_is_not_told(bob: User) -> None:
     known, unknown = use("x-y", email=bob.email), use("x-y", email="nobody@example.org")
-    said = [re.findall(r"This code[^<]+", answer.text) for answer in (known, unknown)]
+    said = [re.findall(r"The code is wrong[^<]+", answer.text) for answer in (known, unknown)]
     assert said[0] == said[1] != []
     assert known.status_code == unknown.status_code == 422
 
@@ -239,7 +239,7 @@ def test_an_administrators_page_says_so_and_has_no_button(ada: User) -> None:
     make.second_factor(olga)
     client = signed_in(ada)
     text = client.get(f"{PEOPLE}/{olga.pk}").text
-    assert "Olga is operator and you are not" in text
+    assert "Olga has the role &#x27;operator&#x27; and you do not" in text
     assert f"{PEOPLE}/{olga.pk}/password-code" not in text
     assert f"{PEOPLE}/{olga.pk}/second-factor-drop" not in text
     assert client.post(f"{PEOPLE}/{olga.pk}/password-code").status_code == 403
@@ -249,7 +249,7 @@ def test_a_code_for_a_lost_password_from_the_page(ada: User, bob: User) -> None:
     code = shown(signed_in(ada).post(f"{PEOPLE}/{bob.pk}/password-code"))
     assert use(code, email=bob.email).status_code == 302
     subjects = Delivery.objects.filter(user=bob).order_by("id").values_list("subject", flat=True)
-    assert list(subjects) == ["A code for your password was made", "Your password was set"]
+    assert list(subjects) == ["A password code was created for you", "Your password was set"]
 
 
 def test_a_lost_second_factor_is_taken_off(ada: User, bob: User) -> None:
@@ -259,7 +259,7 @@ def test_a_lost_second_factor_is_taken_off(ada: User, bob: User) -> None:
     assert client.post(f"{PEOPLE}/{bob.pk}/second-factor-drop", {"because": " "}).status_code == 422
     assert client.post(f"{PEOPLE}/{bob.pk}/second-factor-drop", {"because": "Phone lost"}).status_code == 302
     page = client.get(f"{PEOPLE}/{bob.pk}").text
-    assert "has no second factor any more" in page
+    assert "The second factor of Bob was removed" in page
     assert "Second factor lost" not in page
     path = f"/api/v1/people/{bob.pk}/second-factor-drop"
     again = send(caller(ada), "POST", path, {"because": "Phone lost"})

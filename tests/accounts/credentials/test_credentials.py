@@ -149,9 +149,9 @@ def test_a_second_factor_is_added_and_asked_for_from_then_on(alice: User) -> Non
     assert "no-store" in page["Cache-Control"]
 
     wrong = client.post("/account/second-factor", {"password": "wrong", "code": make.code(seed)})
-    assert (wrong.status_code, "This is not your password." in wrong.text) == (422, True)
+    assert (wrong.status_code, "The password is wrong." in wrong.text) == (422, True)
     wrong = client.post("/account/second-factor", {"password": make.PASSWORD, "code": "000000"})
-    assert (wrong.status_code, "not right" in wrong.text) == (422, True)
+    assert (wrong.status_code, "wrong or already used" in wrong.text) == (422, True)
     done = client.post("/account/second-factor", {"password": make.PASSWORD, "code": make.code(seed), **NEXT})
 
     codes = re.findall(r"\b\d{12}\b", done.text)
@@ -280,7 +280,7 @@ def test_a_new_password_ends_the_other_sessions(alice: User, bob: User) -> None:
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ({"old": "wrong"}, "This is not your password."),
+        ({"old": "wrong"}, "The password is wrong."),
         ({"new": "short"}, "too short"),
         ({"new": "alice@example.org"}, "too similar"),
     ],

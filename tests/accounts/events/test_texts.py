@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from accounts.events.texts import VERB_TEXTS, verb_text
 
@@ -58,6 +61,24 @@ def test_every_event_of_a_team_has_its_own_words() -> None:
 
 def test_no_words_are_kept_for_what_never_happens() -> None:
     assert VERB_TEXTS.keys() - recorded_verbs().keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("verb", "after", "expected"),
+    [
+        ("request.decided", {"lines": [{"approved": True}, {"approved": True}]}, "approved"),
+        ("request.decided", {"lines": [{"approved": False}]}, "denied"),
+        ("request.decided", {"lines": [{"approved": True}, {"approved": False}]}, "decided"),
+        ("request.decided", {}, "decided"),
+        ("team.decided", {"approved": True, "slug": "robots"}, "approved the request for the team"),
+        ("team.decided", {"approved": False, "reason": "No."}, "denied the request for the team"),
+        ("join.answered", {"accepted": True}, "accepted a request to join"),
+        ("join.answered", {"accepted": False}, "declined a request to join"),
+        ("request.filed", {"lines": [{"units": 1}]}, "submitted"),
+    ],
+)
+def test_a_decision_is_told_with_its_outcome(verb: str, after: dict[str, Any], expected: str) -> None:
+    assert verb_text(verb, after) == expected
 
 
 def test_another_verb_is_told_in_plain_words() -> None:

@@ -46,7 +46,7 @@ def test_pages_cover_every_row_once_in_order(
 def test_a_cursor_of_one_order_is_refused_by_another(people: list[User]) -> None:
     cursor = page_of(User.objects.all(), keys=("name", "id"), limit=2).next_cursor
 
-    with pytest.raises(Refused, match="not one of this list"):
+    with pytest.raises(Refused, match="does not belong to this list"):
         page_of(User.objects.all(), keys=("-name", "id"), limit=2, cursor=cursor)
 
 

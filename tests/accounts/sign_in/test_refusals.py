@@ -26,7 +26,7 @@ from tests.support.identity.issuer import CLIENT, Issuer, jwk, key, public_pem
 
 pytestmark = pytest.mark.django_db
 ROWS = [model for model in apps.get_models() if model._meta.managed and model is not Session]
-SENTENCE = "You could not be signed in this way."
+SENTENCE = "Single sign-on failed."
 
 
 def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -50,7 +50,7 @@ def test_a_member_reads_who_changed_what(bob: User) -> None:
     assert "Role: member" in shown
     assert "Units: 2" in shown
     assert shown.count("system rule") == 1
-    assert shown.index("asked to join") < shown.index("changed a member")
+    assert shown.index("requested to join") < shown.index("changed a member")
 
 
 def test_a_sign_in_is_told_without_a_name_and_many_values_are_folded(dana: User, charlie: User) -> None:
@@ -65,13 +65,13 @@ def test_a_sign_in_is_told_without_a_name_and_many_values_are_folded(dana: User,
 @pytest.mark.parametrize(
     ("query", "seen", "unseen"),
     [
-        ("subject=people", "asked to join", "launched"),
-        ("subject=workloads", "launched", "asked to join"),
+        ("subject=people", "requested to join", "launched"),
+        ("subject=workloads", "launched", "requested to join"),
         ("who=ali", "changed a member", "launched"),
         ("who=nobody", "No event matches", "<b>Alice</b>"),
         ("since=2999-01-01", "No event matches", "<b>Alice</b>"),
         ("until=2020-01-01", "No event matches", "<b>Alice</b>"),
-        ("since=nonsense&until=2026-02-31&subject=x", "asked to join", "No event matches"),
+        ("since=nonsense&until=2026-02-31&subject=x", "requested to join", "No event matches"),
     ],
 )
 def test_filters(bob: User, query: str, seen: str, unseen: str) -> None:
@@ -83,9 +83,9 @@ def test_filters(bob: User, query: str, seen: str, unseen: str) -> None:
 @pytest.mark.usefixtures("events")
 def test_today_is_within_from_and_to(bob: User) -> None:
     today = timezone.localdate()
-    assert "asked to join" in text(as_(bob).get(f"/teams/team-a/history?since={today}&until={today}"))
+    assert "requested to join" in text(as_(bob).get(f"/teams/team-a/history?since={today}&until={today}"))
     tomorrow = today + timedelta(days=1)
-    assert "asked to join" not in text(as_(bob).get(f"/teams/team-a/history?since={tomorrow}"))
+    assert "requested to join" not in text(as_(bob).get(f"/teams/team-a/history?since={tomorrow}"))
 
 
 @pytest.mark.usefixtures("events")
@@ -93,7 +93,7 @@ def test_a_stranger_reads_what_they_did_themselves(charlie: User) -> None:
     client = as_(charlie)
     assert client.get("/teams/team-a/history").status_code == 404
     shown = text(client.get("/history"))
-    assert "asked to join" in shown
+    assert "requested to join" in shown
     assert "Alice" not in shown
     assert "launched" not in shown
 
@@ -119,5 +119,5 @@ def test_the_cost_does_not_grow_with_the_events(
     # session, user; team or teams; events; workloads that have a page; teams of the bar
     with django_assert_max_num_queries(6):
         first = text(client.get(path))
-    assert first.count("started again") == 50
+    assert first.count("restarted") == 50
     assert "cursor=" in first

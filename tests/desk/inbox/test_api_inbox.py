@@ -27,12 +27,12 @@ def test_an_approver_reads_group_and_reasons(
     items = calls.items("/inbox")
     assert [(one["id"], one["group"]) for one in items] == [(clear.pk, "one_click"), (too_much.pk, "conflict")]
     assert items[0]["reasons"] == [
-        f"{limited.name}: less than now, 2 instead of 4.",
-        "Fits at all times.",
-        "Plan clean: 1 object would change.",
+        f"{limited.name}: reduces the total from 4 to 2.",
+        "Within the allocation limit at all times.",
+        "Dry run accepted: 1 object would change.",
     ]
-    assert "5 more than the 8" in items[1]["reasons"][0]
-    assert "no running total" in items[1]["reasons"][1]
+    assert "allocation limit of 8 by 5" in items[1]["reasons"][0]
+    assert "no current total" in items[1]["reasons"][1]
     assert (items[0]["tenant"], items[0]["lines"][0]["asked_units"]) == ("team-a", 2)
     assert [one["id"] for one in calls.items("/inbox?group=conflict")] == [too_much.pk]
     assert [one["id"] for one in calls.items("/inbox?tenant=team-a")] == [clear.pk]

@@ -73,7 +73,7 @@ def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
     assert found["Mean of 30 days"] == ["3", "0"]
     assert found["Waited over a minute"] == ["1 of 2 runs", "–"]
     assert found["Median wait"] == ["2.5 min", "–"]
-    assert found["Asked as physical cards"] == ["4", "2"]
+    assert found["Requested, in physical GPUs"] == ["4", "2"]
     assert answer.context["page"]["facts"]["note"] == ""
     assert [name for name, _ in answer.context["page"]["facts"]["members"]] == ["Bob", "Alice"]
     assert "<dt>Bob</dt><dd>4 GPU-hours</dd>" in answer.text
@@ -86,7 +86,7 @@ def test_what_nobody_looked_at_is_unknown_and_not_zero(a100: GpuClass, team_a: T
     assert (found["Peak of 30 days"], found["Mean of 30 days"]) == (["unknown"], ["unknown"])
     assert (found["Waited over a minute"], found["Median wait"]) == (["–"], ["–"])
     assert "peak and mean are unknown, not 0" in answer.text
-    assert "No work of this team ran in the last 30 days." in answer.text
+    assert "No workloads of this team ran in the last 30 days." in answer.text
 
 
 def test_what_was_looked_at_in_part_says_so(a100: GpuClass, team_a: Tenant, alice: User, dana: User) -> None:
@@ -113,8 +113,8 @@ def test_what_was_decided_before_is_listed_newest_first(
     answer = page(file(team_a, alice, **{slug: 5}), dana)
     asks = answer.context["page"]["asks"]
     assert [(one["sentence"], one["state"], one["who"]) for one in asks] == [
-        (f"{a100.name}, asked for 4 cards in all, given 2", "approved", "Dana"),
-        (f"{a100.name}, asked for 9 cards in all", "denied", "Dana"),
+        (f"{a100.name}, requested 4 GPUs in total, granted 2", "approved", "Dana"),
+        (f"{a100.name}, requested 9 GPUs in total", "denied", "Dana"),
     ]
     assert "Not all at once." in answer.text
 
@@ -123,7 +123,7 @@ def test_the_team_is_not_shown_what_only_who_decides_needs(a100: GpuClass, team_
     answer = page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), alice)
     assert answer.context["page"]["facts"] is None
     assert answer.context["page"]["asks"] == []
-    assert "Who used it" not in answer.text
+    assert "Usage by member" not in answer.text
 
 
 def test_the_number_of_queries_does_not_grow_with_runs_members_and_hours(
@@ -160,8 +160,8 @@ def test_the_pool_is_told_apart_from_the_team(
     one, two = {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 2}
     mirrored.hardware_seen(a100.cluster, Pod=[busy("a", namespace_a.name, **one), busy("b", "team-b", **two)])
     found = told(page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), dana))
-    assert (found["Used by this team now"], found["In use by everybody now"]) == (["1"], ["3"])
-    assert (found["Allocatable in the cluster"], found["Free this minute"]) == (["16"], ["13"])
+    assert (found["In use by this team"], found["In use by all teams"]) == (["1"], ["3"])
+    assert (found["Allocatable in the cluster"], found["Free now"]) == (["16"], ["13"])
 
 
 # ---- kept with the decision --------------------------------------------------------------------------------------

@@ -46,10 +46,10 @@ def test_what_measured_use_justifies_is_one_click(
     group, reasons = rows(dana)[request.pk]
     assert group == "one_click"
     assert reasons == (
-        f"{limited.name}, 4 to 6: of 4 held, 4 were in use at the peak of the last 30 days and 4 in the mean, 100 % "
-        "of the runs waited.",
-        "Fits at all times.",
-        "Plan clean: 1 object would change.",
+        f"{limited.name}, 4 to 6: of 4 units, peak usage in the last 30 days was 4 and average usage 4, 100 % of the "
+        "runs waited.",
+        "Within the allocation limit at all times.",
+        "Dry run accepted: 1 object would change.",
     )
     page = text(as_(dana).get("/inbox"))
     assert '<h2 id="group-one_click">One click <span class="count">1</span></h2>' in page
@@ -79,9 +79,7 @@ def test_a_renewal_needs_no_use_and_unknown_use_is_a_look(
     QuotaLine.objects.filter(request=renewal).update(asked_units=5)
     group, reasons = rows(dana)[renewal.pk]
     assert group == "look"
-    assert reasons == (
-        f"How much of {limited.name} the team used is unknown: nobody has looked within the last 30 days.",
-    )
+    assert reasons == (f"The team's usage of {limited.name} is unknown: it was not measured in the last 30 days.",)
 
 
 def test_a_plan_counts_from_what_was_filed_and_decided_last(
@@ -99,7 +97,7 @@ def test_a_plan_counts_from_what_was_filed_and_decided_last(
     Plan.objects.filter(request=request).update(generation=2)
     assert rows(dana)[request.pk] == ("look", ("The plan is not ready yet.",))
     Plan.objects.filter(request=request).update(error_text="The cluster did not answer.")
-    assert rows(dana)[request.pk] == ("look", ("The plan could not be made: The cluster did not answer.",))
+    assert rows(dana)[request.pk] == ("look", ("The plan failed: The cluster did not answer.",))
 
 
 def test_a_plan_that_the_cluster_refuses_is_a_conflict(
@@ -112,8 +110,8 @@ def test_a_plan_that_the_cluster_refuses_is_a_conflict(
     group, reasons = rows(dana)[request.pk]
     assert group == "conflict"
     assert reasons == (
-        "1 planned object cannot be made: somebody else's has the name.",
-        "The cluster refuses 1 planned object in the dry run.",
+        "1 planned object cannot be created: the name belongs to another owner's object.",
+        "The cluster refused 1 planned object in the dry run.",
     )
 
 
@@ -126,10 +124,11 @@ def test_requests_that_fit_alone_and_not_together_name_each_other(
     alone = waits(team(cluster, "four"), limited, charlie, units=9)
     found = rows(dana)
     since = f"{timezone.now():%-d %b %Y}"
+    fits_alone = f"{limited.name} fits alone, but with #{{}} it exceeds the allocation limit by 1 from {since}."
     assert found[one.pk][0] == found[two.pk][0] == found[alone.pk][0] == "conflict"
-    assert found[one.pk][1][0] == f"{limited.name} fits alone; with #{two.pk} it is 1 too many from {since} on."
-    assert found[two.pk][1][0] == f"{limited.name} fits alone; with #{one.pk} it is 1 too many from {since} on."
-    assert found[alone.pk][1][0] == f"{limited.name} would be promised 1 more than the 8 it can give at that time."
+    assert found[one.pk][1][0] == fits_alone.format(two.pk)
+    assert found[two.pk][1][0] == fits_alone.format(one.pk)
+    assert found[alone.pk][1][0] == f"{limited.name} would exceed its allocation limit of 8 by 1."
     assert found[later.pk][0] == "look"
 
 
@@ -148,17 +147,14 @@ def test_what_others_decide_counts_against_the_limit_and_makes_a_look(
     )  # fmt: skip
     group, reasons = rows(erin)[request.pk]
     assert group == "look"
-    assert "Other is decided by other approvers." in reasons
+    assert "You do not decide requests for Other. Other approvers decide them." in reasons
 
 
 def test_no_limit_known_is_a_look_and_no_conflict(team_a: Tenant, a100: GpuClass, alice: User, dana: User) -> None:
     request = waits(team_a, a100, alice, units=2)
     group, reasons = rows(dana)[request.pk]
     assert group == "look"
-    assert (
-        f"What {a100.name} can give is not known at the moment: no fresh data from the cluster, no limit set."
-        in reasons
-    )
+    assert f"The capacity of {a100.name} is unknown: no current cluster data and no allocation limit." in reasons
 
 
 def test_what_cannot_be_approved_as_asked_is_a_look(
@@ -173,7 +169,7 @@ def test_what_cannot_be_approved_as_asked_is_a_look(
     assert (group, reasons) == ("look", (f"A total of 1 of {limited.name} is granted from {on} on already.",))
     GpuClass.objects.filter(pk=limited.pk).update(life_cycle="retiring")
     QuotaLine.objects.filter(request=request).update(asked_units=5)
-    assert "being retired: the team holds 4" in rows(dana)[request.pk][1][0]
+    assert "being retired: the team has 4" in rows(dana)[request.pk][1][0]
     QuotaLine.objects.filter(request=request).update(asked_from=now - 9 * DAY, asked_until=now - DAY)
     assert rows(dana)[request.pk][1][0] == "The period that was asked for is over."
     make.close(namespace_a.name)
@@ -184,7 +180,7 @@ def test_asked_back_is_a_look(team_a: Tenant, limited: GpuClass, alice: User, da
     make.grant(team_a, limited, units=4)
     request = waits(team_a, limited, alice, units=2)
     RequestComment.objects.create(request=request, author=dana, text="For how long?", asks_back=True)
-    assert rows(dana)[request.pk] == ("look", ("Asked back: the team has not answered yet.",))
+    assert rows(dana)[request.pk] == ("look", ("Information requested: the team has not answered yet.",))
 
 
 # ---- the set -----------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def test_more_than_there_is_is_never_promised_by_a_set(
 def test_denying_needs_a_reason_and_loses_nothing_without(three: list[QuotaRequest], dana: User) -> None:
     response = send(dana, "deny", three[0], three[2], reason="  ")
     assert response.status_code == 422
-    assert "Say in up to 500 characters why" in text(response)
+    assert "Enter a comment of 1 to 500 characters" in text(response)
     assert text(response).count(" checked") == 2
     assert states(*three) == ["pending"] * 3
     done = send(dana, "deny", three[0], three[2], reason="Use slices.", group="look")
@@ -115,10 +115,10 @@ def test_each_row_is_refused_by_its_own_rule(
         "/inbox/approve", {"request": [own_team.pk, own.pk, foreign.pk, decided.pk, 987654, fine.pk]}
     )
     assert [(pk, sentence[:34]) for pk, sentence in answers(response)] == [
-        (own_team.pk, "You are a member of this team; ano"),
-        (own.pk, "You filed this request yourself; a"),
-        (foreign.pk, "Other is decided by other approver"),
-        (decided.pk, "This line is approved already; not"),
+        (own_team.pk, "You cannot decide requests of your"),
+        (own.pk, "You cannot decide your own request"),
+        (foreign.pk, "You do not decide requests for Oth"),
+        (decided.pk, "This line is already approved. Not"),
         (987654, "There is nothing here under this a"),
         (fine.pk, ""),
     ]

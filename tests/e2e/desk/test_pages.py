@@ -136,7 +136,7 @@ def test_inbox_and_request_of_an_approver(open_page: Callable[..., Page], house:
     page = open_page("/inbox", as_user=dana)
     look_at(page)
     page.get_by_role("link", name=re.compile("^Look")).click()
-    expect(page.get_by_role("heading", name=re.compile("^Promised of"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("^Allocation of"))).to_be_visible()
     look_at(page)
 
 
@@ -147,7 +147,7 @@ def test_accounts_for_administrators(open_page: Callable[..., Page], house: Tena
     look_at(page)
     page.goto(page.url.replace("/new", f"/{bob.pk}"))
     look_at(page)
-    page.get_by_role("button", name="Make a code").click()
+    page.get_by_role("button", name="Create password code").click()
     expect(page.get_by_role("heading", name="Code for Bob")).to_be_visible()
     look_at(page)
 
@@ -209,7 +209,7 @@ def test_a_token_is_made_and_revoked_without_script(open_page: Callable[..., Pag
     page = open_page("/tokens", as_user=alice, java_script_enabled=False)
     page.get_by_label("Name").fill("nightly CI")
     page.get_by_role("button", name="Create token").click()
-    expect(page.get_by_role("heading", name="Your new token, shown this once")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your new token (shown only once)")).to_be_visible()
     page.get_by_role("button", name="Revoke nightly CI").click()
     expect(page.get_by_text("was revoked")).to_be_visible()
 

@@ -30,9 +30,9 @@ def test_storage_is_found_asked_for_and_held(
     look_at(hers)
     hers.get_by_label(f"GiB of {storage.name}").fill("200")
     hers.get_by_label(f"Units of {a100.name}").fill("2")
-    hers.get_by_label("What for").fill("A data set of 150 GiB.")
-    hers.get_by_role("button", name="Send request").click()
-    expect(hers.get_by_text("Asked: 200 GiB")).to_be_visible()
+    hers.get_by_label("Justification").fill("A data set of 150 GiB.")
+    hers.get_by_role("button", name="Submit request").click()
+    expect(hers.get_by_text("Requested: 200 GiB")).to_be_visible()
     look_at(hers)
     assert set(QuotaLine.objects.values_list("gpu_class", "asked_units")) == {(storage.pk, 200), (a100.pk, 2)}
 
@@ -40,5 +40,5 @@ def test_storage_is_found_asked_for_and_held(
     expect(home.get_by_text("for volumes, in GiB; ends")).to_be_visible()
     look_at(home)
     grants = open_page("/teams/team-a/grants", as_user=alice)
-    expect(grants.get_by_text("no new ones")).to_be_visible()
+    expect(grants.get_by_text("After that, no new volumes")).to_be_visible()
     look_at(grants)

@@ -143,7 +143,7 @@ def test_from_asking_to_42_and_back(person: Callable[..., Page], running: Runnin
     alice.goto("/teams/team-a/requests/new")
     alice.fill(f"[name=units-{CLASS}]", "2")
     alice.fill("[name=justification]", "Two cards to learn.")
-    alice.get_by_role("button", name="Send request").click()
+    alice.get_by_role("button", name="Submit request").click()
     expect(alice.get_by_text("Pending").first).to_be_visible()
     request = urlsplit(alice.url).path
 

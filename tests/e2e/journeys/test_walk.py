@@ -226,7 +226,7 @@ def ask(page: Page, units: dict[str, int], *, boost: bool = False, until: str = 
     if until:
         page.fill("[name=until_date]", until)
     page.fill("[name=justification]", "Two trainings until the conference.")
-    page.get_by_role("button", name="Send request").click()
+    page.get_by_role("button", name="Submit request").click()
     page.wait_for_url(re.compile(r"/requests/\d+$"))
     return QuotaRequest.objects.get(pk=int(page.url.rpartition("/")[2]))
 
@@ -246,7 +246,7 @@ def look_at_plan(page: Page, request: QuotaRequest, truth: Truth) -> None:
 
 def approve(page: Page) -> None:
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_text("Every line is decided.")).to_be_visible()
+    expect(page.get_by_text("All lines are decided.")).to_be_visible()
 
 
 # ---- the walk ------------------------------------------------------------------------------------------------------
@@ -264,13 +264,13 @@ def test_from_joining_to_giving_back(
 ) -> None:
     # join
     hers, his, strangers = (open_page("/start", as_user=user) for user in (alice, bob, charlie))
-    strangers.get_by_label("Name of the team").fill("Team A")
+    strangers.get_by_label("Team name").fill("Team A")
     strangers.get_by_role("button", name="Search").click()
-    strangers.get_by_role("button", name="Ask to join Team A").click()
-    expect(strangers.get_by_role("region", name="What you asked")).to_contain_text("Pending")
-    truth.is_told(alice, "Charlie asks to join Team A")
+    strangers.get_by_role("button", name="Request to join Team A").click()
+    expect(strangers.get_by_role("region", name="Your join requests")).to_contain_text("Pending")
+    truth.is_told(alice, "Charlie requests to join Team A")
     hers.goto("/teams/team-a/members")
-    hers.get_by_role("button", name="Let in Charlie").click()
+    hers.get_by_role("button", name="Approve Charlie").click()
     expect(hers.get_by_role("row", name="Charlie")).to_be_visible()
     assert Membership.objects.get(tenant=team_a, user=charlie).role == "member"
     truth.is_told(charlie, "You are member of Team A")
@@ -284,7 +284,7 @@ def test_from_joining_to_giving_back(
         ("base", 2, State.PENDING),
     ]
     assert Event.objects.get(verb="request.filed").actor_id == bob.pk
-    truth.is_told(dana, "Team A asks for quota")
+    truth.is_told(dana, "Team A requests quota")
 
     # facts, plan, edit, decide
     desk = open_page("/", as_user=dana)
@@ -311,13 +311,13 @@ def test_from_joining_to_giving_back(
     base, lent = (Grant.objects.get(gpu_class=one) for one in (shop.cards, shop.slices))
     assert (base.units, base.line, lent.units, lent.period.upper) == (3, cards, 2, slices.decided_until)
     assert Event.objects.get(verb="request.decided").actor_id == dana.pk
-    truth.is_told(bob, "Decided: quota for Team A")
+    truth.is_told(bob, "Quota request of Team A: decision")
 
     # objects in the cluster, in force
     truth.becomes(cards=3, slices=2)
     his.goto("/teams/team-a/grants")
-    expect(his.get_by_role("row", name=re.compile(r"3 cards base .* in force"))).to_be_visible()
-    expect(his.get_by_role("row", name=re.compile(r"2 slices base .* in force"))).to_be_visible()
+    expect(his.get_by_role("row", name=re.compile(r"3 GPUs total .* in force"))).to_be_visible()
+    expect(his.get_by_role("row", name=re.compile(r"2 slices total .* in force"))).to_be_visible()
 
     # boost
     week = (timezone.localdate() + timedelta(days=7)).isoformat()
@@ -326,7 +326,7 @@ def test_from_joining_to_giving_back(
     approve(desk)
     boost = Grant.objects.get(line__request=request)
     assert (boost.kind, boost.units) == (Grant.Kind.BOOST, 2)
-    truth.is_told(bob, "Decided: quota for Team A")
+    truth.is_told(bob, "Quota request of Team A: decision")
     truth.becomes(cards=5, slices=2)
 
     # its end, a week early
@@ -334,19 +334,19 @@ def test_from_joining_to_giving_back(
     truth.clock_has_come()
     truth.becomes(cards=3, slices=2)
     truth.has_ended(boost)
-    truth.is_told(bob, "The boost of Walk for Team A has ended")
+    truth.is_told(bob, "Expired: temporary increase of Walk for Team A")
 
     # renewal
     his.goto("/teams/team-a/grants")
-    last_card = his.get_by_role("listitem").filter(has_text="Last day of the base of 3 cards")
+    last_card = his.get_by_role("listitem").filter(has_text="Total of 3 GPUs")
     last_card.get_by_role("button", name="Renew").click()
-    expect(his.get_by_text("The renewal was asked for; approvers are told.")).to_be_visible()
+    expect(his.get_by_text("Renewal requested. Approvers are notified.")).to_be_visible()
     request = QuotaRequest.objects.latest("pk")
     look_at_plan(desk, request, truth)
     approve(desk)
     renewed = Grant.objects.get(line__request=request)
     assert (renewed.units, renewed.period.lower) == (3, base.period.upper)
-    truth.is_told(bob, "Decided: quota for Team A")
+    truth.is_told(bob, "Quota request of Team A: decision")
     at = core_queries.database_now()
     with transaction.atomic():
         end(base, at)
@@ -355,19 +355,19 @@ def test_from_joining_to_giving_back(
     truth.wait(lambda: Namespace.objects.filter(applied_as_of__gte=at).exists(), "the cluster is of after the change")
     truth.becomes(cards=3, slices=2)
     his.goto("/teams/team-a/grants")
-    in_force = his.get_by_role("row", name=re.compile(r"3 cards base .* in force"))
-    expect(in_force).to_contain_text(f"Request #{request.pk}")
+    in_force = his.get_by_role("row", name=re.compile(r"3 GPUs total .* in force"))
+    expect(in_force).to_contain_text(f"#{request.pk}")
 
     # end
     end(lent, core_queries.database_now())
     truth.clock_has_come()
     truth.becomes(cards=3, slices=0)
     truth.has_ended(lent)
-    truth.is_told(bob, "The grant of Walk slice for Team A has ended")
+    truth.is_told(bob, "Expired: grant of Walk slice for Team A")
     his.goto("/teams/team-a/grants")
-    last_card = his.get_by_role("listitem").filter(has_text="Last day of the base of 2 slices")
-    expect(last_card).to_contain_text("nothing new starts on it")
-    expect(last_card).to_contain_text("Volumes and what is on them stay")
+    last_card = his.get_by_role("listitem").filter(has_text="Total of 2 slices")
+    expect(last_card).to_contain_text("No new workloads start on it")
+    expect(last_card).to_contain_text("Kept with all data")
     his.goto("/teams/team-a/launch")
     expect(his.get_by_label("Walk", exact=True)).to_be_visible()
     expect(his.get_by_label("Walk slice")).to_have_count(0)
@@ -380,5 +380,5 @@ def test_from_joining_to_giving_back(
     truth.becomes(cards=0, slices=0)
     decided = Event.objects.filter(verb="request.decided").order_by("id")
     assert [one.actor for one in decided][-1] == "system rule decrease"
-    truth.is_told(bob, "Decided: quota for Team A")
+    truth.is_told(bob, "Quota request of Team A: decision")
     truth.wait(lambda: not Delivery.objects.filter(sent_at=None).exists(), "every mail has left")

@@ -28,4 +28,4 @@ def test_grants_are_renewed_with_one_click(
     look_at(page)
     page.get_by_role("button", name="Renew").last.click()
     page.wait_for_url("**/requests/*")
-    expect(page.get_by_text("The renewal was asked for")).to_be_visible()
+    expect(page.get_by_text("Renewal requested")).to_be_visible()

@@ -88,7 +88,7 @@ def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana
     inbox = as_(dave).get("/inbox").text
     assert f'href="/requests/{filed.pk}"' in inbox
     assert 'href="/deputies">Delegate<' in inbox
-    assert "as Dave, deputy for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
+    assert "as Dave, delegate for Dana" in as_(dave).get(f"/requests/{filed.pk}").text
     assert "as Dana, approver" in as_(dana).get(f"/requests/{filed.pk}").text
     line = filed.lines.get()
     decision_actions.decide_request(filed.pk, [Decision(line.pk, approve=True)], by=page(dave))
@@ -96,7 +96,7 @@ def test_a_deputy_decides_and_the_record_says_for_whom(filed: QuotaRequest, dana
     assert (line.decided_by, line.facts["deputy_for"]) == (dave, "Dana")
     event = Event.objects.get(verb="request.decided")
     assert (event.actor, event.after["lines"][0]["deputy_for"]) == ("Dave", "Dana")
-    assert "Dave, deputy for Dana" in as_(dana).get(f"/requests/{filed.pk}").text
+    assert "Dave, delegate for Dana" in as_(dana).get(f"/requests/{filed.pk}").text
 
 
 def test_who_decides_by_the_own_right_is_nobodys_deputy(filed: QuotaRequest, dana: User) -> None:
@@ -189,7 +189,7 @@ def test_a_deputy_founds_teams(limited: GpuClass, olga: User, dana: User, dave: 
     name(dana, dave)
     assert list(teams.team_requests_to_decide(queries.rights_of(page(dave)))) == [row]
     assert dave in teams.deciders(row.bundle)
-    assert "as Dave, deputy for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
+    assert "as Dave, delegate for Dana" in as_(dave).get(f"/team-requests/{row.pk}").text
     TeamRequest.objects.update(user=dana)
     assert not teams.team_requests_to_decide(queries.rights_of(page(dave))).exists()
     assert refused(lambda: team_request_actions.decide_team(row.pk, approve=True, by=page(dave))) == "not_your_class"
@@ -212,12 +212,12 @@ def limited(a100: GpuClass) -> GpuClass:
 def test_who_is_named_is_told(dana: User, dave: User) -> None:
     row = name(dana, dave)
     event = Event.objects.get(verb="deputy.named")
-    assert (event.actor, event.name, event.after["user"]) == ("Dana", "deputy Dave for Dana", dave.email)
+    assert (event.actor, event.name, event.after["user"]) == ("Dana", "delegate Dave for Dana", dave.email)
     [told] = Delivery.objects.all()
-    assert (told.user, told.subject) == (dave, "You stand in for Dana")
+    assert (told.user, told.subject) == (dave, "You are a delegate of Dana")
     delegation_actions.end_delegation(row.pk, by=page(dana))
     assert Event.objects.filter(verb="deputy.ended").count() == 1
-    assert Delivery.objects.filter(user=dave, subject="Dave does not stand in for Dana any more").count() == 1
+    assert Delivery.objects.filter(user=dave, subject="Dave is no longer a delegate of Dana").count() == 1
     assert refused(lambda: delegation_actions.end_delegation(row.pk, by=page(dana))) == "is_over"
 
 
@@ -290,16 +290,16 @@ def test_of_two_who_are_named_at_once_one_is(dana: User, dave: User, bob: User) 
 def test_the_page_names_and_ends(dana: User, dave: User, charlie: User) -> None:
     today = timezone.localdate()
     typed = {"email": dave.email, "starts_at": f"{today}", "ends_at": f"{today + timedelta(days=7)}"}
-    assert "Let this person decide for me" in as_(dana).get("/deputies").text
-    assert "Nobody here has the address" in as_(dana).post("/deputies", {**typed, "email": "no@example.org"}).text
+    assert "Name delegate" in as_(dana).get("/deputies").text
+    assert "No account has the address" in as_(dana).post("/deputies", {**typed, "email": "no@example.org"}).text
     told = as_(dana).post("/deputies", typed, follow=True).text
-    assert "Dave stands in for you then, and is told by mail." in told
+    assert "Dave is your delegate in this period and is notified by mail." in told
     again = as_(dana).post("/deputies", {**typed, "email": charlie.email})
     assert again.status_code == 422
-    assert "Somebody stands in for you within these days already" in again.text
+    assert "You already have a delegate in this period" in again.text
     row = Deputy.objects.get()
     assert "End now" in as_(dave).get("/deputies").text
-    assert "Let this person decide for me" not in as_(dave).get("/deputies").text
+    assert "Name delegate" not in as_(dave).get("/deputies").text
     assert "Dave" not in as_(charlie).get("/deputies").text
     assert as_(charlie).post(f"/deputies/{row.pk}/end").status_code == 404
     assert as_(make.user("Otto", roles=[Role.OPERATOR])).post(f"/deputies/{row.pk}/end").status_code == 403
@@ -326,13 +326,13 @@ def test_the_same_by_command(filed: QuotaRequest, dana: User, dave: User) -> Non
     said = io.StringIO()
     until = timezone.localdate() + timedelta(days=7)
     words = ["delegate", "--to", dave.email, "--until", f"{until}", "--as"]
-    with pytest.raises(CommandError, match="Deputies are named by approvers"):
+    with pytest.raises(CommandError, match="Only approvers can name a delegate"):
         call_command("quota", *words, dave.email)
     call_command("quota", *words, dana.email, stdout=said)
     row = Deputy.objects.get()
     assert f"Deputy {row.pk}: Dave stands in for Dana from" in said.getvalue()
     call_command("quota", "deny", f"{filed.pk}", "--reason", "No.", "--as", dave.email, stdout=said)
-    assert "denied by Dave, deputy for Dana" in said.getvalue()
+    assert "denied by Dave, delegate for Dana" in said.getvalue()
     call_command("quota", "undelegate", f"{row.pk}", "--as", dave.email, stdout=said)
     assert not queries.rights_of(page(dave))
 

@@ -41,11 +41,11 @@ def sent(client: Client, method: str, path: str, body: Any = None) -> tuple[int,
             "registry.example.org/other/train:1",
             [VISION],
             "image_not_allowed",
-            "below no prefix that is allowed to your team. Allowed: what is below registry.example.org/vision/. "
-            "Choose an image of the catalog, or ask the operators to allow its prefix.",
+            "does not match an allowed prefix of your team. Allowed prefixes: registry.example.org/vision/. "
+            "Choose an image from the catalog, or ask an operator to allow its prefix.",
         ),
-        ("registry.example.org/other/train:1", [], "image_not_allowed", "No prefix is allowed to it."),
-        ("registry.example.org/vision/../other/train", [VISION], "unknown_image", "'..' is not possible. Allowed: "),
+        ("registry.example.org/other/train:1", [], "image_not_allowed", "Your team has no allowed prefixes."),
+        ("registry.example.org/vision/../other/train", [VISION], "unknown_image", "'..' is not possible. Allowed"),
         ("ghcr.io/a/b", [f"ghcr.io/team-{n}/" for n in range(7)], "image_not_allowed", "team-4/ and 2 more."),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_team_has_so_many(team_a: Tenant, olga: User, monkeypatch: pytest.Monk
     monkeypatch.setattr(image_prefixe_policy, "PREFIXES_LIMIT", 1)
     image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
     image_prefixe_actions.allow_prefix("team-a", VISION, by=page(olga))
-    with pytest.raises(Refused, match="has 1 prefixes, at most 1 are possible"):
+    with pytest.raises(Refused, match="has 1 prefixes; the limit is 1"):
         image_prefixe_actions.allow_prefix("team-a", "ghcr.io/a/", by=page(olga))
 
 

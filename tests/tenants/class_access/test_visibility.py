@@ -97,7 +97,7 @@ def test_a_team_that_may_not_know_of_it_is_told_what_an_unknown_class_is_told(
         with pytest.raises(Refused) as refused:
             ask(team_a, slug, alice)
         told.append((refused.value.code, refused.value.refusal.status, str(refused.value).replace(slug, "…")))
-    assert told[0] == told[1] == ("unknown_class", 422, "There is no class '…'; see the catalog.")
+    assert told[0] == told[1] == ("unknown_class", 422, "There is no class '…'. See the catalog.")
 
     class_access_actions.allow_team(secret.pk, tenant=team_a.slug, by=SYSTEM)
     ask(team_a, secret.slug, alice)
@@ -171,7 +171,7 @@ def test_the_form_for_requests_says_what_comes_after_a_class_that_is_retired(
     client.force_login(alice)
     page = client.get(f"/teams/{team_a.slug}/requests/new").content.decode()
     assert f"{a100.name} is being retired. What runs goes on. Its successor is H200. The cards are too old." in page
-    with pytest.raises(Refused, match="the team holds 1, more is not given any more") as refused:
+    with pytest.raises(Refused, match="the team has 1 and cannot get more") as refused:
         ask(team_a, a100.slug, alice, units=2)
     assert str(refused.value).endswith("Choose its successor, H200.")
 

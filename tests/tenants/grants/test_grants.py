@@ -46,13 +46,13 @@ def test_every_grant_shows_its_last_day(team_a: Tenant, a100: GpuClass, alice: U
     Grant.objects.filter(pk=boost.pk).update(grace=timedelta(0))
     make.grant(team_a, a100, units=9, since=now - 9 * DAY, until=now - 2 * DAY, kind=Grant.Kind.BOOST)
     page = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert f"Nothing new starts on it after {exact(base.period.upper)}" in page
-    assert f"What runs then goes on until {exact(base.period.upper + DAY)}" in page
-    assert "Volumes and what is on them stay" in page
-    assert "4 cards" in page
-    assert "2 cards" in page
-    assert "this grant states no grace" in page
-    assert "9 cards" not in page, "a grant whose grace is over is no more"
+    assert f"On {exact(base.period.upper)}" in page
+    assert f"are not reclaimed for other teams before {exact(base.period.upper + DAY)}" in page
+    assert "Kept with all data" in page
+    assert "4 GPUs" in page
+    assert "2 GPUs" in page
+    assert "there is no grace period" in page
+    assert "9 GPUs" not in page, "a grant whose grace is over is no more"
     assert page.count("Renew</button>") == 1, "a boost is not renewed"
 
 
@@ -60,13 +60,13 @@ def test_a_grant_in_its_grace_says_so(team_a: Tenant, a100: GpuClass, alice: Use
     now = timezone.now()
     make.grant(team_a, a100, units=4, since=now - 9 * DAY, until=now - timedelta(hours=3))
     page = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert f"It ended on {exact(now - timedelta(hours=3))}" in page
-    assert "over, in its grace" in page
-    assert "This grant is over; file a new request." in page
+    assert f"Expired on {exact(now - timedelta(hours=3))}" in page
+    assert ">grace period<" in page
+    assert "This grant has expired. Submit a new request." in page
 
 
 def test_a_team_without_grants_is_told_so(team_a: Tenant, alice: User) -> None:
-    assert "Nothing is granted" in text(signed_in(alice).get("/teams/team-a/grants"))
+    assert "No grants" in text(signed_in(alice).get("/teams/team-a/grants"))
 
 
 def test_a_stranger_sees_neither_grants_nor_renews_them(team_a: Tenant, a100: GpuClass, charlie: User) -> None:
@@ -113,8 +113,8 @@ def test_renewal_is_one_click_and_a_request_like_any_other(
     assert dana.deliveries.count() == 1
 
     again = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert "Your team already waits for a decision" in again
-    with pytest.raises(Refused, match="already waits"):
+    assert "is already pending. Withdraw it, or wait" in again
+    with pytest.raises(Refused, match="is already pending"):
         renewal_actions.renew_grant("team-a", grant.pk, by=Actor(user=alice, via="page"))
 
     actions.decide_request(
@@ -127,9 +127,9 @@ def test_renewal_is_one_click_and_a_request_like_any_other(
     assert (first.ends, first.follows) == (second.starts, 4)
     assert second.request == filed.pk
     page = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert "a total of 4 cards is granted from then on" in page
-    assert "What runs then counts for the total of 4 cards that follows." in page
-    assert "A total of 4 is granted after it already." in page
+    assert "A total of 4 GPUs follows immediately." in page
+    assert "Workloads count against the total of 4 GPUs that follows." in page
+    assert "A total of 4 is already granted after this grant." in page
 
 
 def test_a_member_or_a_grant_of_a_class_that_goes_is_told_why_not(
@@ -141,6 +141,6 @@ def test_a_member_or_a_grant_of_a_class_that_goes_is_told_why_not(
         renewal_actions.renew_grant("team-a", grant.pk, by=Actor(user=bob, via="page"))
     assert told.value.refusal.status == 403
     GpuClass.objects.filter(pk=a100.pk).update(life_cycle=GpuClass.LifeCycle.RETIRING)
-    assert "is being retired: no grant is renewed." in text(signed_in(alice).get("/teams/team-a/grants"))
+    assert "is being retired, so its grants cannot be renewed." in text(signed_in(alice).get("/teams/team-a/grants"))
     assert signed_in(alice).post(f"/teams/team-a/grants/{grant.pk}/renew").status_code == 409
     assert not QuotaRequest.objects.exists()

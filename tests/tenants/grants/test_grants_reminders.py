@@ -125,11 +125,11 @@ def test_an_end_is_told_once(
     Grant.objects.update(grace=grace)
     assert tell(namespace_a) == []
     move_end(grant, in_days=-0.001)
-    word = "boost" if kind == Grant.Kind.BOOST else "grant"
-    assert tell(namespace_a) == [f"The {word} of {a100.name} for Team A has ended: alice@example.org"]
+    word = "temporary increase" if kind == Grant.Kind.BOOST else "grant"
+    assert tell(namespace_a) == [f"Expired: {word} of {a100.name} for Team A: alice@example.org"]
     assert tell(namespace_a) == []
     event = Event.objects.get(verb="grant.ended")
-    assert (event.tenant, event.name, event.after["units"]) == ("team-a", f"2 of {a100}", 2)
+    assert (event.tenant, event.name, event.after["units"]) == ("team-a", f"2 × {a100}", 2)
 
 
 def test_an_end_long_ago_is_told_no_more(team_a: Tenant, a100: GpuClass, namespace_a: Namespace) -> None:
@@ -153,7 +153,8 @@ def test_the_worker_reminds_when_it_looks_at_the_namespace(
     ending(team_a, a100, in_days=6)
     for _ in range(2):
         steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
-    assert [row.subject.split(" ends on ")[0] for row in Delivery.objects.all()] == [f"{a100.name} of Team A"]
+    subjects = [row.subject.split(" expires on ")[0] for row in Delivery.objects.all()]
+    assert subjects == [f"The grant of {a100.name} for Team A"]
 
 
 @pytest.mark.usefixtures("clean_cluster")
@@ -161,4 +162,4 @@ def test_the_worker_tells_of_an_end(team_a: Tenant, a100: GpuClass, namespace_a:
     ending(team_a, a100, in_days=-0.01)
     for _ in range(2):
         steps.work_on_namespace(namespace_a, Deadline(), kube=kube_worker)
-    assert [row.subject for row in Delivery.objects.all()] == [f"The grant of {a100.name} for Team A has ended"]
+    assert [row.subject for row in Delivery.objects.all()] == [f"Expired: grant of {a100.name} for Team A"]

@@ -100,8 +100,8 @@ def test_a_request_of_both_is_decided_line_by_line_and_ends(
     assert (gib.asked_units, gib.decided_units, gib.facts["limit"]) == (200, 150, 1000)
     assert quota_of(namespace_a).storage_gib == 150
     told = Delivery.objects.filter(user=alice).latest("pk").body
-    assert "storage: 150 GiB from" in told
-    assert f"{a100.slug}: 2 units from" in told
+    assert "storage: approved, 150 GiB from" in told
+    assert f"{a100.slug}: approved, 2 units from" in told
 
     more = actions.file_request(
         team_a.slug, lines=[asked(storage, 50, kind="boost", days=2)], justification="A copy.", by=page(alice)
@@ -122,10 +122,10 @@ def test_more_than_staff_said_needs_the_tick(
 ) -> None:
     filed = actions.file_request(team_a.slug, lines=[asked(storage, 1001)], justification="Data.", by=page(alice))
     decisions = [Decision(line.pk, approve=True) for line in filed.lines.all()]
-    with pytest.raises(Refused, match="promises 1 of Team storage more than the 1000"):
+    with pytest.raises(Refused, match=r"exceeds the allocation limit of Team storage \(1000\) by 1"):
         decision_actions.decide_request(filed.pk, decisions, by=page(dana))
     GpuClass.objects.filter(pk=storage.pk).update(promise_limit=None)
-    with pytest.raises(Refused, match="no limit set") as refused:
+    with pytest.raises(Refused, match="no allocation limit") as refused:
         decision_actions.decide_request(filed.pk, decisions, by=page(dana))
     assert refused.value.code == "over_promised"
     decision_actions.decide_request(
@@ -139,16 +139,16 @@ def test_sentences_about_it_say_gib(storage: GpuClass) -> None:
     now = timezone.now()
     zero = policy.line_refusal(RequestedLine("storage", 0, now, now + DAY, "boost"), facts, now=now)
     assert zero is not None
-    assert zero.message == "A boost adds at least 1 GiB."
+    assert zero.message == "Enter at least 1 GiB for a temporary increase."
     many = policy.line_refusal(RequestedLine("storage", 200_000, now, now + DAY), facts, now=now)
     assert many is not None
-    assert many.message == "Say a whole number of GiB from 0 to 100,000."
+    assert many.message == "Enter 0 to 100,000 GiB."
     line = request_types.ReclaimLine("storage", 100, now + 8 * DAY)
     taken = mails.reclaim_text("Team storage", 200, line, now, unit="GiB", is_storage=True)
     assert taken.startswith("Team storage: from 200 to 100 GiB from ")
-    assert taken.endswith("Volumes stay; while they ask for more than that, new ones are refused.")
+    assert taken.endswith("Volumes are kept. While they request more than that, new volumes are refused.")
     ending = reminder_mails.grant_end_text(now, is_storage=True, is_over=False)
-    assert ending.startswith("Volumes and what is on them stay.")
+    assert ending.startswith("Volumes and their data are kept.")
     assert "runs" not in ending
 
 
@@ -164,15 +164,15 @@ def test_letters_of_taking_back_and_of_the_end_say_gib(
         by=page(dana),
     )
     told = Delivery.objects.get(user=alice)
-    assert told.subject == "GiB of Team A may be taken back"
+    assert told.subject == "Proposed quota reduction for Team A"
     assert "Team storage: from 50 to 20 GiB from" in told.body
 
     reminder_actions.send_due_reminders(namespace_a, [grant], now + 4 * DAY)
-    assert "The grant of 50 GiB of Team storage ends on" in Delivery.objects.filter(user=alice).latest("pk").body
+    assert "The grant of 50 GiB of Team storage expires on" in Delivery.objects.filter(user=alice).latest("pk").body
     reminder_actions.notify_ended_grants(namespace_a, [grant])
     ended = Delivery.objects.filter(user=alice).latest("pk").body
-    assert "The grant of 50 GiB of Team storage ended on" in ended
-    assert "While they ask for more than the team holds, new ones are refused." in ended
+    assert "The grant of 50 GiB of Team storage expired on" in ended
+    assert "While they request more than the quota, new volumes are refused." in ended
     assert "starts on it" not in ended
 
 
@@ -205,19 +205,19 @@ def test_pages_show_gib_and_claim_nothing_of_cards(
         team_a.slug, lines=[asked(a100, 2), asked(storage, 200)], justification="Data.", by=page(alice)
     )
     form = _text(signed_in(alice).get("/teams/team-a/requests/new"))
-    assert "for volumes; 50 promised of 1000 GiB" in form
+    assert "for volumes; 50 of 1000 GiB allocated to teams" in form
     inbox = _text(signed_in(dana).get("/inbox"))
     assert "Team storage: 50 → 200 GiB" in inbox
     request = _text(signed_in(dana).get(f"/requests/{QuotaLine.objects.latest('pk').request_id}"))
-    assert "Asked: 200 GiB from" in request
+    assert "Requested: 200 GiB from" in request
     home = _text(signed_in(alice).get("/teams/team-a"))
     assert "20 of 50 granted GiB used, 0 borrowed, 0 queued" in home
     grants = _text(signed_in(alice).get("/teams/team-a/grants"))
-    assert "Last day of the base of 50 GiB" in grants
-    assert "Volumes stay with what is on them, however much they ask for; no new ones." in grants
-    assert "taken back for others" not in grants
+    assert "Total of 50 GiB" in grants
+    assert "Kept with all data, also above the quota." in grants
+    assert "reclaimed for other" not in grants
     for text in (form, inbox, request, home, grants):
-        for wrong in ("GiBs", "50 units", "50 cards", "200 units", "200 cards"):
+        for wrong in ("GiBs", "50 units", "50 GPUs", "200 units", "200 GPUs"):
             assert wrong not in text
 
 

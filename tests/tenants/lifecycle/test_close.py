@@ -237,10 +237,10 @@ def test_owners_and_managers_are_told_each_step_once(
     assert row.closes_at is not None
     assert row.volumes_until is not None
     letter = Delivery.objects.get(user=alice)
-    assert letter.subject == "Team A is being closed: everything of it in the cluster goes"
+    assert letter.subject == "Team A is being closed: its objects in the cluster will be deleted"
     assert "The course is over." in letter.body
-    assert f"What runs goes on until {row.closes_at:%d %b %Y, %H:%M %Z}" in letter.body
-    assert f"2 volumes are kept until {row.volumes_until:%d %b %Y, %H:%M %Z}" in letter.body
+    assert f"Running workloads are stopped on {row.closes_at:%d %b %Y, %H:%M %Z}" in letter.body
+    assert f"2 volumes are deleted with all data on {row.volumes_until:%d %b %Y, %H:%M %Z}" in letter.body
 
     announced = list(Delivery.objects.values_list("pk", flat=True))
     for days, expected in ((0, 0), (22, 0), (23, 1), (29, 1)):
@@ -250,11 +250,11 @@ def test_owners_and_managers_are_told_each_step_once(
         assert Event.objects.filter(verb="namespace.reminded").count() == expected, days
     reminder = Delivery.objects.exclude(pk__in=announced).get(user=charlie)
     assert row.volumes_until is not None
-    assert "Its 2 volumes with everything on them are deleted on" in reminder.body
+    assert "Its 2 volumes are deleted with all data on" in reminder.body
     for _ in range(2):
         closing_actions.mark_deleted(row, queries.database_now())
     assert told(alice) == told(charlie)
-    assert told(alice)[2] == "Team A is gone from the cluster"
+    assert told(alice)[2] == "Team A was deleted from the cluster"
     assert len(told(alice)) == 3
     assert told(bob) == []
 

@@ -133,7 +133,7 @@ def test_volumes_are_kept_alone_until_their_day(
     subjects = list(Delivery.objects.filter(user__email="alice@example.org").values_list("subject", flat=True))
     assert [subject.split(" on ")[0] for subject in subjects] == [
         "The volumes of Team A are deleted",
-        "Team A is gone from the cluster",
+        "Team A was deleted from the cluster",
     ]
 
 
@@ -188,7 +188,7 @@ def test_what_blocks_a_namespace_is_said_until_it_is_taken_away(
     said = f"The finalizer {FINALIZER} holds 1 object among 1 of configmaps."
     do = f"kubectl -n {namespace_a.name} get configmaps"
     team = text(signed_in(alice).get("/teams/team-a/members"))
-    assert "Deleted in the cluster and still there." in team
+    assert "Deletion in the cluster is blocked." in team
     assert said in team
     assert do in team
     health = text(signed_in(olga).get("/health"))
@@ -205,8 +205,8 @@ def test_what_blocks_a_namespace_is_said_until_it_is_taken_away(
     mirrored.seen(a100.cluster)
     assert "cannot go" not in text(signed_in(olga).get("/health"))
     team = text(signed_in(alice).get("/teams/team-a/members"))
-    assert "still there" not in team
-    assert "nothing is left since" in team
+    assert "still exists" not in team
+    assert "All objects deleted on" in team
 
 
 def kept(look: Callable[[], Outcome]) -> Callable[[], Outcome | None]:

@@ -69,11 +69,11 @@ def busy(team_a: Tenant, namespace_a: Namespace, a100: GpuClass, alice: User, bo
 
 def test_who_closes_a_team_sees_what_goes(busy: QuotaRequest, a100: GpuClass, olga: User) -> None:
     shown = text(signed_in(olga).get("/teams/team-a/members"))
-    assert f"<dt>Runs</dt><dd>runs (job, 1 of {a100.slug}, Bob)</dd>" in shown
-    assert f"<dt>Waits</dt><dd>waits (job, 1 of {a100.slug}, Bob)</dd>" in shown
-    assert "<dt>Volumes</dt><dd>data (200 GiB); home (50 GiB), together 250 GiB</dd>" in shown
-    assert f"2 cards of {a100.name} until" in shown
-    assert f"<dt>Free for others</dt><dd>3 of {a100.name}</dd>" in shown
+    assert f"<dt>Running</dt><dd>runs (job, 1 of {a100.slug}, Bob)</dd>" in shown
+    assert f"<dt>Queued</dt><dd>waits (job, 1 of {a100.slug}, Bob)</dd>" in shown
+    assert "<dt>Volumes</dt><dd>data (200 GiB); home (50 GiB), in total 250 GiB</dd>" in shown
+    assert f"2 GPUs of {a100.name}, expires on" in shown
+    assert f"<dt>Freed quota</dt><dd>3 of {a100.name}</dd>" in shown
     assert f'<a href="/requests/{busy.pk}">#{busy.pk}</a> (5 of {a100.name})' in shown
     assert 'name="grace_hours" type="number" min="0" max="336" value="24"' in shown
     assert 'name="keep_days" type="number" min="0" max="90" value="30"' in shown
@@ -93,7 +93,7 @@ def test_the_api_lists_the_same_and_to_nobody_else(
     own = json.loads(signed_in(alice).get("/api/v1/teams/team-a/namespace").content)
     assert own["goes"] is None
     assert {key: own[key] for key in own if key != "goes"} == {key: body[key] for key in body if key != "goes"}
-    assert "What is listed here goes" not in text(signed_in(alice).get("/teams/team-a/members"))
+    assert "Everything listed here is deleted" not in text(signed_in(alice).get("/teams/team-a/members"))
 
 
 def test_a_stranger_learns_nothing(team_a: Tenant, charlie: User) -> None:
@@ -113,13 +113,13 @@ def test_the_team_reads_until_when(busy: QuotaRequest, namespace_a: Namespace, o
     closes, keeps = (timezone.localtime(at) for at in (row.closes_at, row.volumes_until))
     as_alice, as_olga = signed_in(alice), signed_in(olga)
     team = text(as_alice.get("/teams/team-a/members"))
-    assert "Being closed: nothing new starts. The course is over." in team.replace("</b>", "")
-    assert f"goes on until {closes:%-d %b %Y, %H:%M}" in team
-    assert f"kept until {keeps:%-d %b %Y, %H:%M}" in team
+    assert "Being closed: no new workloads start. The course is over." in team.replace("</b>", "")
+    assert f"stopped and grants expire on {closes:%-d %b %Y, %H:%M}" in team
+    assert f"Deleted with all data on {keeps:%-d %b %Y, %H:%M}" in team
     assert "Resume" not in team
     grants = text(as_alice.get("/teams/team-a/grants"))
-    assert f"What runs is stopped on {closes:%-d %b %Y, %H:%M}" in grants
-    assert f"Volumes and what is on them until {keeps:%-d %b %Y, %H:%M}" in grants
+    assert f"Workloads are stopped on {closes:%-d %b %Y, %H:%M}" in grants
+    assert f"Deleted with all data on {keeps:%-d %b %Y, %H:%M}" in grants
     operator = text(as_olga.get("/teams/team-a/members"))
     assert "Resume" in operator
     assert "Close the team" not in operator
@@ -127,13 +127,13 @@ def test_the_team_reads_until_when(busy: QuotaRequest, namespace_a: Namespace, o
     now = timezone.now()
     Namespace.objects.update(closes_at=now - DAY, volumes_until=now + DAY)
     team = text(as_alice.get("/teams/team-a/members"))
-    assert "Closed: nothing starts, and what ran is stopped." in team
-    assert "had until" in team
+    assert "Closed: no workloads start; running workloads are stopped." in team
+    assert "Workloads were stopped and grants expired on" in team
     operator = text(as_olga.get("/teams/team-a/members"))
-    assert "that is not taken back" in operator
+    assert "and cannot be resumed" in operator
     assert "Resume</button>" not in operator
     Namespace.objects.update(gone_at=now)
-    assert "nothing is left since" in text(as_alice.get("/teams/team-a/members"))
+    assert "All objects deleted on" in text(as_alice.get("/teams/team-a/members"))
 
 
 def test_the_api_says_each_state(namespace_a: Namespace, olga: User) -> None:

@@ -90,7 +90,7 @@ def test_a_word_three_days_before_and_one_after(trial: Namespace, charlie: User)
     [letter] = Delivery.objects.all()
     assert letter.user == charlie
     assert letter.subject.startswith("Trial of Charlie is closed on ")
-    assert "start something, or ask for quota, and it stays" in letter.body
+    assert "To keep it, launch a workload or request quota" in letter.body
     assert Event.objects.get(verb="trial.reminded").actor == "system rule starter"
 
     assert look(trial, in_days=2.9) == 0.1
@@ -99,10 +99,10 @@ def test_a_word_three_days_before_and_one_after(trial: Namespace, charlie: User)
     assert wanted(trial) == "closed"
     event = Event.objects.get(verb="namespace.changed")
     assert event.actor == "system rule starter"
-    assert event.after["because"].startswith("Nothing has run in this trial since ")
+    assert event.after["because"].startswith("No workload ran in this trial since ")
     assert (
         Delivery.objects.latest("pk").subject
-        == "Trial of Charlie is being closed: everything of it in the cluster goes"
+        == "Trial of Charlie is being closed: its objects in the cluster will be deleted"
     )
     assert trial.closes_at is not None
     assert trial.closes_at <= queries.database_now()

@@ -31,18 +31,18 @@ def test_a_stranger_searches_asks_and_is_let_in(
     team_a: Tenant, as_alice: Client, as_charlie: Client, charlie: User
 ) -> None:
     assert "Team A" not in text(as_charlie.get("/start"))
-    assert "Ask to join" in text(as_charlie.get("/start?q=team"))
+    assert "Request to join" in text(as_charlie.get("/start?q=team"))
     asked = as_charlie.post("/start/join", {"team": "team-a", "message": "I do the evaluations."}, follow=True)
-    assert "The owners of the team are told by mail" in text(asked)
+    assert "The owners of the team are notified by mail" in text(asked)
     assert "Withdraw" in text(asked)
-    assert "You have asked this team." in text(as_charlie.get("/start?q=team"))
+    assert "You already have a pending request." in text(as_charlie.get("/start?q=team"))
     page = text(as_alice.get("/teams/team-a/members"))
-    assert "Want to join" in page
+    assert "Join requests" in page
     assert "I do the evaluations." in page
     row = JoinRequest.objects.get()
     assert as_charlie.post(f"/teams/team-a/joins/{row.pk}", {"answer": "accept"}).status_code == 404
     let_in = as_alice.post(f"/teams/team-a/joins/{row.pk}", {"answer": "accept"}, follow=True)
-    assert "Charlie is a member now." in text(let_in)
+    assert "Charlie is now a member." in text(let_in)
     assert as_charlie.get("/teams/team-a/members").status_code == 200
 
 
@@ -51,18 +51,18 @@ def test_a_no_without_a_reason_stays_on_the_page(team_a: Tenant, as_alice: Clien
     row = JoinRequest.objects.get()
     refused = as_alice.post(f"/teams/team-a/joins/{row.pk}", {"answer": "decline", "reason": " "})
     assert refused.status_code == 422
-    assert "Say in up to 300 characters why; the person reads it." in text(refused)
+    assert "Enter a reason of at most 300 characters. It is shown to the person." in text(refused)
     as_alice.post(f"/teams/team-a/joins/{row.pk}", {"answer": "decline", "reason": "We are full."})
     assert "We are full." in text(as_charlie.get("/start"))
 
 
 def test_an_unknown_address_is_invited_and_the_invitation_taken_back(team_a: Tenant, as_alice: Client) -> None:
     page = as_alice.post("/teams/team-a/members/add", {"email": "new@example.org", "role": "member"}, follow=True)
-    assert "new@example.org has no account here yet and got an invitation by mail." in text(page)
-    assert "Invited" in text(page)
+    assert "new@example.org has no account yet. An invitation was sent by mail." in text(page)
+    assert "Invitations" in text(page)
     again = as_alice.post("/teams/team-a/members/add", {"email": "new@example.org", "role": "member"})
     assert again.status_code == 422
-    assert "revoke it first" in text(again)
+    assert "Revoke it first" in text(again)
     row = Invitation.objects.get()
     as_alice.post(f"/teams/team-a/invitations/{row.pk}/revoke")
     assert "new@example.org" not in text(as_alice.get("/teams/team-a/members"))
@@ -73,10 +73,10 @@ def test_the_invited_person_answers_on_the_start_page(team_a: Tenant, as_alice: 
     as_alice.post("/teams/team-a/members/add", {"email": "new@example.org", "role": "viewer"})
     new, client = make.user("New"), Client()
     client.force_login(new)
-    assert "You are invited" in text(client.get("/start"))
+    assert "Invitations" in text(client.get("/start"))
     client.post(f"/start/invitations/{Invitation.objects.get().pk}", {"answer": answer})
     assert Membership.objects.filter(user=new).exists() is (answer == "accept")
-    assert "You are invited" not in text(client.get("/start"))
+    assert "Invitations" not in text(client.get("/start"))
 
 
 def test_a_role_is_set_on_the_page_and_the_last_owner_has_no_choice(
@@ -108,7 +108,7 @@ def test_what_was_typed_stays_when_asking_is_refused(team_a: Tenant, as_charlie:
     as_charlie.post("/start/join", {"team": "team-a", "message": "One."})
     again = as_charlie.post("/start/join", {"team": "team-a", "message": "Two."})
     assert again.status_code == 422
-    assert "You have asked this team already" in text(again)
+    assert "You already have a pending request to join this team" in text(again)
 
 
 def test_an_operator_suspends_says_why_and_resumes(team_a: Tenant, as_alice: Client, olga: User, alice: User) -> None:
@@ -118,11 +118,11 @@ def test_an_operator_suspends_says_why_and_resumes(team_a: Tenant, as_alice: Cli
     namespace = team_a.namespaces.get()
     assert namespace.wanted == "suspended"
     page = text(as_alice.get("/teams/team-a/members"))
-    assert "Suspended: nothing new starts, what runs goes on." in page
+    assert "Suspended: no new workloads start; running workloads continue." in page
     assert "The bill is open." in page
     assert "Close the team" not in page
     [letter] = Delivery.objects.filter(user=alice)
-    assert (letter.subject, "The bill is open." in letter.body) == ("Team A is suspended: nothing new starts", True)
+    assert (letter.subject, "The bill is open." in letter.body) == ("Team A is suspended: no new workloads start", True)
     client.post("/teams/team-a/namespace", {"to": "suspended"})
     assert Delivery.objects.count() == 1
     client.post("/teams/team-a/namespace", {"to": "active"})
@@ -132,7 +132,7 @@ def test_an_operator_suspends_says_why_and_resumes(team_a: Tenant, as_alice: Cli
 def test_closing_says_what_goes_and_asks_for_the_name(team_a: Tenant, olga: User) -> None:
     client = Client()
     client.force_login(olga)
-    assert "What is listed here goes" in text(client.get("/teams/team-a/members"))
+    assert "Everything listed here is deleted" in text(client.get("/teams/team-a/members"))
     assert client.post("/teams/team-a/namespace", {"to": "closed", "confirm": "team"}).status_code == 422
     assert team_a.namespaces.get().wanted == "active"
     client.post("/teams/team-a/namespace", {"to": "closed", "confirm": "team-a"})

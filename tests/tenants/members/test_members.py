@@ -147,7 +147,7 @@ def test_who_signs_in_with_the_address_accepts(invitation: Invitation, team_a: T
     invitation_actions.accept_invitation(seen.pk, by=page(new))
     assert team_a.memberships.get(user=new).role == "member"
     assert invitation_queries.invitations_for(page(new), at=timezone.now()) == []
-    assert Delivery.objects.filter(user=alice, subject="New is member of Team A now").exists()
+    assert Delivery.objects.filter(user=alice, subject="New is now member of Team A").exists()
     assert refused(lambda: invitation_actions.accept_invitation(seen.pk, by=page(new)))[0] == "already_decided"
 
 

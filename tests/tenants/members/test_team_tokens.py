@@ -112,11 +112,11 @@ def test_the_same_on_the_page(client: Client, team_a: Tenant, alice: User) -> No
 
     again = client.post("/teams/team-a/tokens", {"name": "ci", "scopes": ["read"], "expires_in_days": "30"})
     assert again.status_code == 422
-    assert "The team already has a token of this name" in again.text
+    assert "The team already has a token with this name" in again.text
 
     answer = client.post(f"/teams/team-a/tokens/{token.prefix}/revoke", follow=True)
     assert "The token ci was revoked" in answer.text
-    assert "The team has no token." in answer.text
+    assert "The team has no tokens." in answer.text
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("dana", 403), ("charlie", 404)])
@@ -173,7 +173,7 @@ def test_names_are_the_teams_own_and_their_number_has_an_end(
         make_token(mona, name="ci")
     monkeypatch.setattr(api_token_policy, "TOKENS_MAX", 2)
     make_token(mona, name="two")
-    with pytest.raises(Refused, match="The team has 2 tokens, at most 2 possible"):
+    with pytest.raises(Refused, match="The team has 2 tokens; the limit is 2"):
         make_token(alice, name="three")
     personal(alice, name="other")
 
@@ -310,7 +310,7 @@ def test_its_maker_is_told_a_week_before_it_ends(team_a: Tenant, alice: User) ->
     Delivery.objects.update(due_at=Now())
     tasks.deliver()
     [message] = mail.outbox
-    assert message.subject == f"The token nightly of team-a ends on {token.expires_at:%d %b %Y}"
+    assert message.subject == f"The token nightly of team-a expires on {token.expires_at:%d %b %Y}"
     assert f"nightly ({token.prefix}…)" in message.body
     assert "/teams/team-a/tokens" in message.body
 
@@ -372,7 +372,7 @@ def test_the_page_of_everybodys_tokens(client: Client, team_a: Tenant, alice: Us
     assert "/tokens/everybody" in client.get("/tokens").text
     shown = client.get("/tokens/everybody").text
     assert "of the team" in shown
-    assert "in the team team-a only" in shown
+    assert "only in the team team-a" in shown
     only = client.get("/tokens/everybody?owner=bob@example.org").text
     assert "of bob" in only
     assert "of the team" not in only

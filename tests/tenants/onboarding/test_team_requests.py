@@ -172,7 +172,7 @@ def test_a_yes_makes_team_owner_namespace_and_grants_in_one_step(
     assert event.after["request"] == request.pk
     assert Event.objects.filter(verb="request.decided", tenant=asked.slug).exists()
     [told] = Delivery.objects.all()
-    assert (told.user, told.subject) == (charlie, "Your team The robots is founded")
+    assert (told.user, told.subject) == (charlie, "Your team The robots was created")
     assert "2 units from" in told.body
 
 
@@ -340,6 +340,6 @@ def test_rows_and_facts_cost_the_same_for_one_and_for_many(
     assert rows[0].refusal is None
     [first, second] = teams.bundle_line_impacts(rows[0].bundle, at=core_queries.database_now())
     assert (first.excess, second.excess) == (None, None)
-    assert first.pool.startswith("0 of 8 promised")
+    assert first.pool.startswith("0 of 8 allocated to teams")
     GpuClass.objects.filter(pk=limited.pk).update(promise_limit=1)
     assert teams.bundle_line_impacts(rows[0].bundle, at=core_queries.database_now())[0].excess is not None

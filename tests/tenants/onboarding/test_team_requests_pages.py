@@ -53,25 +53,25 @@ def test_from_the_start_to_a_team_that_holds_its_bundle(
     bundle: Bundle, limited: GpuClass, dana: User, charlie: User, typed: dict[str, str]
 ) -> None:
     start = text(as_(charlie).get("/start"))
-    assert "Start a team" in start
-    assert "Training: 2 cards of A100 80GB whole card, for 60 days" in start
-    assert "Approvers are told by mail" in text(as_(charlie).post("/start/team-requests", typed, follow=True))
+    assert "Request a team" in start
+    assert "Training: 2 GPUs of A100 80GB whole card, for 60 days" in start
+    assert "Approvers are notified by mail" in text(as_(charlie).post("/start/team-requests", typed, follow=True))
     waiting = text(as_(charlie).get("/start"))
     assert "Withdraw" in waiting
-    assert "Ask for this team" not in waiting
+    assert "Request team" not in waiting
     inbox = text(as_(dana).get("/inbox"))
     row = TeamRequest.objects.get()
     assert "New teams" in inbox
     assert f"/team-requests/{row.pk}" in inbox
     shown = text(as_(dana).get(f"/team-requests/{row.pk}"))
     assert "Grasping from video." in shown
-    assert "0 of 8 promised" in shown
-    assert "Fits: at no time" in shown
+    assert "0 of 8 allocated to teams" in shown
+    assert "Within the allocation limit" in shown
     said = {"decision": "approve", "slug": row.slug, f"units-{limited.slug}": "2", "reason": ""}
     decided = text(as_(dana).post(f"/team-requests/{row.pk}/decide", said, follow=True))
-    assert "Decided; Charlie is told." in decided
+    assert "Decision saved. Charlie is notified." in decided
     assert f"/teams/{row.slug}" in decided
-    assert "Found the team" not in decided
+    assert "Create team" not in decided
     assert list(queries.units_in_force(Tenant.objects.get().pk, core_queries.database_now()).values()) == [2]
     assert "New teams" not in text(as_(dana).get("/inbox"))
     assert "Robots" in text(as_(charlie).get(f"/teams/{row.slug}/members"))
@@ -82,7 +82,7 @@ def test_what_was_typed_stays_when_asking_is_refused(
 ) -> None:
     refused = as_(charlie).post("/start/team-requests", {**typed, "slug": "team-a"})
     assert refused.status_code == 422
-    assert "A team of this short name already exists" in text(refused)
+    assert "A team with this short name already exists" in text(refused)
     assert "Grasping from video." in text(refused)
     missing = as_(charlie).post("/start/team-requests", {**typed, "bundle": ""})
     assert missing.status_code == 422
@@ -91,8 +91,8 @@ def test_what_was_typed_stays_when_asking_is_refused(
 
 def test_without_bundles_the_card_says_so(limited: GpuClass, charlie: User) -> None:
     start = text(as_(charlie).get("/start"))
-    assert "The operators have not said yet what a new team begins with." in start
-    assert "Ask for this team" not in start
+    assert "No quota bundle is available for new teams yet." in start
+    assert "Request team" not in start
 
 
 def test_a_refused_decision_stays_on_the_page(asked: TeamRequest, limited: GpuClass, dana: User) -> None:
@@ -102,13 +102,13 @@ def test_a_refused_decision_stays_on_the_page(asked: TeamRequest, limited: GpuCl
     )
     less = decide(**{f"units-{limited.slug}": "1"})
     assert less.status_code == 422
-    assert "Say why it is less than was asked" in text(less)
+    assert "why you approve less than requested" in text(less)
     assert f'value="1" required aria-invalid="true" aria-describedby="line-{limited.slug}-error"' in text(less)
     more = decide(**{f"units-{limited.slug}": "9", "reason": "Soon more."})
-    assert "This promises 1 of A100 80GB whole card more than the 8" in text(more)
+    assert "This exceeds the allocation limit of A100 80GB whole card (8) by 1" in text(more)
     assert 'name="over_promise"' in text(more)
-    assert "is the name of a part of the system" in text(decide(slug="kube-x"))
-    assert "Say in up to 500 characters why" in text(decide(decision="deny"))
+    assert "is reserved for the system" in text(decide(slug="kube-x"))
+    assert "Enter a comment of 1 to 500 characters" in text(decide(decision="deny"))
     assert decide(**{f"units-{limited.slug}": "many"}).status_code == 422
     assert not Tenant.objects.exists()
     said = {f"units-{limited.slug}": "9", "reason": "Soon more.", "over_promise": "yes"}
@@ -121,7 +121,7 @@ def test_a_no_stands_on_the_start_page(asked: TeamRequest, dana: User, charlie: 
     as_(dana).post(f"/team-requests/{asked.pk}/decide", said)
     start = text(as_(charlie).get("/start"))
     assert "Join Vision instead." in start
-    assert "Ask for this team" in start
+    assert "Request team" in start
 
 
 def test_strangers_find_nothing_and_staff_see_why_not(
@@ -133,7 +133,7 @@ def test_strangers_find_nothing_and_staff_see_why_not(
     assert as_(alice).post(f"/start/team-requests/{asked.pk}/withdraw").status_code == 404
     for reader in (charlie, olga):
         assert as_(reader).get(address).status_code == 200
-        assert "Found the team" not in text(as_(reader).get(address))
+        assert "Create team" not in text(as_(reader).get(address))
         assert as_(reader).post(f"{address}/decide", {"decision": "deny"}).status_code == 403
     make.approver("One", gpu_class=make.gpu_class(limited.cluster, slug=f"{limited.slug}-b", name="Another"))
     one = User.objects.get(name="One")
@@ -144,10 +144,10 @@ def test_strangers_find_nothing_and_staff_see_why_not(
 
 
 def test_teams_without_an_owner_are_named_in_the_inbox(team_a: Tenant, alice: User, dana: User) -> None:
-    assert "Without an owner" not in text(as_(dana).get("/inbox"))
+    assert "No owner:" not in text(as_(dana).get("/inbox"))
     User.objects.filter(pk=alice.pk).update(is_active=False)
     inbox = text(as_(dana).get("/inbox"))
-    assert "Without an owner" in inbox
+    assert "No owner:" in inbox
     assert '<a href="/teams/team-a/members">Team A</a>' in inbox
 
 
@@ -175,13 +175,14 @@ def test_staff_edit_bundles_in_the_admin(bundle: Bundle, limited: GpuClass, olga
     new, old = "/admin/tenants/bundle/add/", f"/admin/tenants/bundle/{bundle.pk}/change/"
     typed = {"name": "Inference", "summary": "", "days": "30", "position": "20", "is_open": "on"}
     wrong = client.post(new, {**typed, "lines": f"{limited.slug}: 3"})
-    assert "write the class, an equals sign, the units" in text(wrong)
+    assert "Enter lines such as: a100-sxm4-80gb = 2" in text(wrong)
     assert "There is no class" in text(client.post(new, {**typed, "lines": "moon = 3"}))
     assert client.post(new, {**typed, "lines": f"{limited.slug} = 3"}).status_code == 302
     made = Bundle.objects.get(name="Inference")
     assert [(line.gpu_class, line.units) for line in made.lines.all()] == [(limited, 3)]
     assert f"{limited.slug} = 2" in text(client.get(old))
-    assert "A bundle of this name exists already." in text(client.post(old, {**typed, "lines": f"{limited.slug} = 1"}))
+    again = client.post(old, {**typed, "lines": f"{limited.slug} = 1"})
+    assert "A bundle with this name already exists." in text(again)
     client.post(old, {**typed, "name": "Training", "is_open": "", "lines": f"{limited.slug} = 1"})
     bundle.refresh_from_db()
     assert (bundle.is_open, bundle.days, bundle.lines.get().units) == (False, 30, 1)

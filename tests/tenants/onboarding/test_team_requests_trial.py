@@ -54,7 +54,7 @@ def test_one_unit_for_eight_hours_by_rule(starter: GpuClass, charlie: User) -> N
     begun = Event.objects.get(verb="trial.begun")
     assert (begun.actor_id, begun.tenant, begun.after) == (charlie.pk, tenant.slug, {"class": starter.slug, "hours": 8})
     [told] = Delivery.objects.all()
-    assert (told.user, told.subject) == (charlie, "Your trial has begun")
+    assert (told.user, told.subject) == (charlie, "Your trial has started")
 
 
 def test_once_for_each_person_and_not_for_members(starter: GpuClass, team_a: Tenant, bob: User, charlie: User) -> None:
@@ -74,7 +74,7 @@ def test_never_more_than_there_is(starter: GpuClass, charlie: User) -> None:
     assert found is not None
     assert found.refusal is not None
     assert found.refusal.code == "no_trial_now"
-    assert f"all units of {starter.name} that may be promised (1) are promised already" in found.refusal.message
+    assert f"the allocation limit of {starter.name} (1) is reached" in found.refusal.message
     assert refused(lambda: trial_actions.begin_trial(by=page(charlie))) == "no_trial_now"
     assert Tenant.objects.count() == 1
     # What the class can give is not known: no promise in the dark.
@@ -135,13 +135,13 @@ def test_the_card(starter: GpuClass, charlie: User) -> None:
     client = Client()
     client.force_login(charlie)
     start = " ".join(client.get("/start").content.decode().split())
-    assert "Try it" in start
+    assert "Start trial" in start
     assert "for 8 hours" in start
     begun = client.post("/start/trial")
     tenant = Tenant.objects.get()
     assert begun["Location"] == f"/teams/{tenant.slug}"
     again = " ".join(client.get("/start").content.decode().split())
-    assert "You have had your trial." in again
+    assert "You have already used your trial." in again
     assert client.post("/start/trial").status_code == 409
     GpuClass.objects.update(starter=False)
-    assert "Try it" not in client.get("/start").content.decode()
+    assert "Start trial" not in client.get("/start").content.decode()

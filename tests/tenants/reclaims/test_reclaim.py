@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said_beside_its_field(granted: Grant, team_a: Tenant, 
     with pytest.raises(Refused, match="at least 7 days' notice") as short:
         taken(olga, starts=days(6))
     assert short.value.refusal.field == "lines[0].starts_at"
-    with pytest.raises(Refused, match=r"Team A holds 8 of .* anyway") as same:
+    with pytest.raises(Refused, match=r"Team A has 8 of .* already on") as same:
         taken(olga, 8)
     assert same.value.refusal.field == "lines[0].units"
     assert code(olga, starts=days(31)) == "nothing_held", "the grant is over by then"
@@ -223,8 +223,8 @@ def test_a_yes_cuts_the_total_from_that_day_on_and_leaves_boosts(
     assert (cut.grace, rest.grace) == (2 * DAY, 2 * DAY), "what is left ends as it would have"
     after = Grant.objects.get(pk=boost.pk)
     assert (after.units, after.period) == (boost.units, boost.period)
-    mail = Delivery.objects.filter(subject__startswith="Decided", user__name="Alice").get().body
-    assert f"taken back, 3 units are left from {start:%d %b %Y, %H:%M}" in mail
+    mail = Delivery.objects.filter(subject__endswith="decision", user__name="Alice").get().body
+    assert f"reduced to 3 units from {start:%d %b %Y, %H:%M}" in mail
 
 
 def test_all_of_it_ends_the_grant_and_makes_none(granted: Grant, dana: User, olga: User) -> None:
@@ -261,7 +261,7 @@ def test_a_late_yes_takes_back_from_then_on(granted: Grant, dana: User, olga: Us
     assert Grant.objects.get(pk=granted.pk).period.upper == line.decided_from
     held = grant_queries.granted_units(granted.tenant_id, timezone.now())
     assert held.in_force == {granted.gpu_class_id: 3}
-    assert held.keepable == {granted.gpu_class_id: 8}, "what runs goes on for the grace"
+    assert held.keepable == {granted.gpu_class_id: 8}, "Running workloads continue for the grace period"
 
 
 def test_a_class_that_goes_is_no_reason_against_it(granted: Grant, dana: User, olga: User) -> None:
@@ -288,7 +288,7 @@ def test_the_team_comments_but_only_who_proposed_it_takes_it_back(
     comment_actions.comment_request(filed.pk, text="We need four.", by=page(bob))
     comment_actions.comment_request(filed.pk, text="Until May?", by=page(olga))
     for person in (alice, bob, dana):
-        with pytest.raises(Refused, match="withdrawn by who filed it") as refused:
+        with pytest.raises(Refused, match="who proposed this reduction can withdraw it") as refused:
             request_actions.withdraw_request(filed.pk, by=page(person))
         assert refused.value.refusal.status == 403
     told = Delivery.objects.filter(user=alice).count()
@@ -300,5 +300,5 @@ def test_the_team_comments_but_only_who_proposed_it_takes_it_back(
 def test_while_it_waits_the_team_is_told_why_it_cannot_ask(granted: Grant, alice: User, olga: User) -> None:
     taken(olga)
     asked = RequestedLine(granted.gpu_class.slug, 9, days(0), days(9))
-    with pytest.raises(Refused, match="may be taken back; that is decided first"):
+    with pytest.raises(Refused, match="is pending and is decided first"):
         request_actions.file_request("team-a", lines=[asked], justification="x", by=page(alice))

@@ -171,7 +171,7 @@ def test_every_door_refuses_in_the_same_words(grant: Grant, olga: User, units: i
     reference = by_action(grant, olga, units, after)
     assert reference.code == code
     # The moment of the earliest day is another one a moment later.
-    sentence = (reference.sentence or "").split(": take back from")[0]
+    sentence = (reference.sentence or "").split(". Choose")[0]
     for ask in DOORS.values():
         said = ask(grant, olga, units, after)
         assert said.sentence is not None
@@ -203,13 +203,13 @@ def test_the_api_says_what_a_line_of_taking_back_may_have(grant: Grant, olga: Us
 
 def test_only_staff_who_may_see_the_way_in(grant: Grant, people: dict[str, User]) -> None:
     for who in ("owner", "member", "auditor", "operator in the team"):
-        assert "Take units back" not in text(signed_in(people[who]).get("/teams/team-a/grants"))
+        assert "Reduce quota" not in text(signed_in(people[who]).get("/teams/team-a/grants"))
     page = signed_in(people["operator"]).get("/teams/team-a/grants")
     assert f'href="/teams/team-a/grants/{grant.pk}/reclaim"' in page.content.decode()
     told = text(signed_in(people["approver of another class"]).get("/teams/team-a/grants"))
-    assert "is taken back by operators and by who decides about it" in told
+    assert "can reduce its quota" in told
     form = text(signed_in(people["operator"]).get(f"/teams/team-a/grants/{grant.pk}/reclaim"))
-    assert "is granted 8 cards until" in form
+    assert "has 8 GPUs, which expire on" in form
     assert f'value="{day(8)}"' in form, "the first whole day after a week"
 
 
@@ -219,11 +219,11 @@ def test_request_and_last_day_say_what_happens(
     assert by_page(grant, olga, 3, DAYS) == DONE
     filed = QuotaRequest.objects.get()
     page = text(signed_in(alice).get(f"/requests/{filed.pk}"))
-    assert "taking back down to 3" in page
-    assert f"The team was told {DAYS - 1} days before." in page
-    assert "Taking back is withdrawn by who filed it." in page
+    assert "quota reduction to 3" in page
+    assert f"Notice to the team: {DAYS - 1} days." in page
+    assert "Only the person who proposed this reduction can withdraw it." in page
     card = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert "It is proposed to leave 3 cards of it from" in card
+    assert "Proposed: 3 GPUs from" in card
     assert f"request #{filed.pk}</a>" in card
     [told] = signed_in(alice).get("/api/v1/teams/team-a/grants").json()["items"]
     assert {name: told["reclaim"][name] for name in ("request", "is_pending", "units")} == {
@@ -237,11 +237,11 @@ def test_request_and_last_day_say_what_happens(
 
     actions.decide_request(filed.pk, [Decision(filed.lines.get().pk, approve=True)], by=Actor(dana, "page"))
     card = text(signed_in(alice).get("/teams/team-a/grants"))
-    assert f"It was to last until {timezone.localtime(grant.period.upper):%-d %b %Y}" in card
-    assert "3 cards are left of it after its end" in card
+    assert f"the original expiry was {timezone.localtime(grant.period.upper):%-d %b %Y}" in card
+    assert "Reduced to 3 GPUs after this expiry" in card
     rest, cut = signed_in(alice).get("/api/v1/teams/team-a/grants").json()["items"]
     assert (cut["reclaim"]["is_pending"], rest["reclaim"]) == (False, None)
-    assert "asked to take quota back in" in text(signed_in(alice).get("/teams/team-a/history"))
+    assert "proposed to reduce quota in" in text(signed_in(alice).get("/teams/team-a/history"))
 
 
 def test_the_page_decides_it(grant: Grant, dana: User, olga: User) -> None:
@@ -258,7 +258,7 @@ def test_the_page_decides_it(grant: Grant, dana: User, olga: User) -> None:
     client = signed_in(dana)
     too_soon = client.post(f"/requests/{filed.pk}/decide", typed | {f"from-{line.pk}": day(DAYS - 1)})
     assert too_soon.status_code == 422
-    assert "The team was told of" in text(too_soon)
+    assert "The team was notified of" in text(too_soon)
     assert client.post(f"/requests/{filed.pk}/decide", typed).status_code == 302
     cut, rest = Grant.objects.order_by("period")
     assert (cut.units, rest.units, cut.period.upper, rest.period.lower) == (

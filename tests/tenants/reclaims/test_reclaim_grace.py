@@ -73,16 +73,16 @@ def test_by_page(line: QuotaLine, alice: User, dana: User) -> None:
     assert f'name="grace-{line.pk}" inputmode="numeric" value="24"' in text(client.get(path))
     refused = client.post(f"{path}/decide", typed(line, **{f"grace-{line.pk}": "337"}))
     assert refused.status_code == 422
-    assert "A grace is a whole number of hours from 0 to 336 (14 days)." in text(refused)
+    assert "Enter a grace period of 0 to 336 hours (14 days)." in text(refused)
     assert 'value="337"' in text(refused), "what was typed stays"
     assert "Grace: Enter a whole number." in text(
         client.post(f"{path}/decide", typed(line, **{f"grace-{line.pk}": "long"}))
     )
     assert client.post(f"{path}/decide", typed(line, **{f"grace-{line.pk}": "48"})).status_code == 302
     assert kept(line) == (48 * HOUR, 48 * HOUR)
-    assert "what runs at the end goes on for 48 hours" in text(signed_in(alice).get(path))
+    assert "grace period 48 hours" in text(signed_in(alice).get(path))
     until = timezone.localtime(line.asked_until + 48 * HOUR)
-    assert f"What runs then goes on until {until:%-d %b %Y, %H:%M}" in text(
+    assert f"are not reclaimed for other teams before {until:%-d %b %Y, %H:%M}" in text(
         signed_in(alice).get("/teams/team-a/grants")
     )
     assert Event.objects.get(verb="request.decided").after["lines"][0]["grace_hours"] == 48
@@ -104,7 +104,7 @@ def test_by_api(line: QuotaLine, dana: User) -> None:
 
 
 def test_by_command(line: QuotaLine, dana: User) -> None:
-    with pytest.raises(CommandError, match=r"lines\[0\]\.grace_hours: A grace is a whole number"):
+    with pytest.raises(CommandError, match=r"lines\[0\]\.grace_hours: Enter a grace period"):
         call_command("quota", "approve", str(line.request_id), "--grace-hours", "999", "--as", dana.email)
     out = io.StringIO()
     call_command("quota", "approve", str(line.request_id), "--grace-hours", "336", "--as", dana.email, stdout=out)
@@ -124,7 +124,7 @@ def test_what_is_denied_or_given_back_states_none(line: QuotaLine, alice: User, 
     )
     line.refresh_from_db()
     assert line.decided_grace is None
-    with pytest.raises(Refused, match="is denied already"):
+    with pytest.raises(Refused, match="is already denied"):
         decision_actions.decide_request(line.request_id, [Decision(line.pk, approve=True, grace_hours=5)], by=by)
 
 

@@ -84,7 +84,7 @@ def test_a_new_member_is_told(team_a: Tenant, alice: User, charlie: User) -> Non
 
 def test_a_manager_makes_no_owners(team_a: Tenant, bob: User, charlie: User) -> None:
     Membership.objects.filter(user=bob).update(role="manager")
-    with pytest.raises(Refused, match="Only an owner makes others owners"):
+    with pytest.raises(Refused, match="Only an owner can make another person an owner"):
         member_actions.add_member("team-a", email=charlie.email, role="owner", by=page(bob))
     member_actions.add_member("team-a", email=charlie.email, role="member", by=page(bob))
 

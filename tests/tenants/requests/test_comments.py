@@ -57,7 +57,7 @@ def test_an_approver_asks_back_until_the_team_answers(filed: QuotaRequest, alice
     assert is_asked_back(filed, alice)
     assert {delivery.user for delivery in Delivery.objects.all()} == {alice}
     assert "For how long?" in Delivery.objects.get().body
-    assert "Pending, asked back" in text(as_(bob).get("/teams/team-a/requests"))
+    assert "Pending, information requested" in text(as_(bob).get("/teams/team-a/requests"))
     Delivery.objects.all().delete()
     comment_actions.comment_request(filed.pk, text="Two weeks.", by=page(bob))
     assert not is_asked_back(filed, alice)
@@ -125,10 +125,10 @@ def test_the_page_has_the_thread_and_its_buttons(filed: QuotaRequest, alice: Use
     done = as_(dana).post(f"/requests/{filed.pk}/comment", {"text": "For <b>how</b> long?", "asks_back": "yes"})
     assert done.headers["Location"] == f"/requests/{filed.pk}#thread"
     shown = text(as_(alice).get(f"/requests/{filed.pk}"))
-    assert "asks back" in shown
+    assert "requests information" in shown
     assert "For &lt;b&gt;how&lt;/b&gt; long?" in shown
-    assert "Ask back: the team" not in shown
-    assert "Ask back: the team" in text(as_(dana).get(f"/requests/{filed.pk}"))
+    assert "Request information" not in shown
+    assert "Request information" in text(as_(dana).get(f"/requests/{filed.pk}"))
     assert as_(charlie).post(f"/requests/{filed.pk}/comment", {"text": "x"}).status_code == 404
 
 

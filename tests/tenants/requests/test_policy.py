@@ -69,7 +69,7 @@ def asked(**changes: object) -> RequestedLine:
         pytest.param(asked(), FACTS, "yes", id="a new total"),
         pytest.param(asked(), None, "unknown_class", id="no such class"),
         pytest.param(asked(units=0), FACTS, "yes", id="release"),
-        pytest.param(asked(units=0), ClassFacts("a100", "A100", "active"), "nothing_to_release", id="holds nothing"),
+        pytest.param(asked(units=0), ClassFacts("a100", "A100", "active"), "nothing_to_release", id="has no quota"),
         pytest.param(asked(units=-1), FACTS, "bad_units", id="negative"),
         pytest.param(asked(units=0, kind="boost"), FACTS, "bad_units", id="empty boost"),
         pytest.param(asked(kind="gift"), FACTS, "bad_kind", id="no such kind"),

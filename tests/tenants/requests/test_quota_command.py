@@ -81,12 +81,12 @@ def test_a_request_is_filed_as_the_person(team_a: Tenant, limited: GpuClass, ali
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"--line": "nothing=2"}, "lines[0].gpu_class: There is no class 'nothing'; see the catalog."),
+        ({"--line": "nothing=2"}, "lines[0].gpu_class: There is no class 'nothing'. See the catalog."),
         ({"--line": "a100"}, "line: 'a100' is no line; write a100=2, or a100=2:boost."),
         ({"--line": "a100=2:gift"}, "line: 'a100=2:gift' is no line; write a100=2, or a100=2:boost."),
         ({"--until": "tomorrow"}, "until: 'tomorrow' is no date; write it as 2027-03-31."),
-        ({"--because": " "}, "justification: Say in up to 2,000 characters what it is for; approvers decide by it."),
-        ({"--as": "bob@example.org"}, "Quota is asked for by the owners and managers of the team; ask one."),
+        ({"--because": " "}, "justification: Enter a justification of at most 2,000 characters."),
+        ({"--as": "bob@example.org"}, "Only owners and managers of the team can request quota. Ask one of them."),
         ({"--as": "nobody@example.org"}, "as: Nobody here has the address 'nobody@example.org'."),
     ],
 )
@@ -130,7 +130,7 @@ def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, d
     assert refused("show", 999_999).startswith("There is nothing here")
     assert refused("list", "--state", "maybe").startswith("state: A request is pending, approved,")
     assert refused("list", "--tenant", "nobody").startswith("There is nothing here")
-    assert refused("list", "--limit", "0") == "limit: limit is a whole number from 1 to 200."
+    assert refused("list", "--limit", "0") == "limit: limit must be a whole number from 1 to 200."
 
 
 def test_a_long_list_says_that_there_is_more(filed: QuotaRequest, team_a: Tenant, alice: User) -> None:
@@ -149,7 +149,7 @@ def test_a_long_list_says_that_there_is_more(filed: QuotaRequest, team_a: Tenant
 def test_an_approver_approves_with_fewer_units_and_a_reason(filed: QuotaRequest, dana: User, team_a: Tenant) -> None:
     line = filed.lines.get()
     fewer = ("approve", filed.pk, "--line", f"{line.pk}=1", "--as", dana.email)
-    assert refused(*fewer) == "lines[0].reason: Say why it is less than was asked; the team reads it."
+    assert refused(*fewer) == "lines[0].reason: Enter a comment on why you approve less than requested."
     assert filed.lines.get().state == "pending"
     assert "approved =1 until" in quota(*fewer, "--reason", "One to start with.")
     assert list(queries.units_in_force(team_a.pk, core_queries.database_now()).values()) == [1]
@@ -176,9 +176,11 @@ def test_named_lines_only(filed: QuotaRequest, limited: GpuClass, alice: User, d
 def test_over_promising_needs_its_reason(filed: QuotaRequest, limited: GpuClass, dana: User) -> None:
     other = make.tenant(limited.cluster, slug="team-b", namespace=f"b-{limited.slug}")
     make.grant(other, limited, units=8)
-    assert refused("approve", filed.pk, "--as", dana.email).startswith("over_promise: This promises 2 of")
+    assert refused("approve", filed.pk, "--as", dana.email).startswith(
+        "over_promise: This exceeds the allocation limit of"
+    )
     blank = ("approve", filed.pk, "--over-promise", " ", "--as", dana.email)
-    assert refused(*blank).startswith("over_promise_reason: This promises 2 of")
+    assert refused(*blank).startswith("over_promise_reason: This exceeds the allocation limit of")
     assert Grant.objects.count() == 1
     quota("approve", filed.pk, "--over-promise", "They end on Friday.", "--as", dana.email)
     assert QuotaLine.objects.get().facts["over_promise"] == "They end on Friday."
@@ -187,15 +189,15 @@ def test_over_promising_needs_its_reason(filed: QuotaRequest, limited: GpuClass,
 @pytest.mark.parametrize("who", ["alice", "bob", "olga"])
 def test_who_is_no_approver_decides_nothing(filed: QuotaRequest, request: pytest.FixtureRequest, who: str) -> None:
     email = request.getfixturevalue(who).email
-    assert refused("approve", filed.pk, "--as", email) == "Requests are decided by approvers."
-    assert refused("deny", filed.pk, "--reason", "No.", "--as", email) == "Requests are decided by approvers."
+    assert refused("approve", filed.pk, "--as", email) == "Only approvers can decide requests."
+    assert refused("deny", filed.pk, "--reason", "No.", "--as", email) == "Only approvers can decide requests."
     assert filed.lines.get().state == "pending"
 
 
 def test_withdrawing_twice_is_refused(filed: QuotaRequest, alice: User, bob: User) -> None:
-    assert refused("withdraw", filed.pk, "--as", bob.email).startswith("A request is withdrawn by who filed it")
+    assert refused("withdraw", filed.pk, "--as", bob.email).startswith("Only the requester, an owner or a manager")
     assert f"Request {filed.pk} of team-a: withdrawn" in quota("withdraw", filed.pk, "--as", alice.email)
-    assert refused("withdraw", filed.pk, "--as", alice.email).startswith("No line of this request is pending")
+    assert refused("withdraw", filed.pk, "--as", alice.email).startswith("This request has no pending lines")
 
 
 # ---- namespaces --------------------------------------------------------------------------------------------------
@@ -205,7 +207,7 @@ def test_an_operator_suspends_resumes_and_closes(namespace_a: Namespace, olga: U
     told = quota("suspend", "team-a", "--because", "Moving racks.", "--as", olga.email)
     assert Event.objects.get(verb="namespace.changed").after == {"wanted": "suspended", "because": "Moving racks."}
     assert told == quota("suspend", "team-a", "--as", olga.email)
-    assert refused("close", "team-a", "--as", alice.email) == "Only operators of the portal may do this."
+    assert refused("close", "team-a", "--as", alice.email) == "Only operators can do this."
     now = ("--grace-hours", "0", "--keep-days", "0")
     for verb, wanted, terms in (("suspend", "suspended", ()), ("resume", "active", ()), ("close", "closed", now)):
         said = quota(verb, "team-a", *terms, "--as", olga.email)

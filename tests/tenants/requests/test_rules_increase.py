@@ -80,7 +80,7 @@ def file(by: User, slug: str, *, units: int = 6, until: float = 30, kind: str = 
 def test_more_is_granted_at_once_and_says_on_what(used: Grant, team_a: Tenant, alice: User, dana: User) -> None:
     line = file(alice, used.gpu_class.slug)
     assert (line.state, line.rule, line.decided_by, line.decided_units) == ("approved", "increase", None, 6)
-    assert line.reason.startswith("Of 4 held, 4 were in use at the peak of the last 30 days and 4 in the mean, 100 %")
+    assert line.reason.startswith("Of 4 units, peak usage in the last 30 days was 4 and average usage 4, 100 %")
     kept = line.facts["rule"]
     assert kept["bounds"] == asdict(IncreaseBounds())
     assert {name: kept["facts"][name] for name in ("held", "base", "asked", "peak", "waited_share")} == {
@@ -166,7 +166,7 @@ def by_page(by: User, grant: Grant) -> None:
         "justification": "We need more.",
     }
     answer = client.post("/teams/team-a/requests/new", typed, follow=True)
-    assert "a rule decided it at once" in answer.text
+    assert "A rule approved your request automatically" in answer.text
 
 
 def by_api(by: User, grant: Grant) -> None:
@@ -196,7 +196,7 @@ def by_renewal(by: User, grant: Grant) -> None:
     grant.refresh_from_db()
     Grant.objects.update(period=(days(-29), days(1)))
     answer = client.post(f"/teams/team-a/grants/{grant.pk}/renew", follow=True)
-    assert "Renewed by rule." in answer.text
+    assert "Renewed automatically by a rule." in answer.text
 
 
 @pytest.mark.parametrize("door", [by_page, by_api, by_command, by_renewal])
@@ -220,11 +220,11 @@ def test_staff_change_bounds_in_the_admin_with_a_sentence_a_field(rule: Rule, ol
     client = Client()
     make.administrator(client, olga)
     path = f"/admin/tenants/rule/{rule.pk}/change/"
-    assert "so many percent more than the running one" in client.get(path).text
+    assert "Maximum increase over the current total, in percent" in client.get(path).text
     typed = {**asdict(IncreaseBounds()), "is_on": "on", "growth_percent_max": 25}
     bad = client.post(path, {**typed, "units_max": 0, "seen_percent_min": 101}).text
-    assert "The largest total in units is a whole number from 1 to 100,000, not 0." in bad
-    assert "looked at in percent is a whole number from 1 to 100, not 101." in bad
+    assert "The maximum total in units must be a whole number from 1 to 100,000, not 0." in bad
+    assert "measured time in percent must be a whole number from 1 to 100, not 101." in bad
     assert client.post(path, typed).status_code == 302
     rule.refresh_from_db()
     assert (rule.growth_percent_max, rule.is_on) == (25, True)

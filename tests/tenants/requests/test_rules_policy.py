@@ -23,27 +23,27 @@ USED = IncreaseFacts("A100", held=4, base=4, asked=6, days=30, peak=4, mean=3.2,
 def test_what_was_used_and_waited_for_justifies_more() -> None:
     assert increase_refusal(USED, BOUNDS) is None
     assert increase_justification(USED) == (
-        "Of 4 held, 4 were in use at the peak of the last 30 days and 3.2 in the mean, 25 % of the runs waited."
+        "Of 4 units, peak usage in the last 30 days was 4 and average usage 3.2, 25 % of the runs waited."
     )
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"base": 0, "held": 2}, "no running total"),
-        ({"asked": 7}, "7 of A100 instead of 4 is a growth of more than 50 %: up to 6 is within bounds"),
+        ({"base": 0, "held": 2}, "no current total"),
+        ({"asked": 7}, "7 of A100 instead of 4 is an increase of more than 50 %. Up to 6 is within the limit"),
         # A boost is no total that grows.
-        ({"asked": 6, "base": 2, "held": 4}, "6 of A100 instead of 2 is a growth of more than 50 %: up to 3"),
-        ({"asked": 9, "base": 8, "held": 8, "peak": 8, "mean": 8}, "A total of 9 of A100 is more than the 8"),
-        ({"days": 93}, "93 days of A100 are more than the 92"),
-        ({"peak": 3.5}, "At the peak of the last 30 days 3.5 of 4 A100 were in use, less than 90 %"),
-        ({"mean": 1.99}, "In the mean of the last 30 days 1.99 of 4 A100 were in use, less than 50 %"),
-        ({"seen_share": 0.799}, "looked at in 79.9 % of the last 30 days, less than 80 %"),
+        ({"asked": 6, "base": 2, "held": 4}, "6 of A100 instead of 2 is an increase of more than 50 %. Up to 3"),
+        ({"asked": 9, "base": 8, "held": 8, "peak": 8, "mean": 8}, "A total of 9 of A100 exceeds the limit of 8"),
+        ({"days": 93}, "93 days of A100 exceed the limit of 92"),
+        ({"peak": 3.5}, "Peak usage of A100 in the last 30 days was 3.5 of 4, less than 90 %"),
+        ({"mean": 1.99}, "Average usage of A100 in the last 30 days was 1.99 of 4, less than 50 %"),
+        ({"seen_share": 0.799}, "measured during 79.9 % of the last 30 days, less than 80 %"),
         ({"waited_share": 0.0999}, "9.9 % of the runs on A100 waited over a minute"),
         ({"peak": None}, "is unknown"),
         ({"mean": None}, "is unknown"),
-        ({"seen_share": None}, "looked at in an unknown share"),
-        ({"waited_share": None}, "started nothing on A100"),
+        ({"seen_share": None}, "measured during an unknown part"),
+        ({"waited_share": None}, "started no runs on A100"),
     ],
 )
 def test_what_does_not(changes: dict[str, Any], sentence: str) -> None:
@@ -91,6 +91,6 @@ def test_each_bound_has_its_range(field: str) -> None:
         found = bounds_refusals(asdict(BOUNDS) | {field: value})
         assert list(found) == [field]
         assert found[field].field == field
-        assert f"{words} is a whole number from {least:,} to {most:,}" in found[field].message
+        assert f"{words} must be a whole number from {least:,} to {most:,}" in found[field].message
     for value in (least, most):
         assert bounds_refusals(asdict(BOUNDS) | {field: value}) == {}

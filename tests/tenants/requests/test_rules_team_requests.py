@@ -45,11 +45,11 @@ def asked(limited: GpuClass, olga: User, dana: User, charlie: User, unique: str)
 
 def test_no_trial_while_the_rule_is_off(limited: GpuClass, charlie: User) -> None:
     turn("starter", is_on=False)
-    with pytest.raises(Refused, match="Trials are switched off at the moment") as refused:
+    with pytest.raises(Refused, match="Trials are turned off") as refused:
         trial_actions.begin_trial(by=page(charlie))
     assert (refused.value.code, refused.value.refusal.status) == ("no_trial_now", 409)
     assert not Tenant.objects.exists()
-    assert "Trials are switched off at the moment" in as_(charlie).get("/start").text
+    assert "Trials are turned off" in as_(charlie).get("/start").text
     answer: Any = as_(charlie).post("/api/v1/trials", "{}", content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (409, "no_trial_now")
     turn("starter", is_on=True)
@@ -77,8 +77,8 @@ def test_while_the_rule_is_off_its_lines_wait_for_the_approvers(asked: TeamReque
     assert Plan.objects.get().request == request
     assert Event.objects.filter(verb="team.decided").count() == 1
     assert not Event.objects.filter(verb="request.decided").exists()
-    assert [(one.user, one.subject) for one in Delivery.objects.all()] == [(charlie, "Your team Robots is founded")]
-    assert "waits for the approvers" in Delivery.objects.get().body
+    assert [(one.user, one.subject) for one in Delivery.objects.all()] == [(charlie, "Your team Robots was created")]
+    assert "approvers decide it as a request" in Delivery.objects.get().body
     assert Bundle.objects.get().name in Event.objects.get(verb="team.decided").after["bundle"]
     # As any other request.
     actions.decide_request(request.pk, [Decision(line.pk, approve=True)], by=page(dana))
@@ -91,7 +91,7 @@ def test_the_page_says_so_and_takes_no_units(asked: TeamRequest, dana: User, lim
     turn("bundle", is_on=False)
     off = as_(dana).get(f"/team-requests/{asked.pk}").text
     assert f'name="units-{limited.slug}"' not in off
-    assert "its lines wait for the approvers as a request" in off
+    assert "approvers decide the quota as a request" in off
     typed = {"decision": "approve", "slug": asked.slug, f"units-{limited.slug}": "1"}
     assert as_(dana).post(f"/team-requests/{asked.pk}/decide", typed).status_code == 302
     assert QuotaRequest.objects.get().lines.get().state == "pending"

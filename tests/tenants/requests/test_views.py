@@ -94,7 +94,7 @@ def test_a_refusal_stands_beside_its_line_and_keeps_what_was_typed(
     response = as_(alice).post("/teams/team-a/requests/new", typed({limited.slug: 2, "mig": 0}))
     assert response.status_code == 422
     rows = {row["slug"]: row for row in response.context["rows"]}
-    assert rows[mig.slug]["error"] == "Your team holds nothing of A slice."
+    assert rows[mig.slug]["error"] == "Your team has no quota of A slice to release."
     assert rows[limited.slug]["error"] == ""
     assert rows[limited.slug]["value"] == "2"
     assert not QuotaRequest.objects.exists()
@@ -109,14 +109,14 @@ def test_units_that_are_no_number_are_told_beside_the_field(team_a: Tenant, limi
 def test_nothing_typed_is_a_problem_of_the_whole_form(team_a: Tenant, limited: GpuClass, alice: User) -> None:
     response = as_(alice).post("/teams/team-a/requests/new", typed({}))
     assert response.status_code == 422
-    assert "A request has 1 to 20 lines." in response.text
+    assert "Enter units for at least one class (at most 20)." in response.text
 
 
 def test_a_class_that_is_asked_already_shows_why_instead_of_a_field(
     filed: QuotaRequest, limited: GpuClass, alice: User
 ) -> None:
     page = as_(alice).get("/teams/team-a/requests/new")
-    assert "already waits for a decision" in page.text
+    assert "is already pending" in page.text
     assert f'name="units-{limited.slug}"' not in page.text
 
 
@@ -160,9 +160,10 @@ def test_who_is_told_is_said_as_it_is(team_a: Tenant, limited: GpuClass, alice: 
     client = as_(alice)
     less = typed({limited.slug: 2}, until_date=timezone.localdate() + timedelta(days=9))
     given_back = client.post("/teams/team-a/requests/new", less, follow=True)
-    assert "Done: a rule decided it at once." in given_back.text
-    assert "approvers are told" not in given_back.text
-    assert "approvers are told" in client.post("/teams/team-a/requests/new", typed({limited.slug: 9}), follow=True).text
+    assert "A rule approved your request automatically." in given_back.text
+    assert "Approvers are notified" not in given_back.text
+    more = client.post("/teams/team-a/requests/new", typed({limited.slug: 9}), follow=True)
+    assert "Approvers are notified" in more.text
 
 
 # ---- boosts ------------------------------------------------------------------------------------------------------
@@ -175,7 +176,7 @@ def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
     make.grant(team_a, limited, units=4)
     client, today = as_(alice), timezone.localdate()
     form = client.get("/teams/team-a/requests/new").text
-    assert "Boost on top: for example, 2 cards more make 6 for the dates of the boost, then it is 4 again." in form
+    assert "Temporary increase: for example, 2 GPUs more make 6 for its dates, then 4 again." in form
     boost = {
         f"kind-{limited.slug}": "boost",
         f"from-{limited.slug}": today + timedelta(days=3),
@@ -189,7 +190,7 @@ def test_a_boost_is_asked_beside_a_new_total_with_dates_of_its_own(
     assert timezone.localdate(on_top.asked_from) == today + timedelta(days=3)
     assert timezone.localdate(on_top.asked_until) == today + timedelta(days=9)
     assert timezone.localdate(total.asked_until) == today + timedelta(days=30)
-    assert "boost +2" in response.text
+    assert "temporary increase +2" in response.text
     assert "new total 0 → 1" in response.text
 
 
@@ -203,12 +204,12 @@ def test_a_boost_without_dates_has_those_of_the_request(team_a: Tenant, limited:
 @pytest.mark.parametrize(
     ("units", "kind", "until", "error"),
     [
-        ("0", "boost", "", "A boost adds at least 1 unit."),
-        ("2", "gift", "", "A line is a new total (base) or a boost."),
-        ("2", "boost", "2020-01-01", "The period has to end after its start, and in the future."),
+        ("0", "boost", "", "Enter at least 1 unit for a temporary increase."),
+        ("2", "gift", "", "Choose base (new total) or boost (temporary increase)."),
+        ("2", "boost", "2020-01-01", "The end of the period must be after its start and in the future."),
         ("2", "boost", "soon", "To: Enter a valid date."),
-        ("", "boost", "", "Say how many units, or leave this class as it is: new total, no dates."),
-        ("", "base", "2030-01-01", "Say how many units, or leave this class as it is: new total, no dates."),
+        ("", "boost", "", "Enter units, or clear the other fields of this class."),
+        ("", "base", "2030-01-01", "Enter units, or clear the other fields of this class."),
     ],
 )
 def test_what_is_wrong_with_a_boost_stands_beside_its_line(
@@ -236,7 +237,7 @@ def test_an_approver_finds_it_looks_and_approves(filed: QuotaRequest, dana: User
     page = client.get(f"/requests/{filed.pk}")
     assert page.context["show_decide"]
     assert page.context["may_decide"] is None
-    assert "no class goes over its promise limit" in page.text
+    assert "no class exceeds its allocation limit" in page.text
     done = client.post(f"/requests/{filed.pk}/decide", answer(filed), follow=True)
     assert done.redirect_chain
     assert list(queries.units_in_force(team_a.pk, core_queries.database_now()).values()) == [2]
@@ -271,7 +272,7 @@ def test_a_refusal_stands_beside_its_line_of_the_decision(filed: QuotaRequest, d
     line = filed.lines.get()
     response = as_(dana).post(f"/requests/{filed.pk}/decide", answer(filed, **{f"units-{line.pk}": 1}))
     assert response.status_code == 422
-    assert "less than was asked" in response.context["page"]["lines"][0]["errors"]
+    assert "you approve less than requested" in response.context["page"]["lines"][0]["errors"]
     assert filed.lines.get().state == "pending"
 
 
@@ -280,8 +281,8 @@ def test_over_promising_is_shown_before_and_needs_the_tick(filed: QuotaRequest, 
     make.grant(other, limited, units=8)
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}")
-    assert "would be promised 2 more than the 8" in page.context["page"]["over_promised"]
-    assert "At most 8 cards promised before, 10 after, of a limit of 8: 2 over" in page.content.decode()
+    assert "would exceed its allocation limit of 8 by 2" in page.context["page"]["over_promised"]
+    assert "At most 8 GPUs promised before, 10 after, of a limit of 8: 2 over" in page.content.decode()
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
     ticked = answer(filed, over_promise="yes", reason="They end on Friday.")
     assert client.post(f"/requests/{filed.pk}/decide", ticked).status_code == 302
@@ -295,10 +296,10 @@ def test_the_tick_is_offered_when_only_the_approvers_own_units_go_over(filed: Qu
     assert tick not in page.text
     more = {**shown_in(page), f"units-{line.pk}": 10}
     refused = client.post(f"/requests/{filed.pk}/decide", more)
-    assert "Tick &#x27;promise it anyway&#x27;" in refused.text
+    assert "Select &#x27;Overcommit anyway&#x27;" in refused.text
     assert tick in refused.text
     without_reason = client.post(f"/requests/{filed.pk}/decide", {**more, "over_promise": "yes"})
-    assert "Say why it is promised anyway." in without_reason.text
+    assert "Enter a comment that explains the overcommit." in without_reason.text
     assert tick in without_reason.text
     last = {**more, "over_promise": "yes", "reason": "They end on Friday."}
     assert client.post(f"/requests/{filed.pk}/decide", last).status_code == 302
@@ -337,7 +338,7 @@ def test_the_promise_curve_shows_before_and_after(filed: QuotaRequest, limited: 
     page = as_(dana).get(f"/requests/{filed.pk}")
     curve = page.context["page"]["curves"][0]
     assert (curve.before[0].units, curve.after[0].units, curve.limit) == (5, 7, 8)
-    assert "Promised of" in page.text
+    assert "Allocation of" in page.text
 
 
 def test_a_period_that_is_over_does_not_fit(filed: QuotaRequest, dana: User) -> None:
@@ -345,7 +346,7 @@ def test_a_period_that_is_over_does_not_fit(filed: QuotaRequest, dana: User) -> 
     filed.lines.update(asked_from=past, asked_until=past + timedelta(days=2))
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}").context["page"]
-    assert page["lines"][0]["fits"].startswith("The period that was asked for is over")
+    assert page["lines"][0]["fits"].startswith("The requested period has ended")
     assert page["curves"] == []
     assert client.post(f"/requests/{filed.pk}/decide", answer(filed)).status_code == 422
 
@@ -362,7 +363,7 @@ def test_an_approver_of_one_class_decides_its_line_of_a_mixed_request(
     page = client.get(f"/requests/{filed.pk}")
     assert f'name="units-{mine.pk}"' in page.text
     assert f'name="units-{others.pk}"' not in page.text
-    assert "A slice is decided by other approvers." in page.text
+    assert "You do not decide requests for A slice." in page.text
     assert "Approve 1 line" in page.text
     assert page.context["page"]["over_promised"] == ""
     assert client.post(f"/requests/{filed.pk}/decide", shown_in(page)).status_code == 302
@@ -372,7 +373,7 @@ def test_an_approver_of_one_class_decides_its_line_of_a_mixed_request(
     }
     again = client.post(f"/requests/{filed.pk}/decide", shown_in(page))
     assert again.status_code == 403
-    assert "A slice is decided by other approvers." in again.text
+    assert "You do not decide requests for A slice." in again.text
 
 
 def test_who_comes_second_is_told_that_it_is_decided(filed: QuotaRequest, dana: User) -> None:
@@ -381,7 +382,7 @@ def test_who_comes_second_is_told_that_it_is_decided(filed: QuotaRequest, dana: 
     client.post(f"/requests/{filed.pk}/decide", sent)
     again = client.post(f"/requests/{filed.pk}/decide", sent)
     assert again.status_code == 409
-    assert "This line is approved already" in again.text
+    assert "This line is already approved" in again.text
 
 
 def test_a_closed_teams_request_is_denied_by_page_and_leaves_the_inbox(
@@ -404,10 +405,10 @@ def test_that_a_class_was_retired_is_shown_before_somebody_approves(
     client = as_(dana)
     page = client.get(f"/requests/{filed.pk}")
     line = page.context["page"]["lines"][0]
-    assert "being retired: the team holds 0" in line["fits"]
+    assert "being retired: the team has 0" in line["fits"]
     assert line["fits_tone"] == "bad"
     refused = client.post(f"/requests/{filed.pk}/decide", shown_in(page))
-    assert "being retired: the team holds 0" in refused.context["page"]["lines"][0]["errors"]
+    assert "being retired: the team has 0" in refused.context["page"]["lines"][0]["errors"]
 
 
 def test_denying_by_page(filed: QuotaRequest, dana: User) -> None:
@@ -442,7 +443,7 @@ def test_the_plan_is_shown_object_by_object(filed: QuotaRequest, dana: User) -> 
     page = as_(dana).get(f"/requests/{filed.pk}")
     plan = page.context["page"]["plan"]
     assert plan["headline"] == "2 objects would change, 1 refused"
-    assert plan["unchanged"] == "1 object would stay as now."
+    assert plan["unchanged"] == "1 object unchanged."
     assert "spec.hard.pods: 2" in page.text
 
 
@@ -479,7 +480,7 @@ def test_an_owner_adds_and_removes_members(team_a: Tenant, alice: User, charlie:
     assert Membership.objects.filter(tenant=team_a, user=charlie, role="member").exists()
     again = client.post("/teams/team-a/members/add", {"email": charlie.email, "role": "member"})
     assert again.status_code == 422
-    assert "member of the team already" in again.text
+    assert "already a member of the team" in again.text
     client.post(f"/teams/team-a/members/{charlie.pk}/remove")
     assert not Membership.objects.filter(tenant=team_a, user=charlie).exists()
 
@@ -487,7 +488,7 @@ def test_an_owner_adds_and_removes_members(team_a: Tenant, alice: User, charlie:
 def test_an_address_that_gets_no_mail_is_told_beside_the_field(team_a: Tenant, alice: User) -> None:
     response = as_(alice).post("/teams/team-a/members/add", {"email": "nobody@localhost", "role": "member"})
     assert response.status_code == 422
-    assert "is no mail address. Send one" in response.text
+    assert "is not an e-mail address. Enter an address" in response.text
 
 
 def test_a_member_manages_nobody_but_may_leave(team_a: Tenant, bob: User, alice: User) -> None:

@@ -29,7 +29,7 @@ from workloads.status.explain.container_start import RegistryAccess, waiting_con
 pytestmark = pytest.mark.django_db
 VISION = "registry.example.org/vision/"
 TRAIN = "registry.example.org/vision/train:7"
-WAY = "Choose an image of the catalog, or ask the operators to allow its prefix."
+WAY = "Choose an image from the catalog, or ask an operator to allow its prefix."
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def test_an_image_of_the_catalog_asks_no_registry_and_signs_in_nowhere(
 @pytest.mark.parametrize(
     ("image", "code", "words"),
     [
-        ("registry.example.org/visions/train", "image_not_allowed", f"Allowed: what is below {VISION}. {WAY}"),
-        ("registry.example.org:443/vision/train", "image_not_allowed", f"Allowed: what is below {VISION}. {WAY}"),
+        ("registry.example.org/visions/train", "image_not_allowed", f"Allowed prefixes: {VISION}. {WAY}"),
+        ("registry.example.org:443/vision/train", "image_not_allowed", f"Allowed prefixes: {VISION}. {WAY}"),
         ("registry.example.org/vision/../theirs/train", "unknown_image", "'..' is not possible."),
         ("REGISTRY.example.org/vision/train", "unknown_image", "in lower case"),
-        ("vision/train", "unknown_image", "'vision' is not possible. Allowed: "),
+        ("vision/train", "unknown_image", "'vision' is not possible. Allowed prefixes: "),
         ("train", "unknown_image", "Available: python."),
     ],
 )
@@ -109,7 +109,7 @@ def test_what_is_not_below_one_is_refused_by_every_verb(
 def test_the_prefix_of_another_team_allows_nothing(granted: Tenant, olga: User, own: LaunchSpec, by_bob: Actor) -> None:
     theirs = Tenant.objects.create(slug="team-b", name="Team B")
     ImagePrefix.objects.create(tenant=theirs, prefix=VISION)
-    with pytest.raises(Refused, match="No prefix is allowed to it"):
+    with pytest.raises(Refused, match="Your team has no allowed prefixes"):
         actions.launch("team-a", own, by=by_bob)
 
 
@@ -136,7 +136,7 @@ def test_the_buttons_say_so_before_they_are_pressed(
 ) -> None:
     actions.launch("team-a", own, by=by_bob)
     ImagePrefix.objects.all().delete()
-    with pytest.raises(Refused, match="below no prefix that is allowed"):
+    with pytest.raises(Refused, match="does not match an allowed prefix"):
         restart.restart("team-a", "train", by=by_bob)
     assert Run.objects.get().stop_requested_at is None
     end("train")

@@ -99,7 +99,7 @@ def test_the_buttons(runs: Workload, alice: User, client: Client) -> None:
     text = page(client, alice)
     assert "Kept until" in text
     assert "a demo at four" in text
-    assert "gave more time to" in text, "the event"
+    assert "extended the time limit of" in text, "the event"
 
 
 @pytest.mark.parametrize("hours", ["", "x", "-1", "5", "99999999"])

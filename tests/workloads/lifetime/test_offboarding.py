@@ -179,7 +179,7 @@ def test_a_suspended_persons_notebook_ends_and_the_team_is_told(
         "team-a",
         {"run": 1, "user": bob.email},
     )
-    assert verb_text(event.verb) == "stopped, since its person's account is suspended,"
+    assert verb_text(event.verb) == "stopped (its owner's account is suspended)"
     assert {mail.user for mail in Delivery.objects.filter(event=event)} == {alice}
 
 
