@@ -22,6 +22,7 @@ from devcluster.client.kube import Api
 from tenants.models import Membership, Namespace, Tenant
 from tests.plugin import SERVICES_VARIABLE, read_services
 from tests.support import template_database
+from tests.support.cluster.removal import remove_from_cluster
 from tests.support.economy import economy
 from tests.support.http import contract
 from tests.support.http.sessions import sign_cookies
@@ -122,7 +123,7 @@ def _holds_scarce(pod: dict[str, Any]) -> bool:
 def clean_cluster(admin: Api, unique: str) -> Iterator[None]:
     """Removes what the test's own names left in the cluster."""
     yield
-    make.remove_from_cluster(admin, unique)
+    remove_from_cluster(admin, unique)
 
 
 # ---- the cast ----------------------------------------------------------------------------------------------------
