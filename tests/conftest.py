@@ -6,6 +6,8 @@ import fcntl
 import gc
 import hashlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +21,19 @@ from catalog.models import GpuClass
 from cluster.client.kube import Kube
 from cluster.models import Cluster
 from devcluster.client.kube import Api
+from devcluster.processes.ports import free_port
 from tenants.models import Membership, Namespace, Tenant
-from tests.plugin import SERVICES_VARIABLE, read_services
+from tests.plugin import SERVICES_VARIABLE, process_environment, read_services
 from tests.support import template_database
+from tests.support.cluster.removal import remove_from_cluster
 from tests.support.economy import economy
 from tests.support.http import contract
 from tests.support.http.sessions import sign_cookies
+from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 
+ROOT = Path(__file__).parent.parent
 # The simulated hardware has one of it.
 SCARCE = "nvidia.com/mig-1g.10gb.me"
 # A minute or more each, of those with a browser and of the others.
@@ -122,7 +128,52 @@ def _holds_scarce(pod: dict[str, Any]) -> bool:
 def clean_cluster(admin: Api, unique: str) -> Iterator[None]:
     """Removes what the test's own names left in the cluster."""
     yield
-    make.remove_from_cluster(admin, unique)
+    remove_from_cluster(admin, unique)
+
+
+@pytest.fixture(scope="session")
+def running_doors(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]
+) -> Iterator[Doors]:
+    """One process for the tests of all folders: it holds no connection and no state of one for more than seconds."""
+    log_path = tmp_path_factory.mktemp("doors") / "doors.log"
+    port = free_port()
+    environment = {
+        **process_environment(),
+        "PORTAL_KUBECONFIG": services["kubeconfigs"]["doors"],
+        "NOTEBOOKS_DOMAIN": NOTEBOOKS,
+        "PORTAL_URL": "http://portal.localhost:8000",
+        "ALLOWED_HOSTS": "*",
+        "PGAPPNAME": IN_DATABASE,
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "portal.asgi:application",
+        "--port",
+        str(port),
+        "--timeout-keep-alive",
+        "75",
+        "--log-level",
+        "warning",
+    ]
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+    found = Doors(port, process.pid)
+
+    def answers() -> bool:
+        try:
+            return found.get("/livez")[0] == 200
+        except OSError:
+            return False
+
+    try:
+        wait_until(answers, within_s=60, what="doors answer", story=log_path.read_text)
+        yield found
+    finally:
+        process.terminate()
+        process.wait(15)
 
 
 # ---- the cast ----------------------------------------------------------------------------------------------------

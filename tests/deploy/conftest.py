@@ -9,6 +9,7 @@ import pytest
 
 from devcluster.client.kube import Api
 from tests.support.cluster.identities import Json, namespace, wait_for_default_account
+from tests.support.cluster.removal import remove_namespace
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +34,7 @@ def ours(admin: Api, worker: Api) -> Iterator[str]:
     worker.create(namespace(name))
     wait_for_default_account(admin, name)
     yield name
-    admin.delete("v1/namespaces", name)
+    remove_namespace(admin, admin.get("v1/namespaces", name))
 
 
 @pytest.fixture(scope="module")
@@ -51,4 +52,4 @@ def foreign(admin: Api) -> Iterator[str]:
         }
     )
     yield name
-    admin.delete("v1/namespaces", name)
+    remove_namespace(admin, admin.get("v1/namespaces", name))

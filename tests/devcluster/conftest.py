@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from devcluster.client.kube import Api
+from tests.support.cluster.removal import remove_namespace
 from tests.support.waiting import wait_until
 
 
@@ -17,4 +18,4 @@ def namespace(admin: Api, unique: str) -> Iterator[str]:
     # Pods are refused until the controller manager has made the account that they run under.
     wait_until(lambda: admin.find("v1/serviceaccounts", "default", namespace=name))
     yield name
-    admin.delete("v1/namespaces", name)
+    remove_namespace(admin, admin.get("v1/namespaces", name))

@@ -16,7 +16,7 @@ from devcluster.processes.ports import free_port
 from devcluster.processes.supervisor import Command, Supervisor
 from devcluster.services import postgres, redis
 from tests.recovery.portal import ROOT, Portal
-from tests.support.rows import make
+from tests.support.cluster.removal import remove_from_cluster
 
 FIRST_SYNC_WITHIN_S = 60
 
@@ -59,4 +59,4 @@ def portal(services: dict[str, Any], admin: Api, tmp_path_factory: pytest.TempPa
         supervisor.start(Command("beat", [*celery, "beat"], env=env, cwd=ROOT, stop_within_s=10))
         supervisor.start(Command("watcher", watch, env=as_watcher, cwd=ROOT, stop_within_s=10))
         yield found
-    make.remove_from_cluster(admin, unique)
+    remove_from_cluster(admin, unique)

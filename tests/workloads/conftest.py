@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,13 +16,11 @@ from catalog.models import GpuClass, Image
 from cluster.client.kube import Kube
 from cluster.models import AppliedObject, Cluster, MirrorJob, MirrorKind, MirrorWorkload
 from cluster.reads import queries as mirror
-from devcluster.processes.ports import free_port
 from portal.core import due
 from tenants.models import Namespace, Tenant
-from tests.plugin import process_environment
 from tests.support.cluster.worker import Worker, provision
 from tests.support.processes.preloaded import watch
-from tests.support.processes.streaming import IN_DATABASE, NOTEBOOKS, Doors
+from tests.support.processes.streaming import Doors
 from tests.support.rows import make
 from tests.support.waiting import wait_until
 from workloads.core import workload_sql
@@ -32,8 +28,6 @@ from workloads.launch.types import LaunchSpec
 from workloads.models import Run, Workload
 from workloads.runs.restart import reconcile_and_restart
 from workloads.status import queries
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -121,51 +115,6 @@ def _nobody_else_reads() -> bool:
             " WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'"
         )
         return bool(cursor.fetchone()[0])
-
-
-@pytest.fixture(scope="session")
-def running_doors(
-    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory, services: dict[str, Any]
-) -> Iterator[Doors]:
-    """One process for all tests: it holds no connection and no state of a test for longer than a few seconds."""
-    log_path = tmp_path_factory.mktemp("doors") / "doors.log"
-    port = free_port()
-    environment = {
-        **process_environment(),
-        "PORTAL_KUBECONFIG": services["kubeconfigs"]["doors"],
-        "NOTEBOOKS_DOMAIN": NOTEBOOKS,
-        "PORTAL_URL": "http://portal.localhost:8000",
-        "ALLOWED_HOSTS": "*",
-        "PGAPPNAME": IN_DATABASE,
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "portal.asgi:application",
-        "--port",
-        str(port),
-        "--timeout-keep-alive",
-        "75",
-        "--log-level",
-        "warning",
-    ]
-    with log_path.open("wb") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-    found = Doors(port, process.pid)
-
-    def answers() -> bool:
-        try:
-            return found.get("/livez")[0] == 200
-        except OSError:
-            return False
-
-    try:
-        wait_until(answers, within_s=60, what="doors answer", story=log_path.read_text)
-        yield found
-    finally:
-        process.terminate()
-        process.wait(15)
 
 
 @pytest.fixture

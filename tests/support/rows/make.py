@@ -21,7 +21,6 @@ from django.utils import timezone
 from accounts.models import Role, User
 from catalog.models import GpuClass
 from cluster.models import Cluster
-from devcluster.client.kube import Api
 from tenants.models import ApproverFor, Deputy, Grant, Membership, Namespace, Tenant
 
 PASSWORD = "correct horse battery staple"
@@ -145,19 +144,3 @@ def grant(
     return Grant.objects.create(
         tenant=to, gpu_class=gpu_class, units=units, kind=kind, period=DateTimeTZRange(start, end)
     )
-
-
-CLUSTER_SCOPED = (
-    "v1/namespaces",
-    "kueue.x-k8s.io/v1beta2/clusterqueues",
-    "kueue.x-k8s.io/v1beta2/cohorts",
-    "kueue.x-k8s.io/v1beta2/resourceflavors",
-)
-
-
-def remove_from_cluster(admin: Api, unique: str) -> None:
-    """Delete namespaces, queues, flavors and cohorts whose names carry a test's own eight characters."""
-    for resource in CLUSTER_SCOPED:
-        for item in admin.list(resource):
-            if unique in item["metadata"]["name"]:
-                admin.delete(resource, item["metadata"]["name"])
