@@ -259,7 +259,7 @@ function streamIs(state) {
   if (document.body.dataset.stream === state) return;
   document.body.dataset.stream = state;
   if (state !== "paused") return;
-  all("[data-paused-at]").forEach((place) => { place.textContent = `; as of ${clock.format(new Date())}`; });
+  all("[data-paused-at]").forEach((place) => { place.textContent = `; last updated ${clock.format(new Date())}`; });
   announce("Live updates paused, retrying.");
 }
 
