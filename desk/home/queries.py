@@ -42,7 +42,7 @@ ALIVE = NODE_PHASES | {Phase.UNKNOWN}
 
 @dataclass(frozen=True)
 class HomeState:
-    """A team's home; it knows no actor, so that it is rendered once for all who look at it. The API gives the same."""
+    """A team's home; it knows no actor, so that it is rendered once for all viewers. The API gives the same."""
 
     tenant: Tenant
     namespace: str
@@ -60,7 +60,7 @@ class HomeState:
 
     @property
     def holds_class(self) -> bool:
-        """Something that work runs on."""
+        """A class that workloads run on."""
         return any(one.granted and not one.is_storage for one in self.holdings)
 
     @property
@@ -156,10 +156,10 @@ def _units(rows: Iterable[WorkloadRow]) -> tuple[dict[str, int], dict[str, int]]
 
 def _summary(running: list[WorkloadRow], waiting: list[WorkloadRow]) -> str:
     if not running and not waiting:
-        return "Nothing runs and nothing waits."
-    runs = f"{plural(len(running), 'workload')} {'is' if len(running) == 1 else 'are'} running or on the way"
-    waits = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'}" if waiting else "nothing waits"
-    return f"{runs}, {waits}."
+        return "No workloads are running or queued."
+    runs = f"{plural(len(running), 'workload')} {'is' if len(running) == 1 else 'are'} running or starting"
+    queued = f"{len(waiting)} {'is' if len(waiting) == 1 else 'are'}" if waiting else "none is"
+    return f"{runs}, {queued} queued."
 
 
 def _waits_since(row: WorkloadRow) -> tuple[int, datetime]:

@@ -93,11 +93,11 @@ def _again(namespace: Namespace, workload: Workload, image: str) -> QuickStart:
     size = plural(workload.total_units, catalog.unit_of(gpu_class))
     if workload.delete_requested_at is None and workload.deleted_at is None:
         return QuickStart(
-            gpu_class.name, f"{size}, {image}, like {workload.name}", _form(namespace, f"like={workload.name}")
+            gpu_class.name, f"{size}, {image}, same as {workload.name}", _form(namespace, f"like={workload.name}")
         )
     values = {"gpu_class": gpu_class.slug, "image": image, "units": workload.units, "workers": workload.workers}
     values["kind"] = workload.kind
-    return QuickStart(gpu_class.name, f"{size}, {image}, as last time", _form(namespace, links.write_link(values)))
+    return QuickStart(gpu_class.name, f"{size}, {image}, same as last time", _form(namespace, links.write_link(values)))
 
 
 def _any(namespace: Namespace, gpu_class: GpuClass, units: int) -> QuickStart:
