@@ -1,4 +1,4 @@
-"""/api/v1/cluster: capacity, queue and waits of every class, for every signed-in person; the banner of the operators."""
+"""/api/v1/cluster: capacity, queue and waits of every class, for all users; the banner of the operators."""
 
 from __future__ import annotations
 

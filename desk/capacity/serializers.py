@@ -23,9 +23,7 @@ class FiguresSerializer(serializers.Serializer[Any]):
     promised = serializers.IntegerField(help_text="Units allocated to teams by grants in force now.")
     used = serializers.IntegerField(allow_null=True, help_text="Units of unfinished pods on nodes.")
     queued = serializers.IntegerField(allow_null=True, help_text="Units of queued workloads.")
-    borrowed = serializers.IntegerField(
-        allow_null=True, help_text="Units that teams use beyond their quota."
-    )
+    borrowed = serializers.IntegerField(allow_null=True, help_text="Units that teams use beyond their quota.")
     free = serializers.IntegerField(allow_null=True, help_text="On ready nodes that are not cordoned.")
     most_on_one_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can get now.")
     largest_node = serializers.IntegerField(allow_null=True, help_text="The most that one pod can ever get.")
@@ -90,7 +88,10 @@ class BannerSerializer(serializers.Serializer[Any]):
 class PutBannerSerializer(StrictSerializer):
     text = serializers.CharField(validators=documented_length(TEXT_MAX), help_text="Replaces the current text.")
     until = serializers.DateTimeField(
-        required=False, allow_null=True, default=None, help_text="Shown until this time; without it, until it is removed."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Shown until this time; without it, until it is removed.",
     )
 
 

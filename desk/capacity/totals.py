@@ -20,7 +20,7 @@ from workloads.forecast.queries import waiting_units
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """One class in its own units. `promised`: allocated by grants in force now, all teams. `queued`: of queued workloads.
+    """One class in its own units. `promised`: by grants in force now, all teams. `queued`: of queued workloads.
 
     `borrowed`: what teams use beyond their quota and beyond units in a grace period. `cards`: free units
     of a MIG class as physical GPUs, None for every other class. `weight`: GPU equivalents per unit, exact. `used_by`

@@ -21,8 +21,8 @@ ENDS_SHOWN = 4
 @dataclass(frozen=True)
 class ClassQuota:
     """One class for one team, in whole units. `used` includes `borrowed` and `in_grace`: units of grants that have
-    ended, which may be used until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what volumes
-    request. None: unknown.
+    ended, which may be used until `grace_until`. `lent`: own units that other teams use. Of storage `used` is what
+    volumes request. None: unknown.
     """
 
     name: str

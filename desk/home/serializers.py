@@ -67,7 +67,9 @@ class LiveRunningSerializer(serializers.Serializer[Any]):
     ends_at = serializers.DateTimeField(allow_null=True)
     idle_since = serializers.DateTimeField(allow_null=True)
     idle_stops_at = serializers.DateTimeField(allow_null=True)
-    can_be_interrupted = serializers.CharField(allow_blank=True, help_text="Whether it is preemptible; blank if unknown.")
+    can_be_interrupted = serializers.CharField(
+        allow_blank=True, help_text="Whether it is preemptible; blank if unknown."
+    )
     is_borrowed = serializers.BooleanField(help_text="It uses borrowed units, which may be reclaimed.")
     interrupted = serializers.CharField(allow_blank=True, help_text="How often it was preempted, and when last.")
     verb = serializers.ChoiceField(["open", "fix", "log", "progress"], help_text="The action that the page offers.")

@@ -62,7 +62,7 @@ class RunningGroup:
 
 @dataclass(frozen=True)
 class WaitingGroup:
-    """`sentence` is about the team's own units; `next_end` is the first known end of a running workload of this class."""
+    """`sentence` is about the team's own units; `next_end` is the first known end of a running workload."""
 
     name: str
     title: str
@@ -233,7 +233,7 @@ def attention(rows: Sequence[WorkloadRow], waiting: Iterable[WorkloadRow]) -> At
         said.append(f"{plural(len(blocked), 'workload')} {'is' if len(blocked) == 1 else 'are'} blocked")
     if idle:
         said.append(
-            f"{plural(len(idle), 'notebook')} {'is' if len(idle) == 1 else 'are'} idle while workloads of your team are queued"
+            f"{plural(len(idle), 'notebook')} {'is' if len(idle) == 1 else 'are'} idle while workloads are queued"
         )
     concerns = [*blocked, *idle]
     return Attention(f"{', '.join(said)}.", tuple(concerns[:NAMED]), max(0, len(concerns) - NAMED))

@@ -25,7 +25,8 @@ TeamClass = tuple[int, int]
 @dataclass(frozen=True)
 class DecisionContext:
     """The facts for decisions about some classes, at one instant. By class id: `steps`, what is allocated to teams
-    from `at` on; `capacities`: as the mirror shows them. `totals`: base grants that are not over, of teams with pending requests.
+    from `at` on; `capacities`: as the mirror shows them. `totals`: base grants that are not over, of teams with
+    pending requests.
     """
 
     at: datetime

@@ -104,9 +104,9 @@ def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
 
 
 def _tight(ground: DecisionContext) -> list[int]:
-    """Classes in which not all pending units fit on top of the allocated ones: only there requests can conflict. One query.
+    """Classes in which not all pending units fit on top of the allocated ones: only there can requests conflict.
 
-    Pending lines of other classes, which may be thousands, are not read.
+    One query. Pending lines of other classes, which may be thousands, are not read.
     """
     waiting = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=ground.classes).values("gpu_class_id")
     asked = dict(waiting.annotate(units=Sum("asked_units")).values_list("gpu_class_id", "units"))

@@ -26,7 +26,7 @@ from tenants.requests import queries as request_queries
 
 @dataclass(frozen=True)
 class SelectedClass:
-    """`more`: units beyond the totals in force where the lines start, and as physical GPUs where a unit is a part of one.
+    """`more`: units beyond the totals in force where the lines start, and as physical GPUs where a unit is a part.
     `over`: by how much and when it exceeds its limit, or "". `is_unknown`: more is requested, and its limit is unknown.
     """
 
@@ -77,7 +77,9 @@ def selection_of(found: Collection[QuotaRequest], *, by: Actor, mine: ApproverRi
     return Selection(len(rows), classes, verdict, is_good, left_out)
 
 
-def _selected_class(pk: int, changes: list[Promise], more: int, ground: DecisionContext, end: datetime) -> SelectedClass:
+def _selected_class(
+    pk: int, changes: list[Promise], more: int, ground: DecisionContext, end: datetime
+) -> SelectedClass:
     one, at, limit, before = ground.classes[pk], ground.at, ground.limit(pk), ground.steps[pk]
     unit = catalog.unit_of(one)
     over = combined_promises.excess_intervals(before, changes, limit or 0)

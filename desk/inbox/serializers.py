@@ -42,6 +42,6 @@ class UsageSerializer(serializers.Serializer[Any]):
 class InboxSerializer(RequestSerializer):
     group = serializers.ChoiceField(
         choices=GROUPS,
-        help_text="one_click: ready to approve. conflict: exceeds an allocation limit or is refused. look: needs review.",
+        help_text="one_click: ready to approve. conflict: exceeds a limit or is refused. look: needs review.",
     )
     reasons: Any = serializers.ListField(child=serializers.CharField(), help_text="Sentences that explain the group.")

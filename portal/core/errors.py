@@ -58,9 +58,7 @@ def refuse_if(refusal: Refusal | None) -> None:
         raise Refused(refusal)
 
 
-NOT_FOUND = Refusal(
-    "not_found", "Not found: the address is wrong, or you are not a member of its team.", status=404
-)
+NOT_FOUND = Refusal("not_found", "Not found: the address is wrong, or you are not a member of its team.", status=404)
 NOT_ALLOWED = Refusal("not_allowed", "Permission denied: this action requires another role.", status=403)
 NOT_SIGNED_IN = Refusal(
     "not_signed_in", "Sign in, or send a valid token as 'Authorization: Bearer <token>'.", status=401

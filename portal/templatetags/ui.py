@@ -147,7 +147,9 @@ def is_page(context: Context) -> bool:
 def as_of(context: Context, at: datetime) -> SafeString | str:
     """For pages without script beside a stream's "Live"; left out of the stream's own fragments (see `when`)."""
     return (
-        format_html('<span class="when-still">Last updated {}</span>', when(context, at, "clock")) if is_page(context) else ""
+        format_html('<span class="when-still">Last updated {}</span>', when(context, at, "clock"))
+        if is_page(context)
+        else ""
     )
 
 
