@@ -165,7 +165,9 @@ def health(cluster: Cluster, checks: CatalogChecks) -> Health:
 def _outdated(as_of: AsOf) -> str:
     if as_of.at is None:
         return "cluster data unknown"
-    seconds = max(0, int((timezone.now() - as_of.at).total_seconds()))
+    seconds = int((timezone.now() - as_of.at).total_seconds())
+    if seconds < mirror.BEAT_LIMIT_S:
+        return "cluster updates interrupted"
     return f"no cluster updates for {f'{seconds} s' if seconds < SECONDS_SHOWN else duration_text(seconds // 60)}"
 
 

@@ -55,7 +55,7 @@ def test_home_offers_no_launch_to_a_team_that_holds_nothing(
 ) -> None:
     client.force_login(alice)
     before = client.get(HOME).content.decode()
-    assert "Nothing runs" in before
+    assert "No running workloads" in before
     assert "Launch a notebook" not in before
     assert "starts at once" not in before
     make.grant(team_a, a100, units=1)

@@ -69,9 +69,9 @@ def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
     answer = page(filed, dana)
     found = told(answer)
     assert answer.context["page"]["facts"]["columns"] == [a100.name, mig.name]
-    assert found["Peak of 30 days"] == ["8", "0"]
-    assert found["Mean of 30 days"] == ["3", "0"]
-    assert found["Waited over a minute"] == ["1 of 2 runs", "–"]
+    assert found["Peak, 30 days"] == ["8", "0"]
+    assert found["Mean, 30 days"] == ["3", "0"]
+    assert found["Waited over 1 min"] == ["1 of 2 runs", "–"]
     assert found["Median wait"] == ["2.5 min", "–"]
     assert found["Asked as physical cards"] == ["4", "2"]
     assert answer.context["page"]["facts"]["note"] == ""
@@ -83,8 +83,8 @@ def test_the_approver_sees_what_the_team_used_and_how_long_it_waited(
 def test_what_nobody_looked_at_is_unknown_and_not_zero(a100: GpuClass, team_a: Tenant, alice: User, dana: User) -> None:
     answer = page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), dana)
     found = told(answer)
-    assert (found["Peak of 30 days"], found["Mean of 30 days"]) == (["unknown"], ["unknown"])
-    assert (found["Waited over a minute"], found["Median wait"]) == (["–"], ["–"])
+    assert (found["Peak, 30 days"], found["Mean, 30 days"]) == (["unknown"], ["unknown"])
+    assert (found["Waited over 1 min"], found["Median wait"]) == (["–"], ["–"])
     assert "peak and mean are unknown, not 0" in answer.text
     assert "No work of this team ran in the last 30 days." in answer.text
 
@@ -93,9 +93,8 @@ def test_what_was_looked_at_in_part_says_so(a100: GpuClass, team_a: Tenant, alic
     looked(a100, hours=73)
     answer = page(file(team_a, alice, **{a100.slug.replace("-", "_"): 4}), dana)
     since = f"{timezone.localtime(the_hour(72)):%-d %b %Y}"
-    assert (
-        f"of the 10 % of the last 30 days in which the cluster was looked at, the first time on {since}."
-        in (answer.context["page"]["facts"]["note"])
+    assert answer.context["page"]["facts"]["note"] == (
+        f"Peak and mean cover 10 % of the last 30 days. Usage was first measured on {since}."
     )
 
 
@@ -113,8 +112,8 @@ def test_what_was_decided_before_is_listed_newest_first(
     answer = page(file(team_a, alice, **{slug: 5}), dana)
     asks = answer.context["page"]["asks"]
     assert [(one["sentence"], one["state"], one["who"]) for one in asks] == [
-        (f"{a100.name}, asked for 4 cards in all, given 2", "approved", "Dana"),
-        (f"{a100.name}, asked for 9 cards in all", "denied", "Dana"),
+        (f"{a100.name}, asked for 4 GPUs in all, given 2", "approved", "Dana"),
+        (f"{a100.name}, asked for 9 GPUs in all", "denied", "Dana"),
     ]
     assert "Not all at once." in answer.text
 

@@ -247,7 +247,7 @@ def test_one_answer_looks_at_so_many_and_says_so(
     counted = queries.reason_counts(cluster, chosen)
     assert (counted.runs, counted.looked_at, counted.is_all) == ({"waiting_for_quota": 4}, 4, False)
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
-    assert "Counted among the first 4 runs." in text
+    assert "Counts cover the first 4 runs." in text
     assert "exceeds_maximum (0)" in text
     assert "Nothing among the first" in text
 
