@@ -35,7 +35,7 @@ def since(root: Path, base: str) -> set[str]:
     def git(*words: str) -> str:
         ran = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
         if ran.returncode:
-            raise UserError(f"git knows nothing of {base}: {ran.stderr.strip()}", "Name a branch or a commit.")
+            raise UserError(f"git does not know {base}: {ran.stderr.strip()}", "Name a branch or a commit.")
         return ran.stdout
 
     begun = git("merge-base", base, "HEAD").strip()

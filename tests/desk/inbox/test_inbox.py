@@ -220,7 +220,8 @@ def test_the_ticked_set_is_drawn_together_and_decides_nothing(
     until = f"{timezone.localtime() + 10 * DAY:%-d %b %Y}"
     assert not found.is_good
     assert found.verdict == (
-        f"Together they exceed an allocation limit: {limited.name} by 1, 9 of 8, from {timezone.localtime():%-d %b %Y} to {until}."
+        f"Together they exceed an allocation limit: {limited.name} by 1, 9 of 8, "
+        f"from {timezone.localtime():%-d %b %Y} to {until}."
     )
     assert found.classes[0].curve.name == limited.name
     assert [step.units for step in found.classes[0].curve.before][:2] == [2, 0]
@@ -235,9 +236,7 @@ def test_the_set_says_when_it_cannot_know(team_a: Tenant, a100: GpuClass, alice:
     request = waits(team_a, a100, alice, units=2)
     found = as_(dana).get(f"/inbox?part=set&request={request.pk}").context["set"]
     assert not found.is_good
-    assert (
-        found.verdict == f"Unknown whether it fits: no current cluster data or no allocation limit for {a100.name}."
-    )
+    assert found.verdict == f"Unknown whether it fits: no current cluster data or no allocation limit for {a100.name}."
 
 
 def test_the_set_is_of_what_waits_for_this_person(

@@ -168,7 +168,9 @@ def test_two_approvers_at_once_have_one_winner_for_each_line(
     def decide(user: User, verb: str, order: list[int]) -> None:
         response = as_(user).post(f"/inbox/{verb}", {"request": order, "reason": "So it is."})
         # From the page: contexts that two threads render at once are mixed up by the test client.
-        refused = {int(pk): said for pk, said in re.findall(r">#(\d+)</a> not (?:approved|denied): ([^<]+)<", response.text)}
+        refused = {
+            int(pk): said for pk, said in re.findall(r">#(\d+)</a> not (?:approved|denied): ([^<]+)<", response.text)
+        }
         told[user.name] = [(pk, refused.get(pk, "")) for pk in order]
 
     in_threads(0, lambda: None, lambda: decide(dana, "approve", pks), lambda: decide(erin, "deny", pks[::-1]))

@@ -33,7 +33,8 @@ def test_what_goes_over_the_limit_is_drawn_and_said() -> None:
     [over] = curve.over
     assert (round(over.x, 1), round(over.width, 1)) == (round(LEFT + third, 1), round(third, 1))
     assert (
-        curve.sentence == "At most 32 GPUs allocated before, 36 after; allocation limit 32, exceeded by 4 from 11 Dec to 21 Dec."
+        curve.sentence
+        == "At most 32 GPUs allocated before, 36 after; allocation limit 32, exceeded by 4 from 11 Dec to 21 Dec."
     )
 
 
