@@ -105,7 +105,7 @@ def test_cards_are_drawn_as_slices_with_what_is_yours(
     assert (boxes.count("2g.20gb · yours"), boxes.count("2g.20gb · free")) == (1, 3)
     assert (boxes.count("1g.10gb · in use"), boxes.count("1g.10gb · free")) == (3, 4)
     assert boxes.count("1g.10gb.me · free") == 1
-    assert "4 × 2g.20gb (1 in use, 1 of them yours)" in drawn.listed
+    assert "4 × 2g.20gb (1 in use, 1 yours)" in drawn.listed
     text = page_of(alice, slice_)
     assert "2g.20gb · yours</text>" in text
     assert "strangers-own" not in text

@@ -18,14 +18,14 @@ from tests.devcluster.controlplane.test_hardware import Json
 def test_an_unknown_one_is_told_which_there_are() -> None:
     with pytest.raises(UserError, match=r"There is no scenario evening\.") as raised:
         command.demo(_parser().parse_args(["demo", "--scenario", "evening"]))
-    assert raised.value.way_on == "Known: morning. Without --scenario it is the everyday demo."
+    assert raised.value.way_on == "Scenarios: morning. Without --scenario the everyday demo starts."
 
 
 @pytest.mark.parametrize("beside", [["--hardware", "mixed"], ["--kubeconfig", "x"], ["--check"]], ids=lambda b: b[0])
 def test_nothing_stands_beside_one_that_it_would_contradict(beside: list[str]) -> None:
     with pytest.raises(UserError, match="brings its own") as raised:
         command.demo(_parser().parse_args(["demo", "--scenario", "morning", *beside]))
-    assert raised.value.way_on == f"Leave out {beside[0]}, or leave out --scenario."
+    assert raised.value.way_on == f"Omit {beside[0]}, or omit --scenario."
 
 
 def test_each_has_its_own_state_and_known_hardware() -> None:

@@ -82,12 +82,12 @@ def test_a_request_is_filed_as_the_person(team_a: Tenant, limited: GpuClass, ali
     ("changes", "sentence"),
     [
         ({"--line": "nothing=2"}, "lines[0].gpu_class: There is no class 'nothing'; see the catalog."),
-        ({"--line": "a100"}, "line: 'a100' is no line; write a100=2, or a100=2:boost."),
-        ({"--line": "a100=2:gift"}, "line: 'a100=2:gift' is no line; write a100=2, or a100=2:boost."),
-        ({"--until": "tomorrow"}, "until: 'tomorrow' is no date; write it as 2027-03-31."),
+        ({"--line": "a100"}, "line: 'a100' is not a valid line. Use a100=2 or a100=2:boost."),
+        ({"--line": "a100=2:gift"}, "line: 'a100=2:gift' is not a valid line. Use a100=2 or a100=2:boost."),
+        ({"--until": "tomorrow"}, "until: 'tomorrow' is not a valid date. Use the format 2027-03-31."),
         ({"--because": " "}, "justification: Say in up to 2,000 characters what it is for; approvers decide by it."),
         ({"--as": "bob@example.org"}, "Quota is asked for by the owners and managers of the team; ask one."),
-        ({"--as": "nobody@example.org"}, "as: Nobody here has the address 'nobody@example.org'."),
+        ({"--as": "nobody@example.org"}, "as: No user has the address 'nobody@example.org'."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(
@@ -100,7 +100,7 @@ def test_what_is_wrong_is_one_sentence(
 
 
 def test_for_a_stranger_there_is_no_team(filed: QuotaRequest, charlie: User, limited: GpuClass) -> None:
-    nothing = "There is nothing here under this address, or you are not a member of its team."
+    nothing = "Not found: the address is wrong, or you are not a member of its team."
     who = ("--as", charlie.email)
     assert refused("withdraw", filed.pk, *who) == nothing
     assert refused("approve", filed.pk, *who) == nothing
@@ -127,9 +127,9 @@ def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, d
     shown = quota("show", filed.pk)
     assert f"line {filed.lines.get().pk}: {limited.slug} =2 until " in shown
     assert "Dana asks back: For how long?" in shown
-    assert refused("show", 999_999).startswith("There is nothing here")
+    assert refused("show", 999_999).startswith("Not found")
     assert refused("list", "--state", "maybe").startswith("state: A request is pending, approved,")
-    assert refused("list", "--tenant", "nobody").startswith("There is nothing here")
+    assert refused("list", "--tenant", "nobody").startswith("Not found")
     assert refused("list", "--limit", "0") == "limit: limit is a whole number from 1 to 200."
 
 
@@ -140,7 +140,7 @@ def test_a_long_list_says_that_there_is_more(filed: QuotaRequest, team_a: Tenant
     quota("file", "team-a", *again)
     listed = quota("list", "--limit", "1").splitlines()
     assert len(listed) == 2
-    assert listed[1].startswith("There are more")
+    assert listed[1].startswith("More requests exist")
 
 
 # ---- deciding ----------------------------------------------------------------------------------------------------

@@ -361,10 +361,10 @@ def test_the_api_refuses_each_with_its_name(alices: Client, body: Json) -> None:
 def test_the_api_says_what_there_is_instead(alices: Client, body: Json) -> None:
     answer = alices.post("/api/v1/workloads", {**body, "hostNetwork": True}, content_type="application/json")
     text = answer.json()["message"]
-    assert text.startswith("There is no field 'hostNetwork', so nothing was changed. Fields are: kind, gpu_class,")
+    assert text.startswith("Unknown field 'hostNetwork'. Nothing was changed. Fields are: kind, gpu_class,")
     answer = alices.post("/api/v1/workloads", {**body, "options": {"x": 1}}, content_type="application/json")
     text = answer.json()["message"]
-    assert text.startswith("There is no field 'options.x', so nothing was changed. Fields of options are: cpu,")
+    assert text.startswith("Unknown field 'options.x'. Nothing was changed. Fields of options are: cpu,")
 
 
 @pytest.mark.django_db
