@@ -49,7 +49,7 @@ def test_the_morning_asks_for_36_of_32_cards_and_has_room_for_who_moves() -> Non
     for _owner, _team, units, _why in contention.HELD:
         for resource, number in units:
             held[resource] = held.get(resource, 0) + number
-    assert held[contention.CARD] == there[contention.CARD] == 32
+    assert held[contention.GPU] == there[contention.GPU] == 32
     asked = 4 * len(contention.TRAININGS) + len(contention.MODELS) + len(contention.NOTEBOOKS)
     begun = asked - len(contention.NOTEBOOKS) + contention.HAVE_ONE
     assert (len(contention.TRAININGS), len(contention.MODELS), len(contention.NOTEBOOKS)) == (4, 12, 8)
