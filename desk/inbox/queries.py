@@ -96,7 +96,7 @@ def in_group(rows: Iterable[InboxRow], group: str) -> list[InboxRow]:
 
 
 def _pending(class_ids: Collection[int]) -> dict[TeamClass, dict[str, Any]]:
-    """Every line that waits for these classes, whoever decides it. One of a class and team at a time."""
+    """Every pending line for these classes, with any approver. There is one per class and team at a time."""
     lines = QuotaLine.objects.filter(state=State.PENDING, gpu_class__in=class_ids)
     lines = lines.exclude(tenant__namespaces__wanted=Namespace.Wanted.CLOSED)
     fields = ("request_id", "tenant_id", "gpu_class_id", "kind", "asked_units", "asked_from", "asked_until")

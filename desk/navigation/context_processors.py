@@ -153,9 +153,9 @@ def tenant_in_address(request: HttpRequest) -> str:
 
 def teams_of(user: User, *, current: str) -> tuple[list[TeamLink], bool]:
     """The person's own teams; staff see other teams' pages, but their switcher does not list all teams. And
-    whether the person is an approver's deputy now: one more query for who was ever named, or is in no team.
+    whether the person is an approver's delegate now: one more query for those ever named, or in no team.
     """
-    # On every page of everybody: what is in force is asked only where there is something.
+    # On every page: delegations in force are read only if there is any.
     named = Exists(Deputy.objects.filter(deputy=user, ended_at=None))
     found = Tenant.objects.filter(memberships__user=user).annotate(is_named=named).order_by("slug")
     rows = list(found.values_list("slug", "name", "is_named"))

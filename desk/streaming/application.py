@@ -106,7 +106,7 @@ class StreamingApplication:
             return None
         answering = SendWithHeaders(send, (*self.carried, (b"x-request-id", self.named(scope))))
         try:
-            # Awaited here: while a stream is open nothing holds how it was asked for.
+            # Awaited here: while a stream is open, nothing keeps its request alive.
             answered = await self.route(scope, receive, answering.send)
             await answered
         except Exception as error:
@@ -229,8 +229,8 @@ class StreamingApplication:
         await answer(send, response.status_code, response.content, [*body, *cookies])
 
     async def until(self, waits: AwaitedRun, until: str, ends: float, caller: Viewer) -> None:
-        """Returns early when it never starts as it is asked for, when the caller has gone or may not look any more, or
-        when this process is to end.
+        """Returns early when it can never start as requested, when the caller has gone or lost access, or when this
+        process ends.
         """
         gap = NEVER_AFTER_S
         look_at = time.monotonic() + gap

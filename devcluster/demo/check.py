@@ -24,7 +24,7 @@ from devcluster.services.stack import Options
 TEAM = "team-a"
 # The class that the path asks for, by what its nodes say; any other with the same resource would do.
 PRODUCT, RESOURCE, UNITS = "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 2
-# Intel's plugin counts who may read the cards' gauges by the same means.
+# Intel's plugin exposes access to the GPU's metrics as a resource.
 NOT_GPUS = {"gpu.intel.com/monitoring"}
 
 
@@ -185,7 +185,7 @@ class ThinPath:
         assert b"jupyter" in log[1].lower(), f"this is another log: {log[1][:200]!r}"
 
     def stranger(self) -> None:
-        """Even whoever has the notebook's token needs the gateway's cookie."""
+        """Even with the notebook's token, the gateway's cookie is required."""
         charlie, with_token = BrowserSession(self.alice.base), BrowserSession(self.alice.base, token=self.token)
         for visitor, url in ((charlie, self.notebook_url), (with_token, f"{self.notebook_url}?token={self.token}")):
             refused = visitor.request("GET", url)

@@ -84,7 +84,7 @@ TOKEN = '-H "Authorization: Bearer $TOKEN"'
 
 
 def curl_for_page(request: HttpRequest) -> str:
-    """The call of the page that is asked for; "" where it has none."""
+    """The API equivalent of the requested page; "" if it has none."""
     match = request.resolver_match
     if match is None or request.method != "GET":
         return ""

@@ -58,7 +58,7 @@ def quota_bar(
     own = max(0.0, (used or 0) - borrowed)
     held = max(granted, own)  # after a lowered grant more may run than is granted; it is still drawn, past the mark
     filled = held + borrowed
-    # what waits would take own free units first, so it is drawn over them
+    # queued units would take own free units first, so they are drawn over them
     queue_from = filled if borrowed else own
     scale = max(SMALLEST_SCALE, filled, queue_from + queued)
 
