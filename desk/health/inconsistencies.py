@@ -54,7 +54,7 @@ _SAID = {
     "no_pod": _Said(
         "Kueue admitted the workload, but it has no pod",
         "Check the events of its Job: a ResourceQuota, the Pod Security level or a webhook rejects the pod. The "
-        "workload's page shows which.",
+        "page of the workload shows which.",
     ),
 }
 

@@ -212,7 +212,7 @@ def test_the_ticked_set_is_drawn_together_and_decides_nothing(
         True,
     )
     assert [(each.curve.name, each.more) for each in found.classes] == [
-        ("A slice", "+7 slices, 1 physical card"),
+        ("A slice", "+7 slices, 1 physical GPU"),
         (limited.name, "+3 GPUs"),
     ]
     both = client.get(f"/inbox?request={one.pk}&request={two.pk}")
@@ -272,7 +272,7 @@ def test_filters_are_in_the_address(cluster: Cluster, limited: GpuClass, charlie
     page = text(as_(dana).get("/inbox?group=look&team=two"))
     assert 'value="two"' in page
     assert '<input type="hidden" name="group" value="look">' in page
-    assert "2 requests wait" in page
+    assert "2 requests pending" in page
 
 
 @pytest.mark.parametrize("limit", [8, 1000])

@@ -249,7 +249,7 @@ def test_one_answer_looks_at_so_many_and_says_so(
     text = signed_in(olga).get("/queue?reason=exceeds_maximum").text
     assert "Counts cover the first 4 runs." in text
     assert "exceeds_maximum (0)" in text
-    assert "Nothing among the first" in text
+    assert "None of the runs checked so far match." in text
 
 
 @pytest.mark.parametrize("cursor", ["x", "e30", "WyJxdWV1ZSJd", "é"])
