@@ -80,7 +80,7 @@ def test_a_cordoned_node_and_a_plugin_without_devices_are_told_in_words(cluster:
     seen(cluster, cordon)
     client = signed_in(olga)
     assert "No pods start here; running pods continue." in client.get("/nodes/a100-1").content.decode()
-    assert "Nothing new starts here" not in client.get("/nodes/a100-2").content.decode()
+    assert "No pods start here" not in client.get("/nodes/a100-2").content.decode()
     listed = client.get("/nodes").content.decode()
     assert '<span class="muted">no</span> <code class="small">nvidia.com/gpu</code>' in listed
     assert "0 of 0" not in listed

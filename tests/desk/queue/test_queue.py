@@ -224,7 +224,7 @@ def test_a_reason_is_looked_for_in_the_whole_queue(
     assert "exceeds_maximum (4)" in text
     assert "waiting_for_quota (7)" in text
     assert "a10" in text
-    assert "Counted among" not in text
+    assert "Counts cover" not in text
 
 
 def test_one_answer_looks_at_so_many_and_says_so(
