@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 
 from cluster.manifests.run_spec import NOTEBOOK
-from portal.ui.text import plural, plural_form
+from portal.ui.text import plural
 from workloads.core.queries import watch_of
 from workloads.core.unit_sql import rank
 from workloads.interruption.exposure import Standing
@@ -191,7 +191,7 @@ def _own_units(holding: ClassQuota | None) -> str:
     unit, queued = holding.unit, holding.queued
     asks = f" Queued workloads request {plural(queued, unit)}." if queued else ""
     if not holding.granted:
-        return f"Your team has no {plural_form(unit)} of this class now.{asks}"
+        return f"Your team has no quota for this class now.{asks}"
     if holding.used >= holding.granted:
         more = f", plus {plural(holding.borrowed, unit)} borrowed" if holding.borrowed else ""
         all_of_it = "The {} of your team's quota is" if holding.granted == 1 else "All {} of your team's quota are"

@@ -189,7 +189,7 @@ def test_what_waits_is_told_by_class_with_the_first_known_end(
     assert [row.name for row in mine.rows] == ["one", "two"]
     theirs = found["Other"]
     assert (theirs.title, theirs.next_end) == ("1 job, Other", "")
-    assert theirs.sentence == "Your team has no GPUs of this class now. Queued workloads request 1 GPU."
+    assert theirs.sentence == "Your team has no quota for this class now. Queued workloads request 1 GPU."
 
 
 def test_what_was_put_back_waits_while_its_pod_still_holds_its_cards(
