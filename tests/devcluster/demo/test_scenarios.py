@@ -23,7 +23,7 @@ def test_an_unknown_one_is_told_which_there_are() -> None:
 
 @pytest.mark.parametrize("beside", [["--hardware", "mixed"], ["--kubeconfig", "x"], ["--check"]], ids=lambda b: b[0])
 def test_nothing_stands_beside_one_that_it_would_contradict(beside: list[str]) -> None:
-    with pytest.raises(UserError, match="brings its own") as raised:
+    with pytest.raises(UserError, match="has its own") as raised:
         command.demo(_parser().parse_args(["demo", "--scenario", "morning", *beside]))
     assert raised.value.way_on == f"Omit {beside[0]}, or omit --scenario."
 

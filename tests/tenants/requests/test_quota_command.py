@@ -123,12 +123,12 @@ def test_requests_are_listed_and_shown(filed: QuotaRequest, limited: GpuClass, d
     actions.comment_request(filed.pk, text="For how long?", asks_back=True, by=Actor(user=dana, via="page"))
     assert quota("list").split()[:3] == [str(filed.pk), "team-a", "pending"]
     assert f"{limited.slug} =2" in quota("list", "--tenant", "team-a", "--state", "pending")
-    assert quota("list", "--state", "denied") == "No request.\n"
+    assert quota("list", "--state", "denied") == "No requests.\n"
     shown = quota("show", filed.pk)
     assert f"line {filed.lines.get().pk}: {limited.slug} =2 until " in shown
-    assert "Dana asks back: For how long?" in shown
+    assert "Dana requests information: For how long?" in shown
     assert refused("show", 999_999).startswith("Not found")
-    assert refused("list", "--state", "maybe").startswith("state: A request is pending, approved,")
+    assert refused("list", "--state", "maybe").startswith("state: Unknown state 'maybe'. Use one of pending, approved,")
     assert refused("list", "--tenant", "nobody").startswith("Not found")
     assert refused("list", "--limit", "0") == "limit: limit is a whole number from 1 to 200."
 
@@ -164,7 +164,7 @@ def test_named_lines_only(filed: QuotaRequest, limited: GpuClass, alice: User, d
     quota("file", "team-a", *two, "--until", until(), "--because", "x", "--as", alice.email)
     request = QuotaRequest.objects.latest("pk")
     first, second = request.lines.order_by("pk")
-    assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith("line: 'one' is no line")
+    assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith("line: 'one' is not a valid line")
     assert refused("approve", request.pk, "--line", filed.lines.get().pk, "--as", dana.email).startswith("There is no")
     quota("approve", request.pk, "--line", first.pk, "--as", dana.email)
     assert [line.state for line in request.lines.order_by("pk")] == ["approved", "pending"]
@@ -209,7 +209,7 @@ def test_an_operator_suspends_resumes_and_closes(namespace_a: Namespace, olga: U
     now = ("--grace-hours", "0", "--keep-days", "0")
     for verb, wanted, terms in (("suspend", "suspended", ()), ("resume", "active", ()), ("close", "closed", now)):
         said = quota(verb, "team-a", *terms, "--as", olga.email)
-        assert said.startswith(f"{namespace_a.name} of team-a shall be {wanted}.\n")
+        assert said.startswith(f"Namespace {namespace_a.name} of team-a is set to {wanted}.\n")
         namespace_a.refresh_from_db()
         assert namespace_a.wanted == wanted
     assert refused("resume", "team-a", "--as", olga.email).startswith("This team was closed on ")
