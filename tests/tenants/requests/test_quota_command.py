@@ -164,7 +164,9 @@ def test_named_lines_only(filed: QuotaRequest, limited: GpuClass, alice: User, d
     quota("file", "team-a", *two, "--until", until(), "--because", "x", "--as", alice.email)
     request = QuotaRequest.objects.latest("pk")
     first, second = request.lines.order_by("pk")
-    assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith("line: 'one' is not a valid line")
+    assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith(
+        "line: 'one' is not a valid line"
+    )
     assert refused("approve", request.pk, "--line", filed.lines.get().pk, "--as", dana.email).startswith("There is no")
     quota("approve", request.pk, "--line", first.pk, "--as", dana.email)
     assert [line.state for line in request.lines.order_by("pk")] == ["approved", "pending"]
