@@ -167,7 +167,7 @@ def test_named_lines_only(filed: QuotaRequest, limited: GpuClass, alice: User, d
     assert refused("approve", request.pk, "--line", "one", "--as", dana.email).startswith(
         "line: 'one' is not a valid line"
     )
-    assert refused("approve", request.pk, "--line", filed.lines.get().pk, "--as", dana.email).startswith("There is no")
+    assert refused("approve", request.pk, "--line", filed.lines.get().pk, "--as", dana.email).startswith("Not found")
     quota("approve", request.pk, "--line", first.pk, "--as", dana.email)
     assert [line.state for line in request.lines.order_by("pk")] == ["approved", "pending"]
     quota("deny", request.pk, "--reason", "No slices left.", "--as", dana.email)
